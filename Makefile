@@ -1,0 +1,53 @@
+# Every target sets up what it needs in .venv: python3, pip, venv and make are all that a machine must have.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+RUN_STAMP := $(VENV)/.ready-run
+DEV_STAMP := $(VENV)/.ready-dev
+
+.PHONY: help demo test test-slow check format bench figures clean
+
+help:            ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(RUN_STAMP): $(BIN)/python pyproject.toml constraints.txt
+	@echo "Setting up $(VENV) (once, about a minute)"
+	$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+# pip older than 25.1 cannot read dependency groups, so the list is taken from pyproject.toml with the standard library.
+$(DEV_STAMP): $(RUN_STAMP)
+	$(PIP) install -c constraints.txt $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']['dev'])")
+	@touch $@
+
+demo: $(RUN_STAMP)  ## a benchmark: its types, 10,000 simulated steps and its m-graph
+	$(BIN)/missmdp show icu-smar --steps 10000 --graph demo/icu-smar.svg
+
+test: $(DEV_STAMP)  ## the tests that run in minutes
+	$(BIN)/pytest -m "not slow"
+
+test-slow: $(DEV_STAMP)  ## the statistical and exhaustive rest
+	$(BIN)/pytest -m slow
+
+check: $(DEV_STAMP)  ## formatting, lint, strict types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+
+format: $(DEV_STAMP)  ## format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(DEV_STAMP)  ## speed, as ratios within one run
+	$(BIN)/python -m benchmarks
+
+figures: $(RUN_STAMP)  ## the pictures in docs/
+	$(BIN)/python docs/make_figures.py
+
+clean:           ## remove the environment and what was made
+	rm -rf $(VENV) demo .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,90 @@
+"""Decisions when part of the state goes missing.
+
+Everything public is here; it is loaded when first used, so that `import missmdp` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
+    from missmdp.data.collect import collect
+    from missmdp.data.coverage import Coverage, behaviour_coverage
+    from missmdp.data.dataset import Dataset
+    from missmdp.errors import DataError, FormatError, ImpossibleObservation, MissMDPError, ModelError
+    from missmdp.model.belief import initial_belief, update_belief, update_belief_ignorable
+    from missmdp.model.mdp import FactoredMDP
+    from missmdp.model.mgraph import MissingnessGraph
+    from missmdp.model.missingness import MissingnessFunction
+    from missmdp.model.missmdp import MissMDP
+    from missmdp.model.policy import Agent, BlindPolicy, ObservationPolicy, Policy, UniformPolicy
+    from missmdp.model.pomdp import POMDP
+    from missmdp.model.space import MISSING
+    from missmdp.model.types import MissingnessTypes
+
+__version__ = "0.1.0.dev0"
+
+_HOME = {
+    "missmdp.benchmarks.registry": ("list_benchmarks", "list_examples", "load_benchmark"),
+    "missmdp.data.collect": ("collect",),
+    "missmdp.data.coverage": ("Coverage", "behaviour_coverage"),
+    "missmdp.data.dataset": ("Dataset",),
+    "missmdp.errors": ("DataError", "FormatError", "ImpossibleObservation", "MissMDPError", "ModelError"),
+    "missmdp.model.belief": ("initial_belief", "update_belief", "update_belief_ignorable"),
+    "missmdp.model.mdp": ("FactoredMDP",),
+    "missmdp.model.mgraph": ("MissingnessGraph",),
+    "missmdp.model.missingness": ("MissingnessFunction",),
+    "missmdp.model.missmdp": ("MissMDP",),
+    "missmdp.model.policy": ("Agent", "BlindPolicy", "ObservationPolicy", "Policy", "UniformPolicy"),
+    "missmdp.model.pomdp": ("POMDP",),
+    "missmdp.model.space": ("MISSING",),
+    "missmdp.model.types": ("MissingnessTypes",),
+}
+"""Module → the public names in it."""
+
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "MISSING",
+    "POMDP",
+    "Agent",
+    "BlindPolicy",
+    "Coverage",
+    "DataError",
+    "Dataset",
+    "FactoredMDP",
+    "FormatError",
+    "ImpossibleObservation",
+    "MissMDP",
+    "MissMDPError",
+    "MissingnessFunction",
+    "MissingnessGraph",
+    "MissingnessTypes",
+    "ModelError",
+    "ObservationPolicy",
+    "Policy",
+    "UniformPolicy",
+    "__version__",
+    "behaviour_coverage",
+    "collect",
+    "initial_belief",
+    "list_benchmarks",
+    "list_examples",
+    "load_benchmark",
+    "update_belief",
+    "update_belief_ignorable",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'missmdp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,48 @@
+"""Random numbers that are a function of where they are used.
+
+The draw for (seed, episode, step, purpose) is always the same number, whatever else was drawn before. So
+results do not depend on the number of threads, and two policies that are simulated with the same seed meet
+the same luck. Mixing is SplitMix64's finaliser over a Weyl sequence, one sequence per episode.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from missmdp._kernels.jit import kernel
+
+__all__ = ["DRAWS_PER_STEP", "DRAW_ACTION", "DRAW_PATTERN", "DRAW_STATE", "episode_key", "uniform"]
+
+DRAW_STATE, DRAW_PATTERN, DRAW_ACTION = 0, 1, 2
+"""What a draw within a step is for."""
+DRAWS_PER_STEP = 4
+"""Draws set aside for each step (one is spare)."""
+
+_WEYL = np.uint64(0x9E3779B97F4A7C15)
+_EPISODE_WEYL = np.uint64(0xD1342543DE82EF95)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+_S27, _S30, _S31, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
+_UNIT = 2.0**-53
+
+
+@kernel
+def _mix(x: Any) -> Any:
+    x = (x ^ (x >> _S30)) * _FIRST
+    x = (x ^ (x >> _S27)) * _SECOND
+    return x ^ (x >> _S31)
+
+
+@kernel
+def episode_key(seed: Any, episode: int) -> Any:
+    """Return the key of an episode's sequence from seed[2] (uint64)."""
+    return _mix(seed[0] ^ _mix(seed[1] + (np.uint64(episode) + np.uint64(1)) * _EPISODE_WEYL))
+
+
+@kernel
+def uniform(key: Any, step: int, purpose: int) -> float:
+    """Return the draw in [0, 1) for one purpose of one step."""
+    counter = np.uint64(step) * np.uint64(DRAWS_PER_STEP) + np.uint64(purpose + 1)
+    return np.float64(_mix(key + counter * _WEYL) >> _S11) * _UNIT

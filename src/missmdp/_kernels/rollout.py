@@ -1,0 +1,91 @@
+"""The simulator: one step of a miss-MDP, and whole episodes of it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp._kernels.jit import kernel
+from missmdp._kernels.random import DRAW_ACTION, DRAW_PATTERN, DRAW_STATE, episode_key, uniform
+from missmdp._kernels.sampling import RowSampler, draw
+
+__all__ = ["Simulation", "first_state", "next_state", "run_episodes", "seen_as"]
+
+
+class Simulation(NamedTuple):
+    """A miss-MDP as the simulator sees it. State s under pattern k is seen as row s · n_patterns + k."""
+
+    initial: RowSampler
+    """One row: b₀."""
+    transition: RowSampler
+    """Row s · n_actions + a: T(· | s, a)."""
+    pattern: RowSampler
+    """Row s: M(· | s) over patterns."""
+    terminal: NDArray[np.bool_]
+    n_actions: int
+    n_patterns: int
+
+
+@kernel
+def first_state(model: Simulation, key: Any) -> int:
+    return draw(model.initial, 0, uniform(key, 0, DRAW_STATE))
+
+
+@kernel
+def next_state(model: Simulation, key: Any, step: int, state: int, action: int) -> int:
+    """Return the state at `step` after an action in the state before it."""
+    return draw(model.transition, state * model.n_actions + action, uniform(key, step, DRAW_STATE))
+
+
+@kernel
+def seen_as(model: Simulation, key: Any, step: int, state: int) -> int:
+    """Return the row s · n_patterns + k under which a state is seen at `step`."""
+    return state * model.n_patterns + draw(model.pattern, state, uniform(key, step, DRAW_PATTERN))
+
+
+@kernel
+def run_episodes(
+    model: Simulation,
+    action_row: NDArray[np.int32],
+    action: RowSampler,
+    seed: NDArray[np.uint64],
+    first_episode: int,
+    place: NDArray[np.int64],
+    limit: NDArray[np.int64],
+    seen_codes: NDArray[Any],
+    out_observations: NDArray[Any],
+    out_actions: NDArray[Any],
+    out_states: NDArray[np.int32],
+    out_length: NDArray[np.int64],
+    out_terminated: NDArray[np.bool_],
+) -> None:
+    """Run episode first_episode + e into rows place[e] .. place[e] + limit[e], for every e.
+
+    The policy draws from row action_row[seen] of `action` when it sees row `seen`. The last observation
+    of an episode has action −1. `out_states` may be empty: then states are not kept.
+    """
+    n_features = seen_codes.shape[1]
+    keep_states = len(out_states) > 0
+    for e in range(len(place)):
+        key = episode_key(seed, first_episode + e)
+        state = first_state(model, key)
+        row, last = place[e], place[e] + limit[e] - 1
+        step = 0
+        while True:
+            seen = seen_as(model, key, step, state)
+            for i in range(n_features):
+                out_observations[row, i] = seen_codes[seen, i]
+            if keep_states:
+                out_states[row] = state
+            if row == last or model.terminal[state]:
+                break
+            chosen = draw(action, action_row[seen], uniform(key, step, DRAW_ACTION))
+            out_actions[row] = chosen
+            step += 1
+            row += 1
+            state = next_state(model, key, step, state, chosen)
+        out_actions[row] = -1
+        out_length[e] = row - place[e] + 1
+        out_terminated[e] = model.terminal[state]

@@ -1,0 +1,46 @@
+"""The benchmarks and examples by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from functools import cache, partial
+
+from missmdp.benchmarks.examples import EXAMPLES, example
+from missmdp.benchmarks.icu import icu
+from missmdp.benchmarks.predator import predator
+from missmdp.errors import ModelError
+from missmdp.model.missmdp import MissMDP
+
+__all__ = ["list_benchmarks", "list_examples", "load_benchmark"]
+
+_BENCHMARKS: dict[str, Callable[[], MissMDP]] = {
+    "icu-smar": partial(icu, "smar"),
+    "icu-mnar-id": partial(icu, "mnar-id"),
+    "icu-mnar-unid": partial(icu, "mnar-unid"),
+    "predator-smar": partial(predator, "smar"),
+    "predator-mnar-unid": partial(predator, "mnar-unid"),
+    "predator-mcar": partial(predator, "mcar"),
+}
+_EXAMPLES: dict[str, Callable[[], MissMDP]] = {name: partial(example, name) for name in EXAMPLES}
+
+
+def list_benchmarks() -> list[str]:
+    """Return the names of the paper's six benchmarks."""
+    return list(_BENCHMARKS)
+
+
+def list_examples() -> list[str]:
+    """Return the names of the paper's small examples, which `load_benchmark` knows too."""
+    return list(_EXAMPLES)
+
+
+@cache
+def load_benchmark(name: str) -> MissMDP:
+    """Return a benchmark or an example of the paper by name; models are immutable, so each is built once."""
+    known = {**_BENCHMARKS, **_EXAMPLES}
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise ModelError(f"there is no benchmark {name!r}; {hint}benchmarks are {', '.join(known)}")
+    return known[name]()

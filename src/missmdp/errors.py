@@ -1,0 +1,41 @@
+"""The errors that missmdp raises: all derive from `MissMDPError` and speak to the user."""
+
+from __future__ import annotations
+
+__all__ = ["DataError", "FormatError", "ImpossibleObservation", "MissMDPError", "ModelError"]
+
+
+class MissMDPError(Exception):
+    """Base of every error that missmdp raises on purpose."""
+
+
+class ModelError(MissMDPError, ValueError):
+    """A model that cannot be: the message names the feature, state or action at fault."""
+
+
+class DataError(MissMDPError, ValueError):
+    """Data that cannot be used: the message names the file, row, episode or column at fault."""
+
+
+class FormatError(MissMDPError, ValueError):
+    """A file that is damaged, foreign, or from a version that this one cannot read."""
+
+
+class ImpossibleObservation(MissMDPError):
+    """An observation of probability zero under the model.
+
+    Attributes
+    ----------
+    belief : numpy.ndarray
+        The belief before the step, shape (S,).
+    action
+        The action taken, or None for the first observation.
+    observation : tuple
+        What was seen, None for missing.
+    """
+
+    def __init__(self, message: str, *, belief: object, action: object, observation: object) -> None:
+        super().__init__(message)
+        self.belief = belief
+        self.action = action
+        self.observation = observation

@@ -1,0 +1,171 @@
+"""Files of arrays and JSON: one zip, no pickle, written to a temporary name and renamed.
+
+An archive holds `meta.json` and one `.npy` per array. The metadata carry the kind of content, the version
+of the format and of the library, and a hash over everything else. Reading never runs code, and whatever is
+wrong with a file becomes a `FormatError` that names it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.errors import FormatError, MissMDPError
+
+__all__ = ["decode_values", "encode_values", "read_archive", "write_archive", "write_atomically"]
+
+FORMAT_VERSION = 1
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""A fixed time stamp, so that the same content gives the same bytes."""
+
+
+def write_atomically(path: str | Path, content: bytes) -> None:
+    """Write a file so that a reader sees the old content or the new, never a part."""
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise MissMDPError(f"{path}: cannot be written ({error.strerror})") from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise MissMDPError(f"{path}: cannot be written ({error.strerror})") from error
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def write_archive(
+    path: str | Path, kind: str, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> None:
+    """Write metadata and arrays to a file; the same content gives the same bytes."""
+    from missmdp import __version__
+
+    members = {f"{name}.npy": _array_bytes(array) for name, array in sorted(arrays.items())}
+    head = {**meta, "kind": kind, "format": FORMAT_VERSION, "written_by": f"missmdp {__version__}"}
+    head["sha256"] = _digest(head, members)
+    members = {
+        "meta.json": json.dumps(head, ensure_ascii=False, indent=1, sort_keys=True).encode(),
+        **members,
+    }
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), content, zipfile.ZIP_DEFLATED)
+    write_atomically(path, buffer.getvalue())
+
+
+def read_archive(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the metadata and the arrays of a file that `write_archive` wrote.
+
+    Raises
+    ------
+    FormatError
+        If the file is absent, no archive of this kind, of a newer format, or damaged.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if "meta.json" not in archive.namelist():
+                raise FormatError(f"{path}: not a file of missmdp (it has no meta.json)")
+            members = {info.filename: archive.read(info) for info in archive.infolist()}
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(f"{path}: not a file of missmdp, or damaged ({error})") from error
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read ({error.strerror or error})") from error
+    meta = _checked_meta(path, members.pop("meta.json"), kind)
+    if meta.get("sha256") != _digest({k: v for k, v in meta.items() if k != "sha256"}, members):
+        raise FormatError(f"{path}: damaged (the content does not match its checksum)")
+    try:
+        arrays = {
+            name.removesuffix(".npy"): cast("NDArray[Any]", np.load(io.BytesIO(content), allow_pickle=False))
+            for name, content in members.items()
+        }
+    except (ValueError, EOFError, OSError, MemoryError) as error:
+        raise FormatError(f"{path}: damaged ({error})") from error
+    return meta, arrays
+
+
+def _checked_meta(path: str | Path, content: bytes, kind: str) -> dict[str, Any]:
+    try:
+        meta = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{path}: damaged (meta.json is not JSON: {error})") from error
+    if not isinstance(meta, dict):
+        raise FormatError(f"{path}: damaged (meta.json is not an object)")
+    meta = cast("dict[str, Any]", meta)
+    if meta.get("kind") != kind:
+        raise FormatError(f"{path}: holds {meta.get('kind', 'something unknown')!r}, not {kind!r}")
+    version = meta.get("format")
+    if not isinstance(version, int) or version < 1:
+        raise FormatError(f"{path}: damaged (the version of its format is {version!r})")
+    if version > FORMAT_VERSION:
+        raise FormatError(
+            f"{path}: has format {version}, newer than this missmdp reads ({FORMAT_VERSION}); upgrade missmdp"
+        )
+    return meta
+
+
+def _array_bytes(array: NDArray[Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, np.ascontiguousarray(array), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _digest(meta: Mapping[str, Any], members: Mapping[str, bytes]) -> str:
+    digest = hashlib.sha256(json.dumps(meta, sort_keys=True).encode())
+    for name, content in sorted(members.items()):
+        digest.update(name.encode())
+        digest.update(hashlib.sha256(content).digest())
+    return digest.hexdigest()
+
+
+def encode_values(values: tuple[Any, ...], what: str) -> list[Any]:
+    """Return the user's values as JSON: strings, booleans, integers and floats as they are, tuples tagged."""
+
+    def encode(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return {"tuple": [encode(item) for item in cast("tuple[Any, ...]", value)]}
+        if isinstance(value, str | bool | int | float) and type(value) in (str, bool, int, float):
+            return value
+        raise MissMDPError(
+            f"{what}: the value {value!r} of type {type(value).__name__} cannot be saved; "
+            "files hold strings, booleans, integers, floats and tuples of these"
+        )
+
+    return [encode(value) for value in values]
+
+
+def decode_values(encoded: Any, what: str) -> tuple[Any, ...]:
+    """Return what `encode_values` was given."""
+
+    def decode(value: Any) -> Any:
+        if isinstance(value, dict):
+            items = cast("dict[str, Any]", value).get("tuple")
+            if isinstance(items, list):
+                return tuple(decode(item) for item in cast("list[Any]", items))
+        elif isinstance(value, str | bool | int | float):
+            return value
+        raise FormatError(f"{what}: cannot read the value {value!r}")
+
+    if not isinstance(encoded, list):
+        raise FormatError(f"{what}: expected a list of values")
+    return tuple(decode(value) for value in cast("list[Any]", encoded))

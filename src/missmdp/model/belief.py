@@ -1,0 +1,108 @@
+"""Beliefs over states: Bayes' rule with the missingness function, and without it where it cancels out.
+
+τ(b, a, z)(s′) ∝ M(z | s′) Σ_s T(s′ | s, a) b(s). Under MAR every state that admits z gives it the same
+probability (Lemma 1), so M can be replaced by 1[z ⪯ s′] and need not be known to track the belief. It is
+still needed to plan, since P(z | b, a) depends on it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from missmdp._kernels.belief import condition, predict
+from missmdp.errors import ImpossibleObservation, ModelError
+from missmdp.model.checks import checked_distribution
+from missmdp.model.mdp import FactoredMDP
+
+if TYPE_CHECKING:
+    from missmdp.model.missmdp import MissMDP
+
+__all__ = ["initial_belief", "update_belief", "update_belief_ignorable"]
+
+
+def initial_belief(observation: object, model: MissMDP) -> NDArray[np.float64]:
+    """Return the belief after the first observation z⁽⁰⁾: b₀ conditioned on it, shape (S,)."""
+    likelihood = model.missingness.likelihood(observation)
+    return _posterior(model.mdp.initial, likelihood, model.mdp, model.mdp.initial, None, observation)
+
+
+def update_belief(belief: ArrayLike, action: Any, observation: object, model: MissMDP) -> NDArray[np.float64]:
+    """Return τ(b, a, z), the belief after an action and the observation that followed it, shape (S,).
+
+    Parameters
+    ----------
+    belief
+        A distribution over states, shape (S,).
+    action
+        The name of the action.
+    observation
+        A tuple or mapping of feature values, with None or NaN for missing.
+    model
+        The miss-MDP whose T and M to use.
+
+    Raises
+    ------
+    ImpossibleObservation
+        If the observation has probability zero after that belief and action.
+    """
+    before = _checked_belief(belief, model.mdp)
+    predicted = _predicted(before, action, model.mdp)
+    return _posterior(
+        predicted, model.missingness.likelihood(observation), model.mdp, before, action, observation
+    )
+
+
+def update_belief_ignorable(
+    belief: ArrayLike, action: Any, observation: object, mdp: FactoredMDP
+) -> NDArray[np.float64]:
+    """Return τ(b, a, z) for any missingness function that is MAR, without knowing it (Lemma 1), shape (S,)."""
+    before = _checked_belief(belief, mdp)
+    admits = mdp.space.admit(mdp.space.features.encode_observation(observation)).astype(np.float64)
+    return _posterior(_predicted(before, action, mdp), admits, mdp, before, action, observation)
+
+
+def _checked_belief(belief: ArrayLike, mdp: FactoredMDP) -> NDArray[np.float64]:
+    array = np.asarray(belief, dtype=np.float64)
+    if array.shape != (mdp.n_states,):
+        raise ModelError(f"a belief must have shape ({mdp.n_states},), got {array.shape}")
+    return checked_distribution(array, "the belief", mdp.space.state)
+
+
+def _predicted(belief: NDArray[np.float64], action: Any, mdp: FactoredMDP) -> NDArray[np.float64]:
+    matrix = mdp.transition[mdp.action_index(action)]
+    out = np.empty(mdp.n_states)
+    predict(matrix.indptr, matrix.indices, matrix.data, belief, out)
+    return out
+
+
+def _posterior(
+    predicted: NDArray[np.float64],
+    likelihood: NDArray[np.float64],
+    mdp: FactoredMDP,
+    belief: NDArray[np.float64],
+    action: Any,
+    observation: object,
+) -> NDArray[np.float64]:
+    out = np.empty(mdp.n_states)
+    if condition(predicted, likelihood, out) > 0.0:
+        return out
+    features = mdp.space.features
+    seen = features.decode_observation(features.encode_observation(observation))
+    after = "as the first observation" if action is None else f"after the action {action!r}"
+    raise ImpossibleObservation(
+        f"the observation {seen!r} has probability zero {after}, starting from the belief "
+        f"{_summary(belief, mdp)}",
+        belief=belief,
+        action=action,
+        observation=seen,
+    )
+
+
+def _summary(belief: NDArray[np.float64], mdp: FactoredMDP, most: int = 5) -> str:
+    support = np.flatnonzero(belief)
+    likely = support[np.argsort(-belief[support], kind="stable")][:most]
+    shown = ", ".join(f"{mdp.space.state(int(s))!r}: {belief[s]:.4g}" for s in likely)
+    return "{" + shown + (f", … {len(support) - most} more states" if len(support) > most else "") + "}"

@@ -1,0 +1,92 @@
+"""Checks on probabilities and rewards that name the state and the action at fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from missmdp.errors import ModelError
+
+__all__ = ["checked_discount", "checked_distribution", "checked_rows", "checked_table"]
+
+SUM_TOLERANCE = 1e-6
+"""Sums this close to one are rounding (probabilities typed with six digits) and are scaled to one."""
+
+_EXACT = 1e-12
+"""Sums this close to one are left alone, so that checking twice changes nothing."""
+
+
+def checked_discount(discount: object) -> float:
+    """Return the discount as a float in [0, 1)."""
+    try:
+        value = float(discount)  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError):
+        raise ModelError(f"the discount must be a number in [0, 1), got {discount!r}") from None
+    if not 0.0 <= value < 1.0:
+        raise ModelError(f"the discount must be in [0, 1), got {discount!r}")
+    return value
+
+
+def _problem(value: float) -> str:
+    if np.isnan(value):
+        return "NaN"
+    return "infinite" if np.isinf(value) else f"negative ({value:g})"
+
+
+def _bad_entry(values: NDArray[np.float64]) -> int | None:
+    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0.0)))
+    return int(bad[0]) if bad.size else None
+
+
+def checked_distribution(
+    weights: NDArray[np.float64], what: str, name: Callable[[int], object]
+) -> NDArray[np.float64]:
+    """Return one distribution, shape (S,), whose entries are probabilities that sum to one."""
+    bad = _bad_entry(weights)
+    if bad is not None:
+        raise ModelError(f"{what}: the probability of {name(bad)!r} is {_problem(weights[bad])}")
+    total = float(weights.sum())
+    if abs(total - 1.0) > SUM_TOLERANCE:
+        raise ModelError(f"{what}: the probabilities sum to {total:.10g}, not 1")
+    return weights / total if abs(total - 1.0) > _EXACT else weights.copy()
+
+
+def checked_table(table: NDArray[np.float64], what: Callable[[int], str]) -> NDArray[np.float64]:
+    """Return distributions as rows of a dense table, checked as in `checked_distribution`."""
+    bad = np.argwhere(~(np.isfinite(table) & (table >= 0.0)))
+    if bad.size:
+        row, column = bad[0]
+        raise ModelError(f"{what(int(row))}: a probability is {_problem(table[row, column])}")
+    totals = table.sum(axis=1)
+    _raise_on_sums(totals, what)
+    scale = np.where(np.abs(totals - 1.0) > _EXACT, totals, 1.0)
+    return table / scale[:, None]
+
+
+def checked_rows(matrix: sparse.csr_array, what: Callable[[int], str]) -> sparse.csr_array:
+    """Return distributions as rows of a sparse matrix, checked, sorted, and without stored zeros."""
+    matrix = matrix.copy()
+    matrix.sum_duplicates()
+    bad = _bad_entry(matrix.data)
+    if bad is not None:
+        row = int(np.searchsorted(matrix.indptr, bad, side="right")) - 1
+        raise ModelError(f"{what(row)}: the probability is {_problem(matrix.data[bad])}")
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    totals = np.asarray(matrix.sum(axis=1)).reshape(-1)
+    _raise_on_sums(totals, what)
+    scale = np.where(np.abs(totals - 1.0) > _EXACT, totals, 1.0)
+    if (scale != 1.0).any():
+        matrix.data = matrix.data / np.repeat(scale, np.diff(matrix.indptr))
+    return matrix
+
+
+def _raise_on_sums(totals: NDArray[np.float64], what: Callable[[int], str]) -> None:
+    off = np.flatnonzero(np.abs(totals - 1.0) > SUM_TOLERANCE)
+    if off.size:
+        row = int(off[0])
+        more = f" (and {off.size - 1} more rows)" if off.size > 1 else ""
+        raise ModelError(f"{what(row)}: the probabilities sum to {totals[row]:.10g}, not 1{more}")

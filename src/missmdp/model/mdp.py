@@ -1,0 +1,432 @@
+"""Factored Markov decision processes: what is known before anything goes missing.
+
+An MDP (S, A, T, b₀, ρ, γ) with S ⊆ S₁ × … × Sₙ. It can be written down as functions of named states,
+as one sparse matrix per action, or as tables; inside it is always sparse matrices over a list of
+states. Terminal states are absorbing with reward 0, whatever the functions or matrices say of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from missmdp.errors import ModelError
+from missmdp.model.checks import checked_discount, checked_distribution, checked_rows
+from missmdp.model.enumeration import enumerate_reachable
+from missmdp.model.space import FeatureSpace, Rows, StateSpace, call
+
+__all__ = ["FactoredMDP"]
+
+type_of_transition = "a function (state, action) → {next_state: probability}, or one (S, S) matrix per action"
+
+
+class FactoredMDP:
+    """A Markov decision process whose states are combinations of named features.
+
+    Parameters
+    ----------
+    features
+        Name → values of each feature, in the order in which states list them.
+    actions
+        The names of the actions.
+    transition
+        A function (state, action) → {next state: probability}; the states reachable from `initial`
+        are then enumerated. Or one sparse or dense (S, S) matrix per action, as a sequence in the
+        order of `actions` or a mapping from action to matrix; then all given states are kept.
+    reward
+        A function (state, action) → number, or (with matrices) an array of shape (S, A).
+    initial
+        {state: probability}, or (with matrices) an array of shape (S,).
+    terminal
+        A function state → bool, or (with matrices) a boolean array of shape (S,).
+    discount
+        γ in [0, 1).
+    states
+        With matrices: the states that rows and columns stand for. By default all combinations of
+        feature values, the last feature changing fastest.
+    max_states
+        With functions: stop with an error when more states than this are reachable.
+    progress
+        Whether to show progress; by default on a terminal.
+
+    Attributes
+    ----------
+    space : StateSpace
+        The states as codes.
+    transition : tuple of scipy.sparse.csr_array
+        One (S, S) matrix per action.
+    reward : numpy.ndarray
+        ρ, shape (S, A).
+    initial : numpy.ndarray
+        b₀, shape (S,).
+    terminal : numpy.ndarray
+        Which states are terminal, shape (S,).
+    reachable : numpy.ndarray
+        Which states can be reached from the initial ones, shape (S,).
+
+    Examples
+    --------
+    >>> mdp = FactoredMDP(
+    ...     features={"level": range(3)},
+    ...     actions=["wait", "treat"],
+    ...     transition=lambda s, a: {(0,): 1.0} if a == "treat" else {(min(s.level + 1, 2),): 1.0},
+    ...     reward=lambda s, a: -s.level - 0.5 * (a == "treat"),
+    ...     initial={(0,): 1.0},
+    ...     discount=0.9,
+    ... )
+    >>> mdp.n_states
+    3
+    """
+
+    def __init__(
+        self,
+        features: Mapping[str, Iterable[Any]] | FeatureSpace,
+        actions: Iterable[Any],
+        transition: Callable[[Any, Any], Mapping[Any, float]]
+        | Sequence[Any]
+        | Mapping[Any, Any]
+        | NDArray[Any],
+        reward: Callable[[Any, Any], float] | ArrayLike,
+        initial: Mapping[Any, float] | ArrayLike,
+        terminal: Callable[[Any], bool] | ArrayLike | None = None,
+        discount: float = 0.95,
+        *,
+        states: Sequence[Any] | StateSpace | None = None,
+        max_states: int = 2_000_000,
+        progress: bool | None = None,
+    ) -> None:
+        space = features if isinstance(features, FeatureSpace) else FeatureSpace(features)
+        self.actions: tuple[Any, ...] = _checked_actions(actions)
+        self.discount = checked_discount(discount)
+        matrices: list[sparse.csr_array]
+        if callable(transition):
+            if states is not None:
+                raise ModelError(
+                    "states= goes with matrices; with a transition function the states are enumerated"
+                )
+            if not isinstance(initial, Mapping):
+                raise ModelError("with a transition function, initial must be a mapping {state: probability}")
+            if terminal is not None and not callable(terminal):
+                raise ModelError("with a transition function, terminal must be a function of the state")
+            self.space, matrices, start, self.terminal = enumerate_reachable(
+                space,
+                self.actions,
+                transition,
+                cast("Mapping[Any, float]", initial),
+                cast("Callable[[Any], bool] | None", terminal),
+                max_states=max_states,
+                progress=progress,
+            )
+        else:
+            self.space = _given_states(space, states, max_states)
+            matrices = _given_matrices(transition, self.actions, len(self.space))
+            start = _given_initial(self.space, initial)
+            self.terminal = _given_terminal(self.space, terminal)
+        self.transition: tuple[sparse.csr_array, ...] = tuple(
+            self._checked_transition(action, matrix)
+            for action, matrix in zip(self.actions, matrices, strict=True)
+        )
+        self.initial: NDArray[np.float64] = checked_distribution(
+            start, "the initial distribution", self.space.state
+        )
+        self.reward: NDArray[np.float64] = self._checked_reward(reward, enumerated=callable(transition))
+        self.reachable: NDArray[np.bool_] = self._reach()
+        for array in (self.initial, self.reward, self.terminal, self.reachable):
+            array.setflags(write=False)
+
+    def __repr__(self) -> str:
+        return (
+            f"FactoredMDP({self.n_states} states of {', '.join(self.space.features.names)}; "
+            f"actions {', '.join(map(str, self.actions))}; discount {self.discount:g})"
+        )
+
+    @property
+    def features(self) -> dict[str, tuple[Any, ...]]:
+        """Name → values of each feature."""
+        return self.space.features.as_dict()
+
+    @property
+    def states(self) -> Rows:
+        """The states in order, as named tuples."""
+        return self.space.states
+
+    @property
+    def n_states(self) -> int:
+        """|S|, the number of states."""
+        return len(self.space)
+
+    @property
+    def n_actions(self) -> int:
+        """|A|, the number of actions."""
+        return len(self.actions)
+
+    def action_index(self, action: Any) -> int:
+        """Return the position of an action; raise `ModelError` if there is none of that name."""
+        try:
+            return self.actions.index(action)
+        except ValueError:
+            names = ", ".join(repr(a) for a in self.actions)
+            raise ModelError(f"there is no action {action!r}; the actions are {names}") from None
+
+    @classmethod
+    def from_tables(
+        cls,
+        transitions: Any,
+        rewards: Any,
+        initial: Any,
+        *,
+        discount: float = 0.95,
+        terminal: Any = None,
+        features: Mapping[str, Iterable[Any]] | None = None,
+    ) -> FactoredMDP:
+        """Return the MDP that three tables describe; no Python needed to write one down.
+
+        Each table is a CSV or Parquet file, or a pandas, polars or pyarrow frame. Other columns than those
+        named here are features, in the order in which `transitions` has them.
+
+        Parameters
+        ----------
+        transitions
+            One column per feature, `action`, one column `next_<feature>` per feature, `probability`.
+        rewards
+            One column per feature, `action`, `reward`. State-action pairs that are not listed have reward 0.
+        initial
+            One column per feature, `probability`.
+        discount
+            γ in [0, 1).
+        terminal
+            The terminal states: a table with one column per feature, or a function of the state.
+        features
+            Name → values; by default the values that occur, sorted.
+        """
+        from missmdp.model.tables import mdp_from_tables
+
+        return mdp_from_tables(
+            transitions, rewards, initial, discount=discount, terminal=terminal, features=features
+        )
+
+    def horizon(self, precision: float = 1e-3) -> int:
+        """Return L, the number of steps after which less than `precision` of discounted reward is left.
+
+        L = ⌈log_γ((1 − γ) · precision / max |ρ|)⌉, at least 1.
+
+        Deviation: the paper has max ρ instead of max |ρ|, which fails where all rewards are penalties.
+        """
+        if not precision > 0.0:
+            raise ModelError(f"precision must be positive, got {precision!r}")
+        largest = float(np.abs(self.reward).max())
+        if largest == 0.0 or self.discount == 0.0:
+            return 1
+        return max(
+            1, math.ceil(math.log((1.0 - self.discount) * precision / largest) / math.log(self.discount))
+        )
+
+    def with_last_action(self, name: str = "last_action", none: Any = "none") -> FactoredMDP:
+        """Return the MDP whose states also say which action led to them.
+
+        Missingness that depends on the action is then an ordinary function of the state, as the paper
+        suggests. Before the first action the new feature has the value `none`. It is a state feature
+        like any other: whether the agent sees it is up to the missingness function.
+        """
+        if name in self.space.features.names:
+            raise ModelError(f"there is a feature {name!r} already; give another name")
+        if none in self.actions:
+            raise ModelError(f"{none!r} is an action; give another value for 'no action yet' (none=…)")
+        n_states, n_copies = self.n_states, self.n_actions + 1
+        # Copy 0 is "none", copy a + 1 follows action a; index s * n_copies + copy keeps the order of rank.
+        occurs = np.zeros((n_states, n_copies), dtype=np.bool_)
+        occurs[:, 0] = self.initial > 0.0
+        alive = self.reachable & ~self.terminal
+        for a, matrix in enumerate(self.transition):
+            occurs[matrix[np.flatnonzero(alive)].indices, a + 1] = True
+        kept = np.flatnonzero(occurs.reshape(-1))
+        new_index = np.full(n_states * n_copies, -1)
+        new_index[kept] = np.arange(len(kept))
+        old = kept // n_copies
+
+        def lift(a: int, matrix: sparse.csr_array) -> sparse.csr_array:
+            rows = matrix[old]
+            rows.indices = new_index[rows.indices * n_copies + a + 1].astype(rows.indices.dtype)
+            return sparse.csr_array(
+                # Rows of terminal states lead to copies that need not exist: they are overwritten anyway.
+                (np.where(rows.indices < 0, 0.0, rows.data), np.maximum(rows.indices, 0), rows.indptr),
+                shape=(len(kept), len(kept)),
+            )
+
+        features = {**self.features, name: (none, *self.actions)}
+        space = FeatureSpace(features)
+        codes = np.column_stack([self.space.codes[old], kept % n_copies])
+        initial = np.zeros(len(kept))
+        initial[new_index[np.arange(n_states) * n_copies][self.initial > 0.0]] = self.initial[
+            self.initial > 0.0
+        ]
+        return FactoredMDP(
+            space,
+            self.actions,
+            [lift(a, matrix) for a, matrix in enumerate(self.transition)],
+            self.reward[old],
+            initial,
+            self.terminal[old],
+            self.discount,
+            states=StateSpace(space, codes),
+        )
+
+    def _checked_transition(self, action: Any, matrix: sparse.csr_array) -> sparse.csr_array:
+        absorbing = sparse.diags_array(self.terminal.astype(np.float64), format="csr")
+        alive = sparse.diags_array((~self.terminal).astype(np.float64), format="csr")
+        rows = sparse.csr_array(alive @ _without_rows(matrix, self.terminal) + absorbing)
+        return checked_rows(rows, lambda row: f"transition({self.space.state(row)!r}, {action!r})")
+
+    def _checked_reward(self, reward: Any, *, enumerated: bool) -> NDArray[np.float64]:
+        shape = (self.n_states, self.n_actions)
+        if callable(reward):
+            array = np.zeros(shape)
+            for s in np.flatnonzero(~self.terminal):
+                state = self.space.state(int(s))
+                for a, action in enumerate(self.actions):
+                    value = call(reward, "reward", state, action)
+                    try:
+                        array[s, a] = float(value)
+                    except (TypeError, ValueError):
+                        raise ModelError(
+                            f"reward({state!r}, {action!r}) is {value!r}, not a number"
+                        ) from None
+        elif enumerated:
+            raise ModelError("with a transition function, reward must be a function (state, action) → number")
+        else:
+            array = _as_floats(reward, "reward")
+            if array.shape != shape:
+                raise ModelError(f"reward must have shape (states, actions) = {shape}, got {array.shape}")
+            array = np.where(self.terminal[:, None], 0.0, array)
+        bad = np.argwhere(~np.isfinite(array))
+        if bad.size:
+            s, a = bad[0]
+            raise ModelError(
+                f"reward({self.space.state(int(s))!r}, {self.actions[a]!r}) is {array[s, a]}; it must be finite"
+            )
+        return array
+
+    def _reach(self) -> NDArray[np.bool_]:
+        """Return the states on a path from an initial one, by a breadth-first search from an extra node."""
+        n = self.n_states
+        steps = sparse.csr_array(sum((abs(matrix) for matrix in self.transition), sparse.csr_array((n, n))))
+        start = sparse.csr_array(self.initial[None, :])
+        corner = sparse.csr_array((1, 1))
+        graph = sparse.block_array([[steps, None], [start, corner]], format="csr")
+        order = csgraph.breadth_first_order(graph, n, return_predecessors=False)
+        reachable = np.zeros(n + 1, dtype=np.bool_)
+        reachable[order] = True
+        return reachable[:n]
+
+
+def _without_rows(matrix: sparse.csr_array, drop: NDArray[np.bool_]) -> sparse.csr_array:
+    """Return the matrix with the dropped rows' stored values zeroed, also where they are NaN."""
+    keep = np.repeat(~drop, np.diff(matrix.indptr))
+    return sparse.csr_array(
+        (np.where(keep, matrix.data, 0.0), matrix.indices, matrix.indptr), shape=matrix.shape
+    )
+
+
+def _checked_actions(actions: Iterable[Any]) -> tuple[Any, ...]:
+    if isinstance(actions, str | bytes):
+        raise ModelError(f"actions must be a list of names, got the string {actions!r}")
+    try:
+        listed = tuple(a.item() if isinstance(a, np.generic) else a for a in actions)
+    except TypeError:
+        raise ModelError(f"actions must be a list of names, got {actions!r}") from None
+    if not listed:
+        raise ModelError("a model needs at least one action")
+    for position, action in enumerate(listed):
+        if action is None:
+            raise ModelError("None cannot be an action: in data it stands for 'no action'")
+        try:
+            hash(action)
+        except TypeError:
+            raise ModelError(f"the action {action!r} is not hashable; use strings or numbers") from None
+        if action in listed[:position]:
+            raise ModelError(f"the action {action!r} is listed twice")
+    return listed
+
+
+def _given_states(
+    space: FeatureSpace, states: Sequence[Any] | StateSpace | None, max_states: int
+) -> StateSpace:
+    if isinstance(states, StateSpace):
+        return states
+    if states is not None:
+        if len(states) == 0:
+            raise ModelError("states= is empty; a model needs at least one state")
+        return StateSpace(space, np.array([space.encode(state) for state in states]))
+    count = math.prod(int(size) for size in space.sizes)
+    if count > max_states:
+        raise ModelError(
+            f"the features have {count:.3g} combinations, more than max_states={max_states:,}; "
+            "list the states that the matrices stand for in states="
+        )
+    return StateSpace(space, np.stack(np.unravel_index(np.arange(count), tuple(space.sizes)), axis=1))
+
+
+def _given_matrices(transition: Any, actions: tuple[Any, ...], n_states: int) -> list[sparse.csr_array]:
+    if isinstance(transition, Mapping):
+        named = cast("Mapping[Any, Any]", transition)
+        for action in named:
+            if action not in actions:
+                raise ModelError(f"transition has a matrix for {action!r}, which is not an action")
+        for action in actions:
+            if action not in named:
+                raise ModelError(f"transition has no matrix for the action {action!r}")
+        listed = [named[action] for action in actions]
+    elif isinstance(transition, Sequence | np.ndarray) and not isinstance(transition, str):
+        listed = list(cast("Sequence[Any]", transition))
+    else:
+        raise ModelError(f"transition must be {type_of_transition}, got {type(transition).__name__}")
+    if len(listed) != len(actions):
+        raise ModelError(f"transition has {len(listed)} matrices for {len(actions)} actions")
+    matrices: list[sparse.csr_array] = []
+    for action, given in zip(actions, listed, strict=True):
+        dense = given if sparse.issparse(given) else _as_floats(given, f"the matrix of action {action!r}")
+        if dense.ndim != 2 or dense.shape != (n_states, n_states):
+            raise ModelError(
+                f"the matrix of action {action!r} has shape {dense.shape}, expected ({n_states}, {n_states}) "
+                f"for {n_states} states"
+            )
+        matrices.append(sparse.csr_array(dense, dtype=np.float64))
+    return matrices
+
+
+def _given_initial(space: StateSpace, initial: Any) -> NDArray[np.float64]:
+    if isinstance(initial, Mapping):
+        return space.distribution(cast("Mapping[Any, float]", initial), "initial")
+    array = _as_floats(initial, "initial")
+    if array.shape != (len(space),):
+        raise ModelError(
+            f"initial must be {{state: probability}} or have shape ({len(space)},), got {array.shape}"
+        )
+    return array
+
+
+def _given_terminal(space: StateSpace, terminal: Any) -> NDArray[np.bool_]:
+    if terminal is None:
+        return np.zeros(len(space), dtype=np.bool_)
+    if callable(terminal):
+        return np.array([bool(call(terminal, "terminal", state)) for state in space.states])
+    array = np.asarray(terminal)
+    if array.shape != (len(space),) or array.dtype != np.bool_:
+        raise ModelError(
+            f"terminal must be a function or a boolean array of shape ({len(space)},), "
+            f"got shape {array.shape} of {array.dtype}"
+        )
+    return array.copy()
+
+
+def _as_floats(values: Any, what: str) -> NDArray[np.float64]:
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{what}: expected an array of numbers ({error})") from None

@@ -1,0 +1,390 @@
+"""Missingness graphs: which features drive whether a feature is missing.
+
+Nodes are S (features), R (indicators of the features that can go missing) and Z (what is recorded). The
+edges that carry information go from an S to an R; the proxy edges S_i → Z_i ← R_i are implied. Indicators
+that are dependent given the state are joined by an undirected edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.errors import FormatError, ModelError
+from missmdp.model.missingness import MissingnessFunction
+from missmdp.model.types import TOLERANCE, classify
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+__all__ = ["MissingnessGraph"]
+
+Edge = tuple[str, str]
+
+
+class MissingnessGraph:
+    """An m-graph over features.
+
+    Parameters
+    ----------
+    edges
+        Pairs (parent, child): the value of `parent` changes the probability that `child` is missing.
+        Written with feature names, or as ("S_parent", "R_child").
+    features
+        All features, in order; by default those that occur in edges.
+    can_go_missing
+        Features with an indicator; by default those that some edge or dependence says can go missing.
+    dependent
+        Pairs of features whose indicators are dependent given the state.
+    notes
+        Sentences that a reader of the graph should know.
+
+    Examples
+    --------
+    >>> graph = MissingnessGraph([("temperature", "heart_rate")])
+    >>> graph.parents("heart_rate")
+    ('temperature',)
+    """
+
+    def __init__(
+        self,
+        edges: Iterable[Sequence[str]] = (),
+        *,
+        features: Iterable[str] | None = None,
+        can_go_missing: Iterable[str] | None = None,
+        dependent: Iterable[Sequence[str]] = (),
+        notes: Iterable[str] = (),
+    ) -> None:
+        known = None if features is None else tuple(features)
+        if known is not None and len(set(known)) != len(known):
+            raise ModelError("a feature is listed twice")
+        pairs = [
+            (_feature(parent, "S", known), _feature(child, "R", known)) for parent, child in map(_pair, edges)
+        ]
+        joined = [(_feature(a, "R", known), _feature(b, "R", known)) for a, b in map(_pair, dependent)]
+        missing = [_feature(name, "R", known) for name in can_go_missing or ()]
+        if known is None:
+            known = tuple(dict.fromkeys(name for pair in [*pairs, *joined] for name in pair))
+            known = tuple(dict.fromkeys([*known, *missing]))
+        order = {name: position for position, name in enumerate(known)}
+        implied = {child for _, child in pairs} | {name for pair in joined for name in pair}
+        if can_go_missing is not None and not implied <= set(missing):
+            odd = sorted(implied - set(missing), key=order.__getitem__)[0]
+            raise ModelError(
+                f"the graph has edges into the indicator of {odd!r}, which is not in can_go_missing"
+            )
+        if any(a == b for a, b in joined):
+            raise ModelError("an indicator cannot depend on itself")
+        self.features: tuple[str, ...] = known
+        self.can_go_missing: tuple[str, ...] = tuple(n for n in known if n in implied or n in missing)
+        self.edges: tuple[Edge, ...] = tuple(
+            sorted(set(pairs), key=lambda edge: (order[edge[1]], order[edge[0]]))
+        )
+        self.dependent: tuple[Edge, ...] = tuple(
+            sorted(
+                {(a, b) if order[a] < order[b] else (b, a) for a, b in joined},
+                key=lambda edge: (order[edge[0]], order[edge[1]]),
+            )
+        )
+        self.notes: tuple[str, ...] = tuple(notes)
+
+    @classmethod
+    def from_missingness(
+        cls,
+        missingness: MissingnessFunction,
+        reachable: NDArray[np.bool_] | None = None,
+        *,
+        tolerance: float = TOLERANCE,
+    ) -> MissingnessGraph:
+        """Return the m-graph of a missingness function over the reachable states.
+
+        The parents of R_i are the features with a single-feature contrast: two states that differ in
+        that feature alone have different P(R_i). Any set of parents must hold them all. Where they do not
+        determine P(R_i | s), which happens when features move together, features are added in order until
+        they do, and those that turn out not to be needed are taken out again. A choice that could have
+        been made otherwise is reported in `notes`.
+        """
+        return _graph_of(missingness, reachable, tolerance)
+
+    @classmethod
+    def from_networkx(cls, graph: nx.DiGraph[Any]) -> MissingnessGraph:
+        """Return the m-graph of a directed graph with nodes S_x, R_x and Z_x.
+
+        Edges into Z are proxies and edges between S nodes belong to the dynamics: both are left out. Edges
+        between R nodes are dependences. A node without a prefix is a feature.
+        """
+        if not graph.is_directed():
+            raise ModelError("an m-graph is directed; give a networkx DiGraph")
+        return _graph_from_nodes([str(n) for n in graph.nodes], [(str(a), str(b)) for a, b in graph.edges])
+
+    @classmethod
+    def from_dot(cls, source: str | Path) -> MissingnessGraph:
+        """Return the m-graph in a DOT file, or in a string that holds DOT; nodes as in `from_networkx`."""
+        import pydot
+        import pyparsing
+
+        is_text = isinstance(source, str) and "{" in source
+        where = "DOT text" if is_text else str(source)
+        if is_text:
+            text = cast("str", source)
+        else:
+            try:
+                text = Path(source).read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise FormatError(f"{where}: cannot be read ({error})") from error
+        try:
+            parsed = cast("Any", pydot.graph_from_dot_data(text))
+        except (pyparsing.ParseBaseException, ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise FormatError(f"{where}: not a graph in DOT ({error})") from error
+        if not parsed:
+            raise FormatError(f"{where}: not a graph in DOT")
+        graph = parsed[0]
+        if graph.get_type() != "digraph":
+            raise FormatError(f"{where}: an m-graph is directed; write digraph")
+        edges: list[Edge] = []
+        for edge in graph.get_edges():
+            ends = (edge.get_source(), edge.get_destination())
+            if not all(isinstance(end, str) for end in ends):
+                raise FormatError(
+                    f"{where}: edges between groups of nodes are not supported; write one edge per line"
+                )
+            edges.append((_unquoted(ends[0]), _unquoted(ends[1])))
+        names = [_unquoted(node.get_name()) for node in graph.get_nodes()]
+        nodes = [name for name in names if name not in ("node", "edge", "graph", "\\n", "")]
+        return _graph_from_nodes(list(dict.fromkeys([*nodes, *(n for e in edges for n in e)])), edges)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MissingnessGraph) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.features, self.can_go_missing, self.edges, self.dependent)
+
+    def __repr__(self) -> str:
+        edges = ", ".join(f"{a} → R_{b}" for a, b in self.edges) or "no edges"
+        joined = "".join(f", R_{a} — R_{b}" for a, b in self.dependent)
+        return f"MissingnessGraph({edges}{joined})"
+
+    @property
+    def always_observed(self) -> tuple[str, ...]:
+        """The features without an indicator."""
+        return tuple(name for name in self.features if name not in self.can_go_missing)
+
+    @property
+    def self_censoring(self) -> tuple[str, ...]:
+        """The features with an edge into their own indicator."""
+        return tuple(child for parent, child in self.edges if parent == child)
+
+    def parents(self, feature: str) -> tuple[str, ...]:
+        """Return the features that drive whether a feature is missing."""
+        if feature not in self.features:
+            raise ModelError(f"there is no feature {feature!r}; the features are {', '.join(self.features)}")
+        return tuple(parent for parent, child in self.edges if child == feature)
+
+    def to_networkx(self) -> nx.DiGraph[str]:
+        """Return a networkx graph with nodes S_x, R_x, Z_x and the attributes `kind` and `feature`.
+
+        Edges have a `kind`: "cause" (S → R), "proxy" (into Z), or "dependence" (R – R, both ways).
+        """
+        import networkx as nx
+
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        for name in self.features:
+            graph.add_node(f"S_{name}", kind="S", feature=name)
+            graph.add_node(f"Z_{name}", kind="Z", feature=name)
+            graph.add_edge(f"S_{name}", f"Z_{name}", kind="proxy")
+            if name in self.can_go_missing:
+                graph.add_node(f"R_{name}", kind="R", feature=name)
+                graph.add_edge(f"R_{name}", f"Z_{name}", kind="proxy")
+        for parent, child in self.edges:
+            graph.add_edge(f"S_{parent}", f"R_{child}", kind="cause")
+        for a, b in self.dependent:
+            graph.add_edge(f"R_{a}", f"R_{b}", kind="dependence")
+            graph.add_edge(f"R_{b}", f"R_{a}", kind="dependence")
+        return graph
+
+    def to_dot(self) -> str:
+        """Return the graph in DOT, which `from_dot` reads back."""
+        from missmdp.model.mgraph_picture import node_colour
+
+        lines = ["digraph mgraph {", "  node [shape=circle, style=filled, fontcolor=white];"]
+        for node, data in self.to_networkx().nodes(data=True):
+            colour = node_colour(self, data["kind"], data["feature"])
+            lines.append(f'  {_quoted(node)} [fillcolor="{colour}"];')
+        for name in self.features:
+            lines.append(f"  {_quoted('S_' + name)} -> {_quoted('Z_' + name)} [color=gray];")
+            if name in self.can_go_missing:
+                lines.append(f"  {_quoted('R_' + name)} -> {_quoted('Z_' + name)} [color=gray];")
+        lines += [f"  {_quoted('S_' + a)} -> {_quoted('R_' + b)};" for a, b in self.edges]
+        lines += [f"  {_quoted('R_' + a)} -> {_quoted('R_' + b)} [dir=none];" for a, b in self.dependent]
+        return "\n".join([*lines, "}"]) + "\n"
+
+    def draw(self, path: str | Path, *, title: str | None = None) -> Path:
+        """Draw the graph into an SVG, PNG or PDF file and return its path."""
+        from missmdp.model.mgraph_picture import draw_mgraph
+
+        return draw_mgraph(self, Path(path), title=title)
+
+
+def _pair(edge: Any) -> tuple[str, str]:
+    if isinstance(edge, str) or not isinstance(edge, Iterable):
+        raise ModelError(f"an edge is a pair of names (parent, child), got {edge!r}")
+    ends = tuple(cast("Iterable[Any]", edge))
+    if len(ends) != 2 or not all(isinstance(end, str) for end in ends):
+        raise ModelError(f"an edge is a pair of names (parent, child), got {edge!r}")
+    return cast("tuple[str, str]", ends)
+
+
+def _feature(node: str, kind: str, known: tuple[str, ...] | None) -> str:
+    """Return the feature that a node stands for: its name, or what follows the prefix S_ or R_."""
+    if known is not None and node in known:
+        return node
+    bare = node.removeprefix(f"{kind}_")
+    if known is not None and bare not in known:
+        raise ModelError(f"there is no feature {node!r}; the features are {', '.join(known)}")
+    return bare
+
+
+def _graph_from_nodes(nodes: list[str], edges: list[Edge]) -> MissingnessGraph:
+    kinds = {node: node[0] if node[:2] in ("S_", "R_", "Z_") else "S" for node in nodes}
+    names = {node: node[2:] if node[:2] in ("S_", "R_", "Z_") else node for node in nodes}
+    causes: list[Edge] = []
+    dependent: list[Edge] = []
+    for a, b in edges:
+        match kinds[a], kinds[b]:
+            case "S", "R":
+                causes.append((names[a], names[b]))
+            case "R", "R":
+                dependent.append((names[a], names[b]))
+            case (("S" | "R"), "Z"):
+                if names[a] != names[b]:
+                    raise FormatError(f"the edge {a} → {b} is no proxy edge: it joins different features")
+            case "S", "S":
+                pass
+            case _:
+                raise FormatError(f"an m-graph has no edge from {a} to {b}")
+    return MissingnessGraph(
+        causes,
+        features=dict.fromkeys(names.values()),
+        can_go_missing=[names[node] for node in nodes if kinds[node] == "R"],
+        dependent=dependent,
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _unquoted(name: str) -> str:
+    if len(name) >= 2 and name[0] == name[-1] == '"':
+        return name[1:-1].replace('\\"', '"').replace("\\\\", "\\")
+    return name
+
+
+def _graph_of(
+    missingness: MissingnessFunction, reachable: NDArray[np.bool_] | None, tolerance: float
+) -> MissingnessGraph:
+    features = missingness.space.features
+    kept = np.arange(len(missingness.space)) if reachable is None else np.flatnonzero(reachable)
+    types = classify(missingness, reachable, tolerance=tolerance)
+    edges: list[Edge] = []
+    notes: list[str] = []
+    for name in types.can_go_missing:
+        rate = missingness.missing_rate(name)[kept]
+        determined = _Determined(missingness, kept, rate, tolerance)
+        parents, others = determined.parents()
+        edges += [(parent, name) for parent in features.chosen(parents)]
+        if others:
+            notes.append(
+                f"The parents of R_{name} are not unique: the features move together, and instead of "
+                f"{', '.join(features.chosen(parents))} one could take {' or '.join(others)}."
+            )
+    dependent = _dependent_pairs(missingness, kept, types.can_go_missing, tolerance)
+    if not types.independent and not dependent:
+        notes.append(
+            "The indicators are dependent, but no two of them are: the dependence is of higher order."
+        )
+    if types.mar and not types.simple_mar:
+        notes.append(
+            "M is MAR but not simple MAR: what drives missingness depends on what is seen, "
+            "which no m-graph can show. Read the edges as if M were MNAR."
+        )
+    return MissingnessGraph(
+        edges,
+        features=features.names,
+        can_go_missing=types.can_go_missing,
+        dependent=dependent,
+        notes=notes,
+    )
+
+
+class _Determined:
+    """Which sets of features determine a number per state."""
+
+    def __init__(
+        self,
+        missingness: MissingnessFunction,
+        kept: NDArray[np.int64],
+        values: NDArray[np.float64],
+        tolerance: float,
+    ) -> None:
+        self._space = missingness.space
+        self._kept = kept
+        self._values = values
+        self._tolerance = tolerance
+        self._n = len(self._space.features)
+
+    def by(self, chosen: NDArray[np.bool_]) -> bool:
+        spread = self._space.groups(chosen).among(self._kept).spread(self._values)
+        return bool((spread <= self._tolerance).all())
+
+    def parents(self) -> tuple[NDArray[np.bool_], list[str]]:
+        """Return a smallest-by-elimination set of parents, and other sets where it is not the only one."""
+        everything = np.ones(self._n, dtype=np.bool_)
+        contrast = np.array([not self.by(everything & (np.arange(self._n) != j)) for j in range(self._n)])
+        chosen = self._completed(contrast, range(self._n), contrast)
+        others: list[str] = []
+        for j in np.flatnonzero(chosen & ~contrast):
+            # A determining set without j exists, since j has no contrast: find one in the same way.
+            without = [i for i in range(self._n) if i != j]
+            names = ", ".join(self._space.features.chosen(self._completed(contrast, without, contrast)))
+            if names not in others:
+                others.append(names)
+        return chosen, others
+
+    def _completed(
+        self, start: NDArray[np.bool_], allowed: Iterable[int], needed: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        chosen = start.copy()
+        for j in allowed:
+            if self.by(chosen):
+                break
+            chosen[j] = True
+        for j in reversed(np.flatnonzero(chosen & ~needed)):
+            chosen[j] = False
+            if not self.by(chosen):
+                chosen[j] = True
+        return chosen
+
+
+def _dependent_pairs(
+    missingness: MissingnessFunction, kept: NDArray[np.int64], names: Sequence[str], tolerance: float
+) -> list[Edge]:
+    table = missingness.probabilities[kept]
+    missing: Mapping[str, NDArray[np.bool_]] = {
+        name: ~missingness.patterns[:, missingness.space.features.position(name)] for name in names
+    }
+    pairs: list[Edge] = []
+    for i, a in enumerate(names):
+        for b in names[i + 1 :]:
+            both = table[:, missing[a] & missing[b]].sum(axis=1)
+            product = table[:, missing[a]].sum(axis=1) * table[:, missing[b]].sum(axis=1)
+            if (np.abs(both - product) > tolerance).any():
+                pairs.append((a, b))
+    return pairs

@@ -1,0 +1,278 @@
+"""Missingness functions M: from a state to a distribution over which features are seen.
+
+The paper's M: S → Δ(Z) is kept as P(pattern | state), where a pattern is the vector r of missingness
+indicators (True = observed). The observation then follows from state and pattern, so that z ⪯ s holds
+by construction and equalities between states are equalities of rows.
+
+Deviation: the paper writes equalities of M(z | s) across states; they hold for indicators r, not for
+observations z, which carry the state's own values (M(z | s) has the factor 1[z ⪯ s]).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.errors import ModelError
+from missmdp.model.checks import checked_table
+from missmdp.model.space import MISSING, StateSpace, call
+
+if TYPE_CHECKING:
+    from missmdp.model.mdp import FactoredMDP
+
+__all__ = ["MissingnessFunction"]
+
+_MAX_ENTRIES = 200_000_000
+"""Entries of P(pattern | state) above which a missingness function is refused (1.6 GB)."""
+
+
+class MissingnessFunction:
+    """P(observed pattern | state) over the patterns that occur.
+
+    Parameters
+    ----------
+    space
+        The states, usually `mdp.space`.
+    patterns
+        Distinct vectors of indicators (True = observed), shape (K, n).
+    probabilities
+        P(pattern | state), shape (S, K). Patterns of probability zero in every state are dropped.
+
+    Attributes
+    ----------
+    patterns : numpy.ndarray
+        The patterns that occur, fully observed first, shape (K, n).
+    probabilities : numpy.ndarray
+        P(pattern | state), shape (S, K).
+
+    Examples
+    --------
+    >>> M = MissingnessFunction.independent(mdp, {"infection": 0.3})  # doctest: +SKIP
+    >>> M.distribution(state)  # doctest: +SKIP
+    {Observation(infection=2): 0.7, Observation(infection=None): 0.3}
+    """
+
+    def __init__(
+        self, space: StateSpace, patterns: NDArray[np.bool_], probabilities: NDArray[np.float64]
+    ) -> None:
+        observed = np.asarray(patterns, dtype=np.bool_)
+        table = np.asarray(probabilities, dtype=np.float64)
+        if observed.ndim != 2 or observed.shape[1] != len(space.features) or len(observed) == 0:
+            raise ModelError(
+                f"patterns must have shape (patterns, {len(space.features)}), got {observed.shape}"
+            )
+        if table.shape != (len(space), len(observed)):
+            raise ModelError(
+                f"probabilities must have shape (states, patterns) = {(len(space), len(observed))}, got {table.shape}"
+            )
+        if len(np.unique(observed, axis=0)) != len(observed):
+            raise ModelError("a pattern is listed twice")
+        table = checked_table(table, lambda row: f"missingness of state {space.state(row)!r}")
+        occurs = np.flatnonzero((table > 0.0).any(axis=0))
+        # Fully observed first, then by how many are missing: a fixed order whatever the constructor.
+        keys = [*(~observed[occurs]).T[::-1], (~observed[occurs]).sum(axis=1)]
+        order = occurs[np.lexsort(keys)]
+        self.space = space
+        self.patterns: NDArray[np.bool_] = np.ascontiguousarray(observed[order])
+        self.probabilities: NDArray[np.float64] = np.ascontiguousarray(table[:, order])
+        self.patterns.setflags(write=False)
+        self.probabilities.setflags(write=False)
+        self._pattern_index: dict[tuple[bool, ...], int] = {
+            tuple(map(bool, row)): k for k, row in enumerate(self.patterns)
+        }
+
+    @classmethod
+    def independent(
+        cls, mdp: FactoredMDP, missing: Mapping[str, Callable[[Any], float] | float]
+    ) -> MissingnessFunction:
+        """Return the M where each feature goes missing on its own.
+
+        Parameters
+        ----------
+        missing
+            Feature → P(missing), a function of the state or one number. Features that are not named
+            are always observed.
+        """
+        if not isinstance(missing, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ModelError(f"expected a mapping from feature to P(missing), got {type(missing).__name__}")
+        return cls.blocks(mdp, {(name,): probability for name, probability in missing.items()})
+
+    @classmethod
+    def blocks(
+        cls, mdp: FactoredMDP, missing: Mapping[Sequence[str] | str, Callable[[Any], float] | float]
+    ) -> MissingnessFunction:
+        """Return the M where blocks of features go missing together, each block on its own.
+
+        Parameters
+        ----------
+        missing
+            Block of features → P(the whole block is missing), a function of the state or one number.
+            Features in no block are always observed.
+        """
+        space = mdp.space
+        if not isinstance(missing, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ModelError(f"expected a mapping from block to P(missing), got {type(missing).__name__}")
+        masks = [space.features.mask([block] if isinstance(block, str) else block) for block in missing]
+        if masks:
+            owners = np.sum(masks, axis=0)
+            if (owners > 1).any():
+                raise ModelError(f"the feature {space.features.chosen(owners > 1)[0]!r} is in two blocks")
+            if not all(mask.any() for mask in masks):
+                raise ModelError("a block of features is empty")
+        entries = 2.0 ** len(masks) * len(space)
+        if entries > _MAX_ENTRIES:
+            raise ModelError(
+                f"{len(masks)} features or blocks that go missing on their own make 2^{len(masks)} patterns; with "
+                f"{len(space):,} states that is {entries:.2g} probabilities (about {entries * 8e-9:.0f} GB), too many"
+            )
+        patterns = np.ones((1, len(space.features)), dtype=np.bool_)
+        table = np.ones((len(space), 1))
+        for mask, (block, function) in zip(masks, missing.items(), strict=True):
+            what = f"P({', '.join([block] if isinstance(block, str) else block)} missing)"
+            rate = space.evaluate(function, what)
+            bad = np.flatnonzero(~((rate >= 0.0) & (rate <= 1.0)))
+            if bad.size:
+                raise ModelError(
+                    f"{what} is {rate[bad[0]]:g} in state {space.state(int(bad[0]))!r}; it must be in [0, 1]"
+                )
+            patterns = np.concatenate([patterns, patterns & ~mask])
+            table = np.concatenate([table * (1.0 - rate)[:, None], table * rate[:, None]], axis=1)
+        return cls(space, patterns, table)
+
+    @classmethod
+    def from_patterns(
+        cls, mdp: FactoredMDP, function: Callable[[Any], Mapping[Any, float]]
+    ) -> MissingnessFunction:
+        """Return the M given by a function state → {pattern: probability}.
+
+        A pattern is the paper's r: a tuple with one entry per feature, in order, where True or 1 means
+        observed and False or 0 means missing.
+        """
+        space = mdp.space
+        if not callable(function):
+            raise ModelError("from_patterns expects a function state → {pattern: probability}")
+        numbers: dict[tuple[bool, ...], int] = {}
+        entries: list[tuple[int, int, float]] = []
+        for s, state in enumerate(space.states):
+            given = call(function, "the missingness function", state)
+            if not isinstance(given, Mapping):
+                raise ModelError(
+                    f"missingness of state {state!r}: expected {{pattern: probability}}, got {type(given).__name__}"
+                )
+            for pattern, probability in cast("Mapping[Any, Any]", given).items():
+                key = _checked_pattern(pattern, len(space.features), state)
+                try:
+                    weight = float(probability)
+                except (TypeError, ValueError):
+                    raise ModelError(
+                        f"missingness of state {state!r}: the probability of {pattern!r} is {probability!r}"
+                    ) from None
+                entries.append((s, numbers.setdefault(key, len(numbers)), weight))
+        table = np.zeros((len(space), max(len(numbers), 1)))
+        for s, k, weight in entries:
+            table[s, k] += weight
+        patterns = np.array(list(numbers) or [(True,) * len(space.features)], dtype=np.bool_)
+        return cls(space, patterns, table)
+
+    @classmethod
+    def fully_observed(cls, mdp: FactoredMDP) -> MissingnessFunction:
+        """Return the M under which nothing ever goes missing."""
+        return cls.blocks(mdp, {})
+
+    def __repr__(self) -> str:
+        return (
+            f"MissingnessFunction({len(self.patterns)} patterns over {len(self.space)} states; "
+            f"can go missing: {', '.join(self.can_go_missing) or 'nothing'})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, MissingnessFunction)
+            and self.space == other.space
+            and np.array_equal(self.patterns, other.patterns)
+            and np.array_equal(self.probabilities, other.probabilities)
+        )
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    @property
+    def n_patterns(self) -> int:
+        """The number of patterns that occur."""
+        return len(self.patterns)
+
+    @property
+    def always_observed(self) -> tuple[str, ...]:
+        """I_always: the features that no state lets go missing."""
+        return self.space.features.chosen(self.patterns.all(axis=0))
+
+    @property
+    def can_go_missing(self) -> tuple[str, ...]:
+        """I_mis: the features that some state lets go missing."""
+        return self.space.features.chosen(~self.patterns.all(axis=0))
+
+    def missing_rate(self, feature: str) -> NDArray[np.float64]:
+        """Return P(feature missing | state), shape (S,)."""
+        missing = ~self.patterns[:, self.space.features.position(feature)]
+        return np.minimum(self.probabilities[:, missing].sum(axis=1), 1.0)
+
+    def pattern_of(self, observation: object) -> int:
+        """Return the index of an observation's pattern in `patterns`, or −1 if M never produces it."""
+        codes = self.space.features.encode_observation(observation)
+        return self._pattern_index.get(tuple(code != MISSING for code in codes), -1)
+
+    def likelihood(self, observation: object) -> NDArray[np.float64]:
+        """Return M(z | s) for every state s, shape (S,)."""
+        return self.likelihood_of_codes(self.space.features.encode_observation(observation))
+
+    def likelihood_of_codes(self, codes: Sequence[int]) -> NDArray[np.float64]:
+        """Return M(z | s) for an observation given by its codes, shape (S,)."""
+        pattern = self._pattern_index.get(tuple(code != MISSING for code in codes))
+        if pattern is None:
+            return np.zeros(len(self.space))
+        return np.where(self.space.admit(codes), self.probabilities[:, pattern], 0.0)
+
+    def probability(self, observation: object, state: object) -> float:
+        """Return M(z | s) for one observation and one state."""
+        return float(self.likelihood(observation)[self.space.index(state)])
+
+    def distribution(self, state: object) -> dict[Any, float]:
+        """Return M(s) as {observation: probability}, observations with None for missing."""
+        s = self.space.index(state)
+        codes = self.space.codes[s]
+        return {
+            self.space.features.decode_observation(np.where(pattern, codes, MISSING)): float(probability)
+            for pattern, probability in zip(self.patterns, self.probabilities[s], strict=True)
+            if probability > 0.0
+        }
+
+    def observe(
+        self, states: NDArray[np.integer[Any]], patterns: NDArray[np.integer[Any]]
+    ) -> NDArray[np.integer[Any]]:
+        """Return the observations of states (indices) under patterns (indices), as codes, shape (…, n)."""
+        return np.where(
+            self.patterns[patterns], self.space.codes[states], self.space.codes.dtype.type(MISSING)
+        )
+
+    def sample(
+        self, states: Iterable[int] | NDArray[np.integer[Any]], seed: int | np.random.Generator
+    ) -> NDArray[np.integer[Any]]:
+        """Return one observation per state index, drawn from M, as codes with `MISSING`, shape (len, n)."""
+        index = np.asarray(states if isinstance(states, np.ndarray) else list(states), dtype=np.int64)
+        uniform = np.random.default_rng(seed).random(index.shape)
+        cumulative = np.cumsum(self.probabilities, axis=1)
+        cumulative /= cumulative[:, -1:]
+        drawn = (uniform[..., None] >= cumulative[index]).sum(axis=-1)
+        return self.observe(index, np.minimum(drawn, self.n_patterns - 1))
+
+
+def _checked_pattern(pattern: Any, n_features: int, state: Any) -> tuple[bool, ...]:
+    entries = cast("Sequence[Any]", pattern) if isinstance(pattern, tuple | list | np.ndarray) else None
+    if entries is None or len(entries) != n_features or any(entry not in (0, 1) for entry in entries):
+        raise ModelError(
+            f"missingness of state {state!r}: {pattern!r} is not a pattern; expected a tuple of {n_features} "
+            "entries, True for observed and False for missing"
+        )
+    return tuple(bool(entry) for entry in entries)

@@ -1,0 +1,199 @@
+"""Missingness-MDPs: an MDP and a missingness function over its states."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from missmdp.errors import FormatError, MissMDPError, ModelError
+from missmdp.model.archive import decode_values, encode_values, read_archive, write_archive
+from missmdp.model.mdp import FactoredMDP
+from missmdp.model.mgraph import MissingnessGraph
+from missmdp.model.missingness import MissingnessFunction
+from missmdp.model.pomdp import POMDP
+from missmdp.model.space import FeatureSpace, Rows, StateSpace
+from missmdp.model.types import MissingnessTypes, classify
+
+__all__ = ["MissMDP"]
+
+KIND = "miss-MDP"
+
+
+class MissMDP:
+    """A missingness-MDP (S, A, T, b₀, ρ, Z, M, γ).
+
+    Parameters
+    ----------
+    mdp
+        The underlying MDP.
+    missingness
+        The missingness function over the same states.
+    name
+        A name for reports; optional.
+    """
+
+    def __init__(
+        self, mdp: FactoredMDP, missingness: MissingnessFunction, *, name: str | None = None
+    ) -> None:
+        if missingness.space != mdp.space:
+            raise ModelError("the missingness function is over other states than the MDP's")
+        self.mdp = mdp
+        self.missingness = missingness
+        self.name = name
+
+    def __repr__(self) -> str:
+        label = f"{self.name!r}, " if self.name else ""
+        return f"MissMDP({label}{self.mdp!r}, {self.missingness!r})"
+
+    @property
+    def space(self) -> StateSpace:
+        """The states as codes."""
+        return self.mdp.space
+
+    @property
+    def features(self) -> dict[str, tuple[Any, ...]]:
+        """Name → values of each feature."""
+        return self.mdp.features
+
+    @property
+    def states(self) -> Rows:
+        """The states in order, as named tuples."""
+        return self.mdp.states
+
+    @property
+    def actions(self) -> tuple[Any, ...]:
+        """The names of the actions."""
+        return self.mdp.actions
+
+    @property
+    def discount(self) -> float:
+        """The discount γ."""
+        return self.mdp.discount
+
+    @property
+    def n_states(self) -> int:
+        """|S|."""
+        return self.mdp.n_states
+
+    @property
+    def n_actions(self) -> int:
+        """|A|."""
+        return self.mdp.n_actions
+
+    @cached_property
+    def n_observations(self) -> int:
+        """|Z|, counting every way to poke holes into a reachable state.
+
+        This is the paper's count. `to_pomdp` has fewer: only those that M can produce.
+        """
+        reachable = StateSpace(self.space.features, self.space.codes[self.mdp.reachable])
+        return len(reachable.all_observations())
+
+    def with_missingness(self, missingness: MissingnessFunction) -> MissMDP:
+        """Return the miss-MDP with the same MDP and another missingness function, such as a learned one."""
+        return MissMDP(self.mdp, missingness, name=self.name)
+
+    def types(self) -> MissingnessTypes:
+        """Return which types and assumptions of the paper hold over the reachable states."""
+        return classify(self.missingness, self.mdp.reachable)
+
+    def mgraph(self) -> MissingnessGraph:
+        """Return the m-graph over the reachable states."""
+        return MissingnessGraph.from_missingness(self.missingness, self.mdp.reachable)
+
+    def to_pomdp(self) -> POMDP:
+        """Return the POMDP that solvers see, with the observations that M can produce, in order of rank.
+
+        Histories of a miss-MDP start with an observation, so the POMDP has `observe_initial` set.
+        """
+        s, k = np.nonzero(self.missingness.probabilities > 0.0)
+        ranks = self.space.features.rank(self.missingness.observe(s, k))
+        found, column = np.unique(ranks, return_inverse=True)
+        matrix = sparse.coo_array(
+            (self.missingness.probabilities[s, k], (s, column.reshape(-1))), shape=(self.n_states, len(found))
+        )
+        return POMDP(
+            states=self.states,
+            actions=self.actions,
+            observations=Rows(self.space.features.unrank(found), self.space.features.decode_observation),
+            transition=self.mdp.transition,
+            reward=self.mdp.reward,
+            observation=(sparse.csr_array(matrix),),
+            initial=self.mdp.initial,
+            terminal=self.mdp.terminal,
+            discount=self.discount,
+            observe_initial=True,
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Save the model as an `.mmdp` file: arrays and JSON, no pickle."""
+        mdp = self.mdp
+        meta = {
+            "name": self.name,
+            "features": [
+                [name, encode_values(values, f"feature {name!r}")] for name, values in self.features.items()
+            ],
+            "actions": encode_values(self.actions, "actions"),
+            "discount": self.discount,
+        }
+        arrays: dict[str, NDArray[Any]] = {
+            "states": self.space.codes,
+            "reward": mdp.reward,
+            "initial": mdp.initial,
+            "terminal": mdp.terminal,
+            "patterns": self.missingness.patterns,
+            "probabilities": self.missingness.probabilities,
+        }
+        for a, matrix in enumerate(mdp.transition):
+            arrays[f"transition_{a}_data"] = matrix.data
+            arrays[f"transition_{a}_indices"] = matrix.indices
+            arrays[f"transition_{a}_indptr"] = matrix.indptr
+        write_archive(path, KIND, meta, arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> MissMDP:
+        """Return the model in an `.mmdp` file.
+
+        Raises
+        ------
+        FormatError
+            If the file is no `.mmdp` file, damaged, or from a newer version.
+        """
+        meta, arrays = read_archive(path, KIND)
+        try:
+            features = FeatureSpace(
+                {name: decode_values(v, f"feature {name!r}") for name, v in meta["features"]}
+            )
+            actions = decode_values(meta["actions"], "actions")
+            codes = arrays["states"]
+            if codes.ndim != 2 or codes.dtype.kind != "i":
+                raise FormatError("the states are no table of codes")
+            space = StateSpace(features, codes)
+            shape = (len(space), len(space))
+            mdp = FactoredMDP(
+                features,
+                actions,
+                [
+                    sparse.csr_array(
+                        tuple(arrays[f"transition_{a}_{part}"] for part in ("data", "indices", "indptr")),
+                        shape=shape,
+                    )
+                    for a in range(len(actions))
+                ],
+                arrays["reward"],
+                arrays["initial"],
+                arrays["terminal"],
+                meta["discount"],
+                states=space,
+            )
+            missingness = MissingnessFunction(mdp.space, arrays["patterns"], arrays["probabilities"])
+        except KeyError as error:
+            raise FormatError(f"{path}: damaged (it has no {error.args[0]!r})") from error
+        except (MissMDPError, ValueError, TypeError, IndexError) as error:
+            raise FormatError(f"{path}: damaged ({error})") from error
+        return cls(mdp, missingness, name=meta.get("name"))

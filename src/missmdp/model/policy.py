@@ -1,0 +1,175 @@
+"""Policies: what can be deployed, and the simple ones that need no memory.
+
+A policy makes agents. An agent is given the first observation, then one observation per step, and answers
+each with an action. Policies that look at the current observation alone also give a table of action
+probabilities, which the simulator runs without leaving its kernel.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.errors import ModelError
+from missmdp.model.checks import checked_distribution
+from missmdp.model.space import call
+
+if TYPE_CHECKING:
+    from missmdp.model.missmdp import MissMDP
+
+__all__ = [
+    "ActionTable",
+    "Agent",
+    "BlindPolicy",
+    "MemorylessPolicy",
+    "ObservationPolicy",
+    "Policy",
+    "UniformPolicy",
+]
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """One deployment of a policy, from the first observation of an episode to its end."""
+
+    def reset(self, observation: Any) -> Any:
+        """Start an episode with its first observation and return the first action."""
+        ...
+
+    def step(self, observation: Any) -> Any:
+        """Return the action after the next observation."""
+        ...
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Anything that makes agents."""
+
+    def agent(self, model: MissMDP | None = None, *, seed: int | None = None) -> Agent:
+        """Return a new agent; `model` is for policies that do not bring one, `seed` for random ones."""
+        ...
+
+
+class ActionTable(NamedTuple):
+    """Action probabilities by what is seen: state s under pattern k uses row[s, k] of `probabilities`."""
+
+    row: NDArray[np.int32]
+    """Shape (S, K)."""
+    probabilities: NDArray[np.float64]
+    """Shape (rows, A)."""
+
+
+class MemorylessPolicy(ABC):
+    """A policy that looks at the current observation only, or not even at that."""
+
+    @abstractmethod
+    def probabilities(self, observation: Any, model: MissMDP) -> NDArray[np.float64]:
+        """Return P(action | observation), shape (A,)."""
+
+    def table(self, model: MissMDP) -> ActionTable:
+        """Return the action probabilities for everything that can be seen in a model."""
+        codes = model.missingness.observe(
+            np.arange(model.n_states)[:, None], np.arange(model.missingness.n_patterns)[None, :]
+        )
+        ranks = model.space.features.rank(codes)
+        possible = model.missingness.probabilities > 0.0
+        found, inverse = np.unique(ranks[possible], return_inverse=True)
+        row = np.zeros(ranks.shape, dtype=np.int32)
+        row[possible] = inverse.reshape(-1)
+        decode = model.space.features.decode_observation
+        chosen = [self.probabilities(decode(seen), model) for seen in model.space.features.unrank(found)]
+        return ActionTable(row, np.array(chosen))
+
+    def agent(self, model: MissMDP | None = None, *, seed: int | None = None) -> Agent:
+        """Return an agent for a model, which is needed for the names of the actions."""
+        if model is None:
+            raise ModelError(f"{type(self).__name__} does not know the actions: call agent(model)")
+        return _MemorylessAgent(self, model, np.random.default_rng(seed))
+
+
+class _MemorylessAgent:
+    def __init__(self, policy: MemorylessPolicy, model: MissMDP, random: np.random.Generator) -> None:
+        self._policy = policy
+        self._model = model
+        self._random = random
+
+    def step(self, observation: Any) -> Any:
+        features = self._model.space.features
+        seen = features.decode_observation(features.encode_observation(observation))
+        cumulative = np.cumsum(self._policy.probabilities(seen, self._model))
+        chosen = int(np.searchsorted(cumulative, self._random.random() * cumulative[-1], side="right"))
+        return self._model.actions[chosen]
+
+    reset = step
+
+
+class BlindPolicy(MemorylessPolicy):
+    """Draws actions with fixed probabilities, whatever is seen.
+
+    Parameters
+    ----------
+    weights
+        Action → probability; actions that are not named are never taken.
+    """
+
+    def __init__(self, weights: Mapping[Any, float]) -> None:
+        self.weights = dict(weights)
+
+    def __repr__(self) -> str:
+        return f"BlindPolicy({self.weights!r})"
+
+    def probabilities(self, observation: Any, model: MissMDP) -> NDArray[np.float64]:
+        """Return P(action), shape (A,)."""
+        return _action_probabilities(self.weights, model, repr(self))
+
+    def table(self, model: MissMDP) -> ActionTable:
+        """Return one row for everything."""
+        row = np.zeros((model.n_states, model.missingness.n_patterns), dtype=np.int32)
+        return ActionTable(row, self.probabilities(None, model)[None, :])
+
+
+class UniformPolicy(BlindPolicy):
+    """Draws every action with the same probability: the paper's π^rand."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+
+    def __repr__(self) -> str:
+        return "UniformPolicy()"
+
+    def probabilities(self, observation: Any, model: MissMDP) -> NDArray[np.float64]:
+        """Return 1/|A| for every action, shape (A,)."""
+        return np.full(model.n_actions, 1.0 / model.n_actions)
+
+
+class ObservationPolicy(MemorylessPolicy):
+    """Acts on the current observation alone.
+
+    Parameters
+    ----------
+    function
+        Observation (a named tuple with None for missing) → an action, or {action: probability}.
+    """
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+
+    def probabilities(self, observation: Any, model: MissMDP) -> NDArray[np.float64]:
+        """Return P(action | observation), shape (A,)."""
+        chosen = call(self.function, "the policy", observation)
+        if not isinstance(chosen, Mapping):
+            chosen = {chosen: 1.0}
+        return _action_probabilities(
+            cast("Mapping[Any, float]", chosen), model, f"the policy at {observation!r}"
+        )
+
+
+def _action_probabilities(weights: Mapping[Any, float], model: MissMDP, what: str) -> NDArray[np.float64]:
+    array = np.zeros(model.n_actions)
+    for action, weight in weights.items():
+        array[model.mdp.action_index(action)] += weight
+    return checked_distribution(array, what, model.actions.__getitem__)

@@ -1,0 +1,105 @@
+"""The sparse tabular POMDP: all that solvers see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from missmdp.errors import ModelError
+from missmdp.model.checks import checked_discount, checked_distribution, checked_rows
+
+__all__ = ["POMDP"]
+
+
+@dataclass(frozen=True, eq=False)
+class POMDP:
+    """(S, A, T, b₀, ρ, Z, O, γ) as sparse matrices, with labels.
+
+    Parameters
+    ----------
+    states, actions, observations
+        Labels, in the order of the matrices.
+    transition
+        One (S, S) matrix per action.
+    reward
+        ρ(s, a), shape (S, A).
+    observation
+        O(z | s′) as one (S, Z) matrix, or one per action where it depends on the action.
+    initial
+        b₀, shape (S,).
+    terminal
+        Which states are absorbing with reward 0, shape (S,).
+    discount
+        γ in [0, 1).
+    observe_initial
+        Whether an observation is made before the first action. True for miss-MDPs, whose histories start with
+        z⁽⁰⁾; file formats and other solvers act first. Where O depends on the action, the first
+        observation uses the first matrix.
+    """
+
+    states: Sequence[Any]
+    actions: Sequence[Any]
+    observations: Sequence[Any]
+    transition: tuple[sparse.csr_array, ...]
+    reward: NDArray[np.float64]
+    observation: tuple[sparse.csr_array, ...]
+    initial: NDArray[np.float64]
+    terminal: NDArray[np.bool_]
+    discount: float
+    observe_initial: bool
+
+    def __post_init__(self) -> None:
+        n_states, n_actions, n_observations = len(self.states), len(self.actions), len(self.observations)
+        checked_discount(self.discount)
+        checked_distribution(self.initial, "the initial distribution", self.states.__getitem__)
+        if len(self.transition) != n_actions:
+            raise ModelError(f"{len(self.transition)} transition matrices for {n_actions} actions")
+        if len(self.observation) not in (1, n_actions):
+            raise ModelError(
+                f"{len(self.observation)} observation matrices: expected 1, or {n_actions}, one per action"
+            )
+        if self.reward.shape != (n_states, n_actions):
+            raise ModelError(f"reward must have shape {(n_states, n_actions)}, got {self.reward.shape}")
+        for kind, matrices, width in (
+            ("transition", self.transition, n_states),
+            ("observation", self.observation, n_observations),
+        ):
+            for a, matrix in enumerate(matrices):
+                if matrix.shape != (n_states, width):
+                    raise ModelError(
+                        f"{kind} matrices must have shape {(n_states, width)}, got {matrix.shape}"
+                    )
+                action = self.actions[a]
+                checked_rows(
+                    matrix, lambda s, k=kind, a=action: f"{k} of state {self.states[s]!r}, action {a!r}"
+                )
+
+    def __repr__(self) -> str:
+        return (
+            f"POMDP({self.n_states} states, {self.n_actions} actions, {self.n_observations} observations, "
+            f"discount {self.discount:g})"
+        )
+
+    @property
+    def n_states(self) -> int:
+        """|S|."""
+        return len(self.states)
+
+    @property
+    def n_actions(self) -> int:
+        """|A|."""
+        return len(self.actions)
+
+    @property
+    def n_observations(self) -> int:
+        """|Z|, counting the observations that have positive probability in some state."""
+        return len(self.observations)
+
+    def observation_of(self, action: int) -> sparse.csr_array:
+        """Return O(z | s′) after an action given by its index, shape (S, Z)."""
+        return self.observation[action if len(self.observation) > 1 else 0]

@@ -1,0 +1,248 @@
+"""The paper's types of missingness as predicates, over the states that can be reached.
+
+MCAR ⊂ simple MAR ⊂ MAR, and MNAR is whatever is not MAR. Each predicate asks whether probabilities are
+equal within groups of states; a violation comes back as a sentence that names two states and their
+probabilities, so that a reader sees why a type does not hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.model.missingness import MissingnessFunction
+
+__all__ = ["MissingnessTypes", "classify"]
+
+TOLERANCE = 1e-9
+"""Probabilities this close count as equal."""
+
+
+@dataclass(frozen=True)
+class MissingnessTypes:
+    """Which of the paper's types and assumptions a missingness function fulfils."""
+
+    mcar: bool
+    """Missing completely at random: the pattern does not depend on the state."""
+    simple_mar: bool
+    """The pattern depends on always-observed features only."""
+    mar: bool
+    """The probability of a pattern depends only on what that pattern shows."""
+    mnar: bool
+    """Not MAR."""
+    self_censoring: tuple[str, ...]
+    """Features whose own value changes the probability that they are missing."""
+    independent: bool
+    """Whether indicators are independent given the state."""
+    positive: bool
+    """Whether every feature can be seen in every state."""
+    always_observed: tuple[str, ...]
+    can_go_missing: tuple[str, ...]
+    reasons: dict[str, str] = field(default_factory=dict[str, str])
+    """For each property that fails, two states (or one) that show it."""
+
+    @property
+    def name(self) -> str:
+        """The narrowest type that holds: "MCAR", "simple MAR", "MAR" or "MNAR"."""
+        return self.holds[0]
+
+    @property
+    def holds(self) -> tuple[str, ...]:
+        """The types that hold, narrowest first."""
+        named = {"MCAR": self.mcar, "simple MAR": self.simple_mar, "MAR": self.mar, "MNAR": self.mnar}
+        return tuple(name for name, holds in named.items() if holds)
+
+    @property
+    def learners(self) -> tuple[str, ...]:
+        """The paper's learners whose assumptions hold: AMCAR, AsMAR, AIMI."""
+        fits = {
+            "AMCAR": self.mcar,
+            "AsMAR": self.simple_mar,
+            "AIMI": self.independent and not self.self_censoring and self.positive,
+        }
+        return tuple(name for name, holds in fits.items() if holds)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.holds
+
+    def __str__(self) -> str:
+        def listed(names: tuple[str, ...]) -> str:
+            return ", ".join(names) or "none"
+
+        rows = [
+            (
+                "type",
+                self.name if len(self.holds) == 1 else f"{self.name} (so also {listed(self.holds[1:])})",
+            ),
+            ("always observed", listed(self.always_observed)),
+            ("can go missing", listed(self.can_go_missing)),
+            ("self-censoring", listed(self.self_censoring)),
+            ("indicators", "independent given the state" if self.independent else "dependent"),
+            ("positivity", "holds" if self.positive else "fails"),
+            ("learners that fit", listed(self.learners)),
+        ]
+        width = max(len(label) for label, _ in rows)
+        lines = [f"{label:<{width}}  {text}" for label, text in rows]
+        if self.reasons:
+            lines += ["", "Why not:"]
+            lines += [f"  {name}: {reason}" for name, reason in self.reasons.items()]
+        return "\n".join(lines)
+
+
+def classify(
+    missingness: MissingnessFunction,
+    reachable: NDArray[np.bool_] | None = None,
+    *,
+    tolerance: float = TOLERANCE,
+) -> MissingnessTypes:
+    """Return the types and assumptions that a missingness function fulfils.
+
+    Parameters
+    ----------
+    missingness
+        The missingness function M.
+    reachable
+        Which states count, shape (S,); by default all.
+    tolerance
+        Probabilities that differ by no more count as equal.
+    """
+    view = _View(missingness, reachable, tolerance)
+    reasons: dict[str, str] = {}
+    holds: dict[str, bool] = {}
+    for name, reason in (
+        ("MCAR", _against_mcar(view)),
+        ("simple MAR", _against_simple_mar(view)),
+        ("MAR", _against_mar(view)),
+        ("independence", _against_independence(view)),
+        ("positivity", _against_positivity(view)),
+    ):
+        holds[name] = reason is None
+        if reason is not None:
+            reasons[name] = reason
+    self_censoring: list[str] = []
+    for feature in missingness.can_go_missing:
+        reason = _against_no_self_censoring(view, feature)
+        if reason is not None:
+            self_censoring.append(feature)
+            reasons[f"no self-censoring of {feature}"] = reason
+    features = missingness.space.features
+    return MissingnessTypes(
+        mcar=holds["MCAR"],
+        simple_mar=holds["simple MAR"],
+        mar=holds["MAR"],
+        mnar=not holds["MAR"],
+        self_censoring=tuple(self_censoring),
+        independent=holds["independence"],
+        positive=holds["positivity"],
+        always_observed=features.chosen(view.always),
+        can_go_missing=features.chosen(~view.always),
+        reasons=reasons,
+    )
+
+
+class _View:
+    """M restricted to the states that count."""
+
+    def __init__(
+        self, missingness: MissingnessFunction, reachable: NDArray[np.bool_] | None, tolerance: float
+    ) -> None:
+        self.missingness = missingness
+        self.space = missingness.space
+        self.tolerance = tolerance
+        self.kept = np.arange(len(self.space)) if reachable is None else np.flatnonzero(reachable)
+        self.table = missingness.probabilities[self.kept]
+        occurs = (self.table > 0.0).any(axis=0)
+        self.patterns = missingness.patterns
+        self.always: NDArray[np.bool_] = missingness.patterns[occurs].all(axis=0)
+
+    def missing_rate(self, position: int) -> NDArray[np.float64]:
+        return self.table[:, ~self.patterns[:, position]].sum(axis=1)
+
+    def differing_pair(
+        self, values: NDArray[np.float64], features: NDArray[np.bool_]
+    ) -> tuple[int, int] | None:
+        """Return two states that agree on the features while their values differ most, or None."""
+        groups = self.space.groups(features).among(self.kept)
+        spread = groups.spread(values)
+        group = int(np.argmax(spread))
+        if spread[group] <= self.tolerance:
+            return None
+        members = np.flatnonzero(groups.label == group)
+        return int(members[np.argmin(values[members])]), int(members[np.argmax(values[members])])
+
+    def describe_pair(self, pair: tuple[int, int], values: NDArray[np.float64], what: str) -> str:
+        first, second = pair
+        return (
+            f"{what} is {values[first]:.4g} in {self.state(first)!r} "
+            f"but {values[second]:.4g} in {self.state(second)!r}"
+        )
+
+    def state(self, row: int) -> Any:
+        return self.space.state(int(self.kept[row]))
+
+    def pattern_name(self, k: int) -> str:
+        missing = self.space.features.chosen(~self.patterns[k])
+        return f"P(only {', '.join(missing)} missing)" if missing else "P(all observed)"
+
+
+def _against_patterns(view: _View, features_of: NDArray[np.bool_] | None) -> str | None:
+    """Return why some pattern's probability varies among states that agree on the given features.
+
+    With None, the features are those that the pattern itself shows.
+    """
+    for k in range(len(view.patterns)):
+        values = view.table[:, k]
+        pair = view.differing_pair(values, view.patterns[k] if features_of is None else features_of)
+        if pair is not None:
+            return view.describe_pair(pair, values, view.pattern_name(k))
+    return None
+
+
+def _against_mcar(view: _View) -> str | None:
+    return _against_patterns(view, np.zeros(len(view.space.features), dtype=np.bool_))
+
+
+def _against_simple_mar(view: _View) -> str | None:
+    return _against_patterns(view, view.always)
+
+
+def _against_mar(view: _View) -> str | None:
+    return _against_patterns(view, None)
+
+
+def _against_no_self_censoring(view: _View, feature: str) -> str | None:
+    position = view.space.features.position(feature)
+    others = np.arange(len(view.space.features)) != position
+    values = view.missing_rate(position)
+    pair = view.differing_pair(values, others)
+    return None if pair is None else view.describe_pair(pair, values, f"P({feature} missing)")
+
+
+def _against_independence(view: _View) -> str | None:
+    """Compare every pattern's probability with the product over features.
+
+    Patterns that do not occur need no look: the listed probabilities sum to one, so if all of them
+    equal their products, the products of the others are zero.
+    """
+    rates = np.stack([view.missing_rate(i) for i in range(len(view.space.features))], axis=1)
+    for k, pattern in enumerate(view.patterns):
+        product = np.where(pattern, 1.0 - rates, rates).prod(axis=1)
+        worst = int(np.argmax(np.abs(product - view.table[:, k])))
+        if abs(product[worst] - view.table[worst, k]) > view.tolerance:
+            return (
+                f"{view.pattern_name(k)} is {view.table[worst, k]:.4g} in {view.state(worst)!r}, "
+                f"but the product over features is {product[worst]:.4g}"
+            )
+    return None
+
+
+def _against_positivity(view: _View) -> str | None:
+    for position, feature in enumerate(view.space.features.names):
+        seen = view.table[:, view.patterns[:, position]].sum(axis=1)
+        never = int(np.argmin(seen))
+        if seen[never] <= 0.0:
+            return f"{feature} is never seen in {view.state(never)!r}"
+    return None

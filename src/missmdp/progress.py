@@ -1,0 +1,71 @@
+"""Progress on long work: a calm line on a terminal, nothing elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+__all__ = ["Advance", "show_progress"]
+
+_DELAY = 0.5
+"""Seconds before anything is shown, so that short work stays silent."""
+
+
+class Advance:
+    """What long work calls to report: `advance(done)` adds to what is done."""
+
+    def __init__(self, description: str, total: float | None, *, enabled: bool) -> None:
+        self._description = description
+        self._total = total
+        self._enabled = enabled
+        self._done = 0.0
+        self._start = time.monotonic()
+        self._display: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __call__(self, amount: float = 1.0) -> None:
+        self._done += amount
+        if not self._enabled:
+            return
+        if self._display is None and time.monotonic() - self._start >= _DELAY:
+            self._open()
+        if self._display is not None and self._task is not None:
+            self._display.update(self._task, completed=self._done)
+
+    def _open(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._display = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._display.add_task(self._description, total=self._total)
+        self._display.start()
+
+    def close(self) -> None:
+        if self._display is not None:
+            self._display.stop()
+            self._display = None
+
+
+@contextmanager
+def show_progress(
+    description: str, total: float | None = None, *, enabled: bool | None = None
+) -> Iterator[Advance]:
+    """Yield an `Advance`; shown on standard error if that is a terminal, or as `enabled` says."""
+    advance = Advance(description, total, enabled=sys.stderr.isatty() if enabled is None else enabled)
+    try:
+        yield advance
+    finally:
+        advance.close()
