@@ -48,7 +48,7 @@ def example(name: str) -> MissMDP:
         actions=["guess x", "guess y"],
         transition=_transition,
         reward=lambda state, action: 1.0 if action == f"guess {state.second}" else -1.0,
-        initial={state: 0.25 for state in product("xy", repeat=2)},
+        initial=dict.fromkeys(product("xy", repeat=2), 0.25),
         discount=0.9,
         progress=False,
     )

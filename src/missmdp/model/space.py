@@ -64,7 +64,7 @@ def _attribute_names(names: Sequence[str]) -> list[str]:
 
 
 def _make_row_type(name: str, names: Sequence[str]) -> type[Any]:
-    return cast("type[Any]", namedtuple(name, _attribute_names(names)))  # noqa: PYI024  # pyright: ignore[reportUntypedNamedTuple]
+    return cast("type[Any]", namedtuple(name, _attribute_names(names)))  # pyright: ignore[reportUntypedNamedTuple]
 
 
 def _checked_values(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
