@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from missmdp._version import __version__
+
 if TYPE_CHECKING:
     from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
     from missmdp.data.collect import collect
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from missmdp.model.pomdp import POMDP
     from missmdp.model.space import MISSING
     from missmdp.model.types import MissingnessTypes
-
-__version__ = "0.1.0.dev0"
 
 _HOME = {
     "missmdp.benchmarks.registry": ("list_benchmarks", "list_examples", "load_benchmark"),

@@ -21,7 +21,7 @@ class FormatError(MissMDPError, ValueError):
     """A file that is damaged, foreign, or from a version that this one cannot read."""
 
 
-class ImpossibleObservation(MissMDPError):
+class ImpossibleObservation(MissMDPError):  # noqa: N818 (it says what was seen, not what went wrong)
     """An observation of probability zero under the model.
 
     Attributes

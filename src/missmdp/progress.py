@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -62,7 +62,7 @@ class Advance:
 @contextmanager
 def show_progress(
     description: str, total: float | None = None, *, enabled: bool | None = None
-) -> Iterator[Advance]:
+) -> Generator[Advance, None, None]:
     """Yield an `Advance`; shown on standard error if that is a terminal, or as `enabled` says."""
     advance = Advance(description, total, enabled=sys.stderr.isatty() if enabled is None else enabled)
     try:

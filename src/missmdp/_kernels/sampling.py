@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.jit import kernel
 
-__all__ = ["RowSampler", "draw", "fill_guide"]
+__all__ = ["RowSampler", "draw", "fill_cdf", "fill_guide"]
 
 
 class RowSampler(NamedTuple):
@@ -46,8 +46,21 @@ def draw(rows: RowSampler, row: int, u: float) -> int:
     """Return the first target whose cumulative probability exceeds u in [0, 1)."""
     first = rows.start[row]
     size = rows.start[row + 1] - first
-    place = first + rows.guide[first + min(np.int64(u * size), size - 1)]
+    place: int = first + rows.guide[first + min(np.int64(u * size), size - 1)]
     last = first + size - 1
     while place < last and rows.cdf[place] <= u:
         place += 1
     return rows.target[place]
+
+
+@kernel
+def fill_cdf(start: NDArray[np.int64], weights: NDArray[np.float64], cdf: NDArray[np.float64]) -> None:
+    """Fill cdf[nnz] with the cumulative weights of each row, scaled so that each row ends at exactly 1."""
+    for row in range(len(start) - 1):
+        total = 0.0
+        for j in range(start[row], start[row + 1]):
+            total += weights[j]
+            cdf[j] = total
+        for j in range(start[row], start[row + 1] - 1):
+            cdf[j] /= total
+        cdf[start[row + 1] - 1] = 1.0

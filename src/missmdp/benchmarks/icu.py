@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from functools import cache
 from itertools import product
-from typing import Any
+from typing import Any, Protocol
 
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
@@ -50,6 +50,15 @@ SUCCESS_BY_INFECTION = (1.0, 0.9, 0.4, 0.05)
 HEART_RATE_MISSING_BY_TEMPERATURE = (0.2, 0.3, 0.5, 0.7)
 HEART_RATE_MISSING = 0.4
 LEAST_SUCCESS = 0.02
+
+
+class _State(Protocol):
+    """What the functions below read of a state."""
+
+    infection: int
+    test: int
+    temperature: int
+    heart_rate: int
 
 
 def _bell(centre: float, width: float, size: int) -> tuple[float, ...]:
@@ -92,20 +101,20 @@ def _patients(infection: dict[int, float], test: int, temperature: int) -> dict[
     }
 
 
-def _transition(state: Any, action: str) -> dict[Any, float]:
+def _transition(state: _State, action: str) -> dict[Any, float]:
     test = 4 if action == "test" else max(state.test - 1, 0)
     return _patients(_infection(state.infection, action), test, state.temperature)
 
 
-def _reward(state: Any, action: str) -> float:
+def _reward(state: _State, action: str) -> float:
     return -INFECTION_PENALTY[state.infection] - ACTION_COST[action]
 
 
-def _infection_missing(success: Callable[[Any], float]) -> Callable[[Any], float]:
+def _infection_missing(success: Callable[[_State], float]) -> Callable[[_State], float]:
     return lambda state: 1.0 - (SEEN_ANYWAY + (1.0 - SEEN_ANYWAY) * success(state) * FRESHNESS[state.test])
 
 
-VARIANTS: dict[str, dict[str, Callable[[Any], float] | float]] = {
+VARIANTS: dict[str, dict[str, Callable[[_State], float] | float]] = {
     "smar": {
         "infection": _infection_missing(lambda state: SUCCESS_BY_TEMPERATURE[state.temperature]),
         "heart_rate": lambda state: HEART_RATE_MISSING_BY_TEMPERATURE[state.temperature],

@@ -21,6 +21,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp._version import __version__
 from missmdp.errors import FormatError, MissMDPError
 
 __all__ = ["decode_values", "encode_values", "read_archive", "write_archive", "write_atomically"]
@@ -56,8 +57,6 @@ def write_archive(
     path: str | Path, kind: str, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
     """Write metadata and arrays to a file; the same content gives the same bytes."""
-    from missmdp import __version__
-
     members = {f"{name}.npy": _array_bytes(array) for name, array in sorted(arrays.items())}
     head = {**meta, "kind": kind, "format": FORMAT_VERSION, "written_by": f"missmdp {__version__}"}
     head["sha256"] = _digest(head, members)

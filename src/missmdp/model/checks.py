@@ -1,8 +1,9 @@
-"""Checks on probabilities and rewards that name the state and the action at fault."""
+"""Checks on what users give: functions, numbers and probabilities. Errors name the state and action at fault."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from scipy import sparse
 
 from missmdp.errors import ModelError
 
-__all__ = ["checked_discount", "checked_distribution", "checked_rows", "checked_table"]
+__all__ = ["call", "checked_discount", "checked_distribution", "checked_rows", "checked_table", "number"]
 
 SUM_TOLERANCE = 1e-6
 """Sums this close to one are rounding (probabilities typed with six digits) and are scaled to one."""
@@ -58,8 +59,8 @@ def checked_table(table: NDArray[np.float64], what: Callable[[int], str]) -> NDA
     """Return distributions as rows of a dense table, checked as in `checked_distribution`."""
     bad = np.argwhere(~(np.isfinite(table) & (table >= 0.0)))
     if bad.size:
-        row, column = bad[0]
-        raise ModelError(f"{what(int(row))}: a probability is {_problem(table[row, column])}")
+        row, column = map(int, bad[0])
+        raise ModelError(f"{what(row)}: a probability is {_problem(table[row, column])}")
     totals = table.sum(axis=1)
     _raise_on_sums(totals, what)
     scale = np.where(np.abs(totals - 1.0) > _EXACT, totals, 1.0)
@@ -76,7 +77,7 @@ def checked_rows(matrix: sparse.csr_array, what: Callable[[int], str]) -> sparse
         raise ModelError(f"{what(row)}: the probability is {_problem(matrix.data[bad])}")
     matrix.eliminate_zeros()
     matrix.sort_indices()
-    totals = np.asarray(matrix.sum(axis=1)).reshape(-1)
+    totals = np.asarray(matrix.sum(axis=1), dtype=np.float64).reshape(-1)
     _raise_on_sums(totals, what)
     scale = np.where(np.abs(totals - 1.0) > _EXACT, totals, 1.0)
     if (scale != 1.0).any():
@@ -90,3 +91,20 @@ def _raise_on_sums(totals: NDArray[np.float64], what: Callable[[int], str]) -> N
         row = int(off[0])
         more = f" (and {off.size - 1} more rows)" if off.size > 1 else ""
         raise ModelError(f"{what(row)}: the probabilities sum to {totals[row]:.10g}, not 1{more}")
+
+
+def number(value: Any, what: str) -> float:
+    """Return a value as a float."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what}: expected a number, got {value!r}") from None
+
+
+def call(function: Callable[..., Any], what: str, *arguments: Any) -> Any:
+    """Return what a user's function gives; its exceptions become a `ModelError` that names the arguments."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        given = ", ".join(repr(argument) for argument in arguments)
+        raise ModelError(f"{what}({given}) raised {type(error).__name__}: {error}") from error

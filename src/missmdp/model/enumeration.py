@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp.errors import ModelError
-from missmdp.model.space import FeatureSpace, StateSpace, call
+from missmdp.model.checks import call
+from missmdp.model.space import FeatureSpace
+from missmdp.model.states import StateSpace
 from missmdp.progress import show_progress
 
-__all__ = ["Enumeration", "enumerate_reachable"]
+__all__ = ["Enumeration", "enumerate_reachable", "truth"]
 
 
 class Enumeration(NamedTuple):
@@ -54,7 +56,7 @@ def enumerate_reachable(
         index = 0
         while index < len(found.codes):
             state = features.decode(found.codes[index])
-            is_terminal.append(terminal is not None and _truth(call(terminal, "terminal", state), state))
+            is_terminal.append(terminal is not None and truth(call(terminal, "terminal", state), state))
             if not is_terminal[index]:
                 for a, action in enumerate(actions):
                     what = f"transition({state!r}, {action!r})"
@@ -141,7 +143,8 @@ def _successors(found: _Found, distribution: Any, what: str) -> list[tuple[int, 
     return successors
 
 
-def _truth(value: Any, state: Any) -> bool:
+def truth(value: Any, state: Any) -> bool:
+    """Return what `terminal` said of a state, which must be a plain True or False."""
     if isinstance(value, bool | np.bool_):
-        return bool(value)
+        return bool(cast("bool | np.bool_", value))
     raise ModelError(f"terminal({state!r}) must be True or False, got {value!r}")

@@ -17,9 +17,10 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from missmdp.errors import ModelError
-from missmdp.model.checks import checked_discount, checked_distribution, checked_rows
-from missmdp.model.enumeration import enumerate_reachable
-from missmdp.model.space import FeatureSpace, Rows, StateSpace, call
+from missmdp.model.checks import call, checked_discount, checked_distribution, checked_rows
+from missmdp.model.enumeration import enumerate_reachable, truth
+from missmdp.model.space import FeatureSpace, Rows
+from missmdp.model.states import StateSpace
 
 __all__ = ["FactoredMDP"]
 
@@ -118,8 +119,8 @@ class FactoredMDP:
                 space,
                 self.actions,
                 transition,
-                cast("Mapping[Any, float]", initial),
-                cast("Callable[[Any], bool] | None", terminal),
+                initial,
+                terminal,
                 max_states=max_states,
                 progress=progress,
             )
@@ -337,7 +338,7 @@ def _checked_actions(actions: Iterable[Any]) -> tuple[Any, ...]:
     if isinstance(actions, str | bytes):
         raise ModelError(f"actions must be a list of names, got the string {actions!r}")
     try:
-        listed = tuple(a.item() if isinstance(a, np.generic) else a for a in actions)
+        listed = tuple(cast("Any", a.item()) if isinstance(a, np.generic) else a for a in actions)
     except TypeError:
         raise ModelError(f"actions must be a list of names, got {actions!r}") from None
     if not listed:
@@ -358,6 +359,8 @@ def _given_states(
     space: FeatureSpace, states: Sequence[Any] | StateSpace | None, max_states: int
 ) -> StateSpace:
     if isinstance(states, StateSpace):
+        if states.features != space:
+            raise ModelError("states= is over other features than the model's")
         return states
     if states is not None:
         if len(states) == 0:
@@ -390,13 +393,17 @@ def _given_matrices(transition: Any, actions: tuple[Any, ...], n_states: int) ->
         raise ModelError(f"transition has {len(listed)} matrices for {len(actions)} actions")
     matrices: list[sparse.csr_array] = []
     for action, given in zip(actions, listed, strict=True):
-        dense = given if sparse.issparse(given) else _as_floats(given, f"the matrix of action {action!r}")
+        dense = (
+            cast("Any", given)
+            if sparse.issparse(given)
+            else _as_floats(given, f"the matrix of action {action!r}")
+        )
         if dense.ndim != 2 or dense.shape != (n_states, n_states):
             raise ModelError(
                 f"the matrix of action {action!r} has shape {dense.shape}, expected ({n_states}, {n_states}) "
                 f"for {n_states} states"
             )
-        matrices.append(sparse.csr_array(dense, dtype=np.float64))
+        matrices.append(cast("sparse.csr_array", sparse.csr_array(dense, dtype=np.float64)))
     return matrices
 
 
@@ -415,7 +422,7 @@ def _given_terminal(space: StateSpace, terminal: Any) -> NDArray[np.bool_]:
     if terminal is None:
         return np.zeros(len(space), dtype=np.bool_)
     if callable(terminal):
-        return np.array([bool(call(terminal, "terminal", state)) for state in space.states])
+        return np.array([truth(call(terminal, "terminal", state), state) for state in space.states])
     array = np.asarray(terminal)
     if array.shape != (len(space),) or array.dtype != np.bool_:
         raise ModelError(

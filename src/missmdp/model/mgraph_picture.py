@@ -1,5 +1,8 @@
 """The picture of an m-graph: features in columns, S above R above Z, in the paper's colours."""
 
+# pyright: reportUnknownMemberType=false
+# matplotlib's keyword arguments are untyped.
+
 from __future__ import annotations
 
 import io
@@ -20,9 +23,20 @@ PURPLE, GREEN, BLUE, GOLD = "#9773A6", "#81B367", "#6C8EBF", "#D6B656"
 """S that can go missing, S always observed, R, Z: the paper's colours."""
 RED, GRAY, INK = "#B5473C", "#C9C9C9", "#333333"
 
-COLUMN, ROW, RADIUS = 2.2, 1.5, 0.34
-LEVEL = {"S": 2 * ROW, "R": ROW, "Z": 0.0}
-FORMATS = {".svg": "svg", ".png": "png", ".pdf": "pdf"}
+INCH = 0.62
+"""Inches per unit of the drawing."""
+RADIUS, RING = 0.34, 0.09
+LEVEL = {"S": 3.0, "R": 1.5, "Z": 0.0}
+LETTER = 0.155
+"""Width of a letter of a feature's name."""
+BOTTOM, KEY_LEVEL, NAME_LEVEL = -1.35, -1.1, -0.62
+LEAST_WIDTH = 7.6
+OPTIONS: dict[str, dict[str, Any]] = {
+    ".svg": {"format": "svg", "metadata": {"Date": None, "Creator": None}},
+    ".png": {"format": "png", "metadata": {"Software": None}, "dpi": 200},
+    ".pdf": {"format": "pdf", "metadata": {"CreationDate": None, "Creator": None, "Producer": None}},
+}
+"""By the file's ending; without dates and versions, so that the same graph gives the same file."""
 
 
 def node_colour(graph: MissingnessGraph, kind: str, feature: str) -> str:
@@ -34,40 +48,36 @@ def node_colour(graph: MissingnessGraph, kind: str, feature: str) -> str:
 
 def draw_mgraph(graph: MissingnessGraph, path: Path, *, title: str | None = None) -> Path:
     """Draw an m-graph into an SVG, PNG or PDF file and return its path; the same graph gives the same file."""
-    if path.suffix.lower() not in FORMATS:
-        raise MissMDPError(f"{path}: a picture's name must end in {', '.join(FORMATS)}")
+    if path.suffix.lower() not in OPTIONS:
+        raise MissMDPError(f"{path}: a picture's name must end in {', '.join(OPTIONS)}")
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    columns = max(len(graph.features), 1)
-    width = COLUMN * (columns - 1) + 3.2
-    height = LEVEL["S"] + 2.0 + (0.4 if title else 0.0) + 0.35
-    figure = Figure(figsize=(0.62 * max(width, 7.6), 0.62 * height))
+    column = max(2.2, LETTER * max((len(name) for name in graph.features), default=0) + 0.3)
+    x = {name: column * position for position, name in enumerate(graph.features)}
+    right = max(x.values(), default=0.0)
+    width = max(right + column + 1.0, LEAST_WIDTH)
+    top = LEVEL["S"] + (1.4 if title else 0.9)
+    figure = Figure(figsize=(INCH * width, INCH * (top - BOTTOM)))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    axes.set_aspect("equal")
     axes.set_axis_off()
-    middle = COLUMN * (columns - 1) / 2
-    half = max(width, 7.6) / 2
-    axes.set_xlim(middle - half, middle + half)
-    axes.set_ylim(-1.35, height - 1.35)
+    axes.set_xlim((right - width) / 2, (right + width) / 2)
+    axes.set_ylim(BOTTOM, top)
     if title:
-        axes.text(middle, LEVEL["S"] + 0.85, title, ha="center", va="center", fontsize=11, color=INK)
-    x = {name: COLUMN * position for position, name in enumerate(graph.features)}
-    _draw_edges(axes, graph, x)
+        _text(axes, right / 2, LEVEL["S"] + 0.9, title, fontsize=11)
+    _draw_edges(axes, graph, x, column)
     _draw_nodes(axes, graph, x)
-    _draw_key(axes, graph, middle)
-    options: dict[str, Any] = {"format": FORMATS[path.suffix.lower()]}
-    if options["format"] == "svg":
-        options["metadata"] = {"Date": None, "Creator": None}
-    elif options["format"] == "png":
-        options.update(dpi=200, metadata={"Software": None})
-    else:
-        options["metadata"] = {"CreationDate": None, "Creator": None, "Producer": None}
+    _draw_key(axes, graph, right / 2)
     buffer = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "missmdp", "svg.fonttype": "path"}):
-        figure.savefig(buffer, **options)
+        figure.savefig(buffer, **OPTIONS[path.suffix.lower()])
     write_atomically(path, buffer.getvalue())
     return path
+
+
+def _text(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
+    full: dict[str, Any] = {"ha": "center", "va": "center", "color": INK, "parse_math": False, **style}
+    axes.text(x, y, text, **full)
 
 
 def _arrow(
@@ -77,20 +87,21 @@ def _arrow(
     colour: str,
     *,
     bend: float = 0.0,
+    ring: float = 0.0,
     style: str = "-|>",
 ) -> None:
+    """Draw an arrow between two nodes; `ring` is what the first has around it."""
     from matplotlib.patches import FancyArrowPatch
 
-    points = axes.transData.transform([(0.0, 0.0), (RADIUS, 0.0)])
-    shrink = (points[1][0] - points[0][0]) * 72.0 / axes.figure.dpi + 1.0
+    points = INCH * 72.0
     axes.add_patch(
         FancyArrowPatch(
             start,
             end,
             arrowstyle=style,
             connectionstyle=f"arc3,rad={bend}",
-            shrinkA=shrink,
-            shrinkB=shrink,
+            shrinkA=(RADIUS + ring) * points + 1.0,
+            shrinkB=RADIUS * points + 1.0,
             mutation_scale=11,
             linewidth=1.1 if colour == GRAY else 1.5,
             color=colour,
@@ -99,51 +110,56 @@ def _arrow(
     )
 
 
-def _draw_edges(axes: Axes, graph: MissingnessGraph, x: dict[str, float]) -> None:
+def _draw_edges(axes: Axes, graph: MissingnessGraph, x: dict[str, float], column: float) -> None:
+    ring = {name: 0.0 if name in graph.can_go_missing else RING for name in graph.features}
     for name in graph.features:
-        goes_missing = name in graph.can_go_missing
-        # Past its own R node, the proxy edge from S to Z swings out to the left.
-        _arrow(axes, (x[name], LEVEL["S"]), (x[name], LEVEL["Z"]), GRAY, bend=0.42 if goes_missing else 0.0)
-        if goes_missing:
-            _arrow(axes, (x[name], LEVEL["R"]), (x[name], LEVEL["Z"]), GRAY)
+        s, r, z = ((x[name], LEVEL[kind]) for kind in "SRZ")
+        if name in graph.can_go_missing:
+            # Past its own R node, the proxy edge from S to Z swings out to the left.
+            _arrow(axes, s, z, GRAY, bend=0.42)
+            _arrow(axes, r, z, GRAY)
+        else:
+            _arrow(axes, s, z, GRAY, ring=RING)
     for parent, child in graph.edges:
+        across = (x[child] - x[parent]) / column
+        # Long edges arch over the nodes between.
+        bend = 0.0 if abs(across) < 1.5 else -0.12 if across > 0 else 0.12
         colour = RED if parent == child else INK
-        _arrow(axes, (x[parent], LEVEL["S"]), (x[child], LEVEL["R"]), colour)
-    order = {name: position for position, name in enumerate(graph.features)}
+        _arrow(axes, (x[parent], LEVEL["S"]), (x[child], LEVEL["R"]), colour, bend=bend, ring=ring[parent])
     for a, b in graph.dependent:
-        near = order[b] - order[a] == 1
-        _arrow(axes, (x[a], LEVEL["R"]), (x[b], LEVEL["R"]), BLUE, style="-", bend=0.0 if near else 0.35)
+        bend = 0.0 if x[b] - x[a] < 1.5 * column else 0.25
+        _arrow(axes, (x[a], LEVEL["R"]), (x[b], LEVEL["R"]), BLUE, style="-", bend=bend)
 
 
 def _draw_nodes(axes: Axes, graph: MissingnessGraph, x: dict[str, float]) -> None:
     from matplotlib.patches import Circle
 
     for name in graph.features:
-        for kind in "SRZ":
-            if kind == "R" and name not in graph.can_go_missing:
-                continue
+        goes_missing = name in graph.can_go_missing
+        for kind in "SRZ" if goes_missing else "SZ":
             place = (x[name], LEVEL[kind])
             colour = node_colour(graph, kind, name)
             axes.add_patch(
                 Circle(place, RADIUS, facecolor=colour, edgecolor="white", linewidth=1.2, zorder=3)
             )
-            if kind == "S" and name not in graph.can_go_missing:
-                axes.add_patch(
-                    Circle(place, RADIUS + 0.09, facecolor="none", edgecolor=colour, linewidth=1.2, zorder=3)
+            _text(axes, *place, kind, color="white", fontsize=11, weight="bold", zorder=4)
+            if kind == "S" and not goes_missing:
+                around = Circle(
+                    place, RADIUS + RING, facecolor="none", edgecolor=colour, linewidth=1.2, zorder=3
                 )
-            axes.text(
-                *place, kind, ha="center", va="center", color="white", fontsize=11, weight="bold", zorder=4
-            )
-        axes.text(x[name], LEVEL["Z"] - 0.62, name, ha="center", va="center", fontsize=9, color=INK)
+                axes.add_patch(around)
+        _text(axes, x[name], NAME_LEVEL, name, fontsize=9)
 
 
 def _draw_key(axes: Axes, graph: MissingnessGraph, middle: float) -> None:
-    entries = [("always observed", GREEN), ("can go missing", PURPLE), ("indicator", BLUE), ("record", GOLD)]
-    widths = [0.45 + 0.125 * len(text) for text, _ in entries]
-    left = middle - (sum(widths) + 0.25 * (len(entries) - 1)) / 2
     from matplotlib.patches import Circle
 
+    entries = [("always observed", GREEN), ("can go missing", PURPLE), ("indicator", BLUE), ("record", GOLD)]
+    if graph.self_censoring:
+        entries.append(("self-censoring", RED))
+    widths = [0.3 + 0.112 * len(text) for text, _ in entries]
+    left = middle - (sum(widths) + 0.2 * (len(entries) - 1)) / 2
     for (text, colour), width in zip(entries, widths, strict=True):
-        axes.add_patch(Circle((left + 0.12, -1.1), 0.1, facecolor=colour, edgecolor="none"))
-        axes.text(left + 0.3, -1.1, text, ha="left", va="center", fontsize=7.5, color=INK)
-        left += width + 0.25
+        axes.add_patch(Circle((left + 0.1, KEY_LEVEL), 0.09, facecolor=colour, edgecolor="none"))
+        _text(axes, left + 0.28, KEY_LEVEL, text, ha="left", fontsize=7.5)
+        left += width + 0.2

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.errors import ModelError
-from missmdp.model.checks import checked_table
-from missmdp.model.space import MISSING, StateSpace, call
+from missmdp.model.checks import call, checked_table
+from missmdp.model.space import MISSING
+from missmdp.model.states import StateSpace
 
 if TYPE_CHECKING:
     from missmdp.model.mdp import FactoredMDP
@@ -206,12 +207,12 @@ class MissingnessFunction:
     @property
     def always_observed(self) -> tuple[str, ...]:
         """I_always: the features that no state lets go missing."""
-        return self.space.features.chosen(self.patterns.all(axis=0))
+        return self.space.features.chosen(np.all(self.patterns, axis=0))
 
     @property
     def can_go_missing(self) -> tuple[str, ...]:
         """I_mis: the features that some state lets go missing."""
-        return self.space.features.chosen(~self.patterns.all(axis=0))
+        return self.space.features.chosen(~np.all(self.patterns, axis=0))
 
     def missing_rate(self, feature: str) -> NDArray[np.float64]:
         """Return P(feature missing | state), shape (S,)."""

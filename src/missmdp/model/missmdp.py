@@ -16,7 +16,8 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.pomdp import POMDP
-from missmdp.model.space import FeatureSpace, Rows, StateSpace
+from missmdp.model.space import FeatureSpace, Rows
+from missmdp.model.states import StateSpace
 from missmdp.model.types import MissingnessTypes, classify
 
 __all__ = ["MissMDP"]

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.errors import ModelError
-from missmdp.model.checks import checked_distribution
-from missmdp.model.space import call
+from missmdp.model.checks import call, checked_distribution
 
 if TYPE_CHECKING:
     from missmdp.model.missmdp import MissMDP
@@ -101,7 +100,8 @@ class _MemorylessAgent:
         features = self._model.space.features
         seen = features.decode_observation(features.encode_observation(observation))
         cumulative = np.cumsum(self._policy.probabilities(seen, self._model))
-        chosen = int(np.searchsorted(cumulative, self._random.random() * cumulative[-1], side="right"))
+        u: float = self._random.random() * cumulative[-1]
+        chosen = int(np.searchsorted(cumulative, u, side="right"))
         return self._model.actions[chosen]
 
     reset = step

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp.errors import FormatError, ModelError
+from missmdp.model.checks import call
+from missmdp.model.enumeration import truth
 from missmdp.model.mdp import FactoredMDP
-from missmdp.model.space import FeatureSpace, StateSpace, is_missing
+from missmdp.model.space import FeatureSpace, is_missing
+from missmdp.model.states import StateSpace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +36,7 @@ def read_table(source: Any, what: str) -> pa.Table:
                 case ".csv":
                     return csv.read_csv(source)
                 case ".parquet" | ".pq":
-                    return parquet.read_table(source)
+                    return parquet.read_table(source)  # pyright: ignore[reportUnknownMemberType]
                 case suffix:
                     raise FormatError(f"{what}: {source} ends in {suffix!r}; expected .csv or .parquet")
         except (pa.ArrowException, OSError) as error:
@@ -47,7 +50,7 @@ def read_table(source: Any, what: str) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
         raise FormatError(
             f"{what}: expected a CSV or Parquet file or a pandas, polars or pyarrow frame, "
-            f"got {type(source).__name__} ({error})"
+            f"got {type(cast('object', source)).__name__} ({error})"
         ) from error
 
 
@@ -179,8 +182,7 @@ def _terminal(states: StateSpace, terminal: Any, ends: _Table | None) -> NDArray
     if ends is None:
         if terminal is None:
             return np.zeros(len(states), dtype=np.bool_)
-        function = cast("Callable[[Any], bool]", terminal)
-        return np.array([bool(function(state)) for state in states.states])
+        return np.array([truth(call(terminal, "terminal", state), state) for state in states.states])
     mask = np.zeros(len(states), dtype=np.bool_)
     mask[states.find(ends.codes(states.features))] = True
     return mask

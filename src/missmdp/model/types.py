@@ -156,7 +156,7 @@ class _View:
         self.table = missingness.probabilities[self.kept]
         occurs = (self.table > 0.0).any(axis=0)
         self.patterns = missingness.patterns
-        self.always: NDArray[np.bool_] = missingness.patterns[occurs].all(axis=0)
+        self.always: NDArray[np.bool_] = np.all(missingness.patterns[occurs], axis=0)
 
     def missing_rate(self, position: int) -> NDArray[np.float64]:
         return self.table[:, ~self.patterns[:, position]].sum(axis=1)

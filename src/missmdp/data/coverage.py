@@ -1,0 +1,175 @@
+"""Whether a behaviour policy visits what there is to learn about.
+
+The paper assumes that data come from a *fair* policy, one that visits every reachable state with positive
+probability. Here that assumption can be looked at: whether it holds within the horizon of an episode, and
+which states are so rare that data about them will be thin.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from missmdp.data.arguments import checked_count
+from missmdp.data.collect import collect
+from missmdp.model.missmdp import MissMDP
+from missmdp.model.policy import MemorylessPolicy, Policy, UniformPolicy
+
+__all__ = ["Coverage", "behaviour_coverage"]
+
+
+@dataclass(frozen=True, eq=False)
+class Coverage:
+    """Which states a behaviour policy visits, and how often."""
+
+    model: MissMDP
+    visited: NDArray[np.bool_]
+    """Which states have positive probability of a visit within the horizon (or were seen, if simulated), (S,)."""
+    share: NDArray[np.float64]
+    """Expected share of all observations made in each state, shape (S,)."""
+    episode_length: float
+    """Expected observations per episode."""
+    horizon: int
+    exact: bool
+    """Whether the numbers are computed, or estimated from a simulation."""
+    simulated_steps: int = 0
+
+    @property
+    def fair(self) -> bool:
+        """Whether every reachable state is visited with positive probability (or was seen, if simulated)."""
+        return bool(self.visited[self.model.mdp.reachable].all())
+
+    @property
+    def never(self) -> list[Any]:
+        """The reachable states that are never visited."""
+        return [
+            self.model.space.state(int(s)) for s in np.flatnonzero(self.model.mdp.reachable & ~self.visited)
+        ]
+
+    def rare(self, steps: int = 100_000, visits: float = 10.0) -> list[tuple[Any, float]]:
+        """Return the reachable states that `steps` observations visit fewer than `visits` times on average.
+
+        Each comes with its expected number of visits, the rarest first.
+        """
+        expected = self.share * steps
+        few = np.flatnonzero(self.model.mdp.reachable & (expected < visits))
+        few = few[np.argsort(expected[few], kind="stable")]
+        return [(self.model.space.state(int(s)), float(expected[s])) for s in few]
+
+    def steps_for(self, visits: float = 10.0) -> float:
+        """Return how many observations it takes until every reachable state is expected to have `visits`."""
+        rarest = float(self.share[self.model.mdp.reachable].min())
+        return math.inf if rarest == 0.0 else visits / rarest
+
+    def __str__(self) -> str:
+        reachable = int(self.model.mdp.reachable.sum())
+        how = "computed" if self.exact else f"estimated from {self.simulated_steps:,} simulated observations"
+        lines = [
+            f"{int((self.visited & self.model.mdp.reachable).sum())} of {reachable} reachable states visited ({how})"
+        ]
+        if self.fair:
+            lines.append("The policy is fair: every reachable state has a positive probability of a visit.")
+        elif self.exact:
+            lines.append(
+                f"The policy is NOT fair within {self.horizon} steps; never visited, for example: {self.never[0]!r}"
+            )
+        else:
+            lines.append(f"Not seen in the simulation, for example: {self.never[0]!r}")
+        rare = self.rare()
+        lines.append(
+            f"{len(rare)} states are expected fewer than 10 times in 100,000 observations"
+            + (f"; the rarest, {rare[0][0]!r}, {rare[0][1]:.2g} times." if rare else ".")
+        )
+        needed = self.steps_for()
+        if math.isfinite(needed):
+            lines.append(f"About {needed:,.0f} observations give every state 10 expected visits.")
+        return "\n".join(lines)
+
+
+def behaviour_coverage(
+    model: MissMDP,
+    policy: Policy | None = None,
+    *,
+    horizon: int | None = None,
+    steps: int = 1_000_000,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> Coverage:
+    """Return how a behaviour policy covers the states of a model.
+
+    Policies without memory are computed exactly, from the Markov chain that they make of the model. Policies
+    with memory are simulated.
+
+    Parameters
+    ----------
+    model
+        The miss-MDP.
+    policy
+        The behaviour policy; uniformly random by default.
+    horizon
+        The most observations per episode; by default as in `collect`.
+    steps, seed
+        For policies with memory: how many observations to simulate, and the seed.
+    progress
+        Whether to show progress; by default on a terminal.
+    """
+    policy = UniformPolicy() if policy is None else policy
+    horizon = model.mdp.horizon() if horizon is None else checked_count(horizon, "horizon")
+    if isinstance(policy, MemorylessPolicy):
+        return _computed(model, policy, horizon)
+    dataset = collect(model, steps, policy, seed=seed, horizon=horizon, keep_states=True, progress=progress)
+    assert dataset.states is not None
+    visits = np.bincount(dataset.states, minlength=model.n_states)
+    return Coverage(
+        model,
+        visited=visits > 0,
+        share=visits / dataset.n_steps,
+        episode_length=dataset.n_steps / dataset.n_episodes,
+        horizon=horizon,
+        exact=False,
+        simulated_steps=dataset.n_steps,
+    )
+
+
+def _computed(model: MissMDP, policy: MemorylessPolicy, horizon: int) -> Coverage:
+    chain = _chain(model, policy)
+    flow = sparse.csr_array(chain.T)
+    now = model.mdp.initial.copy()
+    possible = now > 0.0
+    visits = np.zeros(model.n_states)
+    visited = possible.copy()
+    for step in range(horizon):
+        visits += now
+        visited |= possible
+        if step == horizon - 1 or not possible.any():
+            break
+        now = flow @ now
+        # Kept apart from the numbers, so that a tiny probability is not taken for none.
+        possible = (flow.astype(np.bool_) @ possible).astype(np.bool_)
+    return Coverage(
+        model,
+        visited=visited,
+        share=visits / visits.sum(),
+        episode_length=float(visits.sum()),
+        horizon=horizon,
+        exact=True,
+    )
+
+
+def _chain(model: MissMDP, policy: MemorylessPolicy) -> sparse.csr_array:
+    """Return P(s′ | s) under the policy, with nothing after a terminal state, shape (S, S)."""
+    table = policy.table(model)
+    by_state = np.einsum("sk,ska->sa", model.missingness.probabilities, table.probabilities[table.row])
+    by_state = np.where(model.mdp.terminal[:, None], 0.0, by_state)
+    n = model.n_states
+    chain = sparse.csr_array((n, n))
+    for a, matrix in enumerate(model.mdp.transition):
+        chain = chain + sparse.diags_array(by_state[:, a]) @ matrix
+    chain = sparse.csr_array(chain)
+    chain.eliminate_zeros()
+    return chain
