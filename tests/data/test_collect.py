@@ -128,7 +128,9 @@ def test_common_random_numbers_couple_different_missingness(icu):
 
 
 def test_observation_policies_act_on_what_is_seen(icu):
-    policy = mm.ObservationPolicy(lambda seen: "test" if seen.infection is None else {"wait": 0.5, "antibiotics": 0.5})
+    policy = mm.ObservationPolicy(
+        lambda seen: "test" if seen.infection is None else {"wait": 0.5, "antibiotics": 0.5}
+    )
     data = mm.collect(icu, 20_000, policy, seed=0)
     acted = data.actions >= 0
     unseen = data.observations[:, 0] == MISSING
@@ -177,6 +179,11 @@ def test_episodes_decode_to_the_users_values(icu):
 def test_bad_arguments_are_named(icu, arguments, message):
     with pytest.raises(mm.DataError, match=message):
         mm.collect(icu, **arguments)
+
+
+def test_what_does_not_fit_into_memory_is_refused_with_an_estimate(icu):
+    with pytest.raises(mm.DataError, match="GB"):
+        mm.collect(icu, 10**15, seed=0)
 
 
 def test_unknown_actions_of_policies_are_named(icu):
@@ -229,7 +236,9 @@ def check_frequencies(model, steps, seed):
     pvalues = []
     first = states[data.offsets[:-1]]
     pvalues.append(
-        chi_square_pvalue(np.bincount(first, minlength=model.n_states).astype(float), model.mdp.initial * len(first))
+        chi_square_pvalue(
+            np.bincount(first, minlength=model.n_states).astype(float), model.mdp.initial * len(first)
+        )
     )
     assert (model.mdp.initial[first] > 0).all()
     acted = np.flatnonzero(actions >= 0)

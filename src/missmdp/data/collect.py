@@ -6,6 +6,7 @@ simulated in chunks, by any number of threads, and joined in order until there a
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import deque
 from collections.abc import Callable, Generator
@@ -22,11 +23,14 @@ from missmdp._kernels.rollout import first_state, next_state, run_episodes, seen
 from missmdp.data.arguments import checked_count
 from missmdp.data.dataset import NO_ACTION, Dataset
 from missmdp.data.rollout import compile_policy, compile_simulation, seed_words, seen_codes
+from missmdp.errors import DataError
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy, Policy, UniformPolicy
 from missmdp.progress import show_progress
 
 __all__ = ["collect"]
+
+_log = logging.getLogger(__name__)
 
 _CHUNK_ROWS = 200_000
 """Rows that one task of a thread simulates."""
@@ -92,6 +96,7 @@ def collect(
         run = _agent_runner(model, policy, seed, words, horizon, keep_states=keep_states)
         per_chunk, threads = 1, 1
 
+    _refuse_what_does_not_fit(model, steps, keep_states=keep_states)
     observations = np.empty((steps, len(model.space.features)), dtype=model.space.features.code_dtype)
     actions = np.empty(steps, dtype=_action_dtype(model))
     states = np.empty(steps, dtype=np.int32) if keep_states else None
@@ -118,8 +123,24 @@ def collect(
             if done == steps:
                 break
     actions[-1] = NO_ACTION
+    _log.info("collected %d observations of %s with seed %d", steps, model.name or "a model", seed)
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
     return Dataset(model.mdp, observations, actions, offsets, np.concatenate(terminated), states, seed)
+
+
+def _refuse_what_does_not_fit(model: MissMDP, steps: int, *, keep_states: bool) -> None:
+    """Raise `DataError` with an estimate if the result would be larger than the machine's memory."""
+    row = len(model.space.features) * model.space.features.code_dtype.itemsize + _action_dtype(model).itemsize
+    needed = steps * (row + (4 if keep_states else 0))
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return
+    if needed > memory:
+        raise DataError(
+            f"{steps:,} steps need about {needed / 1e9:,.0f} GB, and this machine has {memory / 1e9:,.0f} GB; "
+            "collect in parts with different seeds"
+        )
 
 
 def _cut(chunk: _Chunk, room: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -67,8 +67,11 @@ def checked_table(table: NDArray[np.float64], what: Callable[[int], str]) -> NDA
     return table / scale[:, None]
 
 
-def checked_rows(matrix: sparse.csr_array, what: Callable[[int], str]) -> sparse.csr_array:
-    """Return distributions as rows of a sparse matrix, checked, sorted, and without stored zeros."""
+def checked_rows(matrix: sparse.csr_array, what: Callable[[int], str], hint: str = "") -> sparse.csr_array:
+    """Return distributions as rows of a sparse matrix, checked, sorted, and without stored zeros.
+
+    `hint` is added to the message where a row sums to less than one.
+    """
     matrix = matrix.copy()
     matrix.sum_duplicates()
     bad = _bad_entry(matrix.data)
@@ -78,19 +81,22 @@ def checked_rows(matrix: sparse.csr_array, what: Callable[[int], str]) -> sparse
     matrix.eliminate_zeros()
     matrix.sort_indices()
     totals = np.asarray(matrix.sum(axis=1), dtype=np.float64).reshape(-1)
-    _raise_on_sums(totals, what)
+    _raise_on_sums(totals, what, hint)
     scale = np.where(np.abs(totals - 1.0) > _EXACT, totals, 1.0)
     if (scale != 1.0).any():
         matrix.data = matrix.data / np.repeat(scale, np.diff(matrix.indptr))
     return matrix
 
 
-def _raise_on_sums(totals: NDArray[np.float64], what: Callable[[int], str]) -> None:
+def _raise_on_sums(totals: NDArray[np.float64], what: Callable[[int], str], hint: str = "") -> None:
     off = np.flatnonzero(np.abs(totals - 1.0) > SUM_TOLERANCE)
     if off.size:
         row = int(off[0])
         more = f" (and {off.size - 1} more rows)" if off.size > 1 else ""
-        raise ModelError(f"{what(row)}: the probabilities sum to {totals[row]:.10g}, not 1{more}")
+        raise ModelError(
+            f"{what(row)}: the probabilities sum to {totals[row]:.10g}, not 1{more}"
+            + (f"; {hint}" if hint and totals[row] < 1.0 else "")
+        )
 
 
 def number(value: Any, what: str) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -15,7 +16,13 @@ from missmdp.model.space import FeatureSpace
 from missmdp.model.states import StateSpace
 from missmdp.progress import show_progress
 
-__all__ = ["Enumeration", "enumerate_reachable", "truth"]
+__all__ = ["Distribution", "Enumeration", "enumerate_reachable", "truth"]
+
+
+_log = logging.getLogger(__name__)
+
+Distribution = Mapping[Any, float] | Iterable[tuple[Any, float]]
+"""{state: probability}, or pairs (state, probability) in which a state may occur more than once."""
 
 
 class Enumeration(NamedTuple):
@@ -31,8 +38,8 @@ class Enumeration(NamedTuple):
 def enumerate_reachable(
     features: FeatureSpace,
     actions: Sequence[Any],
-    transition: Callable[[Any, Any], Mapping[Any, float]],
-    initial: Mapping[Any, float],
+    transition: Callable[[Any, Any], Distribution],
+    initial: Distribution,
     terminal: Callable[[Any], bool] | None,
     *,
     max_states: int,
@@ -69,6 +76,7 @@ def enumerate_reachable(
             index += 1
             advance()
 
+    _log.info("enumerated %d reachable states", len(found.codes))
     codes = np.array(found.codes, dtype=features.code_dtype)
     order = np.argsort(features.rank(codes), kind="stable")
     place = np.empty_like(order)
@@ -121,13 +129,8 @@ class _Found:
 
 
 def _successors(found: _Found, distribution: Any, what: str) -> list[tuple[int, float]]:
-    if not isinstance(distribution, Mapping):
-        raise ModelError(
-            f"{what}: expected a mapping {{state: probability}}, got {type(distribution).__name__} "
-            f"({distribution!r})"
-        )
     successors: list[tuple[int, float]] = []
-    for state, probability in cast("Mapping[Any, Any]", distribution).items():
+    for state, probability in _pairs(distribution, what):
         try:
             weight = float(probability)
         except (TypeError, ValueError):
@@ -141,6 +144,22 @@ def _successors(found: _Found, distribution: Any, what: str) -> list[tuple[int, 
         except ModelError as error:
             raise ModelError(f"{what}: {error}") from None
     return successors
+
+
+def _pairs(distribution: Any, what: str) -> Iterable[tuple[Any, Any]]:
+    """Return (state, probability) pairs, from a mapping or from an iterable of such pairs."""
+    if isinstance(distribution, Mapping):
+        return cast("Mapping[Any, Any]", distribution).items()
+    try:
+        pairs = [tuple(pair) for pair in distribution]
+    except TypeError:
+        pairs = [()]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ModelError(
+            f"{what}: expected {{state: probability}} or a list of (state, probability) pairs, "
+            f"got {type(distribution).__name__} ({distribution!r})"
+        )
+    return cast("list[tuple[Any, Any]]", pairs)
 
 
 def truth(value: Any, state: Any) -> bool:

@@ -18,7 +18,7 @@ from scipy.sparse import csgraph
 
 from missmdp.errors import ModelError
 from missmdp.model.checks import call, checked_discount, checked_distribution, checked_rows
-from missmdp.model.enumeration import enumerate_reachable, truth
+from missmdp.model.enumeration import Distribution, enumerate_reachable, truth
 from missmdp.model.space import FeatureSpace, Rows
 from missmdp.model.states import StateSpace
 
@@ -37,9 +37,10 @@ class FactoredMDP:
     actions
         The names of the actions.
     transition
-        A function (state, action) → {next state: probability}; the states reachable from `initial`
-        are then enumerated. Or one sparse or dense (S, S) matrix per action, as a sequence in the
-        order of `actions` or a mapping from action to matrix; then all given states are kept.
+        A function (state, action) → {next state: probability}, or → a list of (next state, probability)
+        pairs, which add up where a state occurs twice; the states reachable from `initial` are then
+        enumerated. Or one sparse or dense (S, S) matrix per action, as a sequence in the order of
+        `actions` or a mapping from action to matrix; then all given states are kept.
     reward
         A function (state, action) → number, or (with matrices) an array of shape (S, A).
     initial
@@ -89,10 +90,7 @@ class FactoredMDP:
         self,
         features: Mapping[str, Iterable[Any]] | FeatureSpace,
         actions: Iterable[Any],
-        transition: Callable[[Any, Any], Mapping[Any, float]]
-        | Sequence[Any]
-        | Mapping[Any, Any]
-        | NDArray[Any],
+        transition: Callable[[Any, Any], Distribution] | Sequence[Any] | Mapping[Any, Any] | NDArray[Any],
         reward: Callable[[Any, Any], float] | ArrayLike,
         initial: Mapping[Any, float] | ArrayLike,
         terminal: Callable[[Any], bool] | ArrayLike | None = None,
@@ -130,7 +128,7 @@ class FactoredMDP:
             start = _given_initial(self.space, initial)
             self.terminal = _given_terminal(self.space, terminal)
         self.transition: tuple[sparse.csr_array, ...] = tuple(
-            self._checked_transition(action, matrix)
+            self._checked_transition(action, matrix, enumerated=callable(transition))
             for action, matrix in zip(self.actions, matrices, strict=True)
         )
         self.initial: NDArray[np.float64] = checked_distribution(
@@ -278,11 +276,15 @@ class FactoredMDP:
             states=StateSpace(space, codes),
         )
 
-    def _checked_transition(self, action: Any, matrix: sparse.csr_array) -> sparse.csr_array:
+    def _checked_transition(
+        self, action: Any, matrix: sparse.csr_array, *, enumerated: bool
+    ) -> sparse.csr_array:
         absorbing = sparse.diags_array(self.terminal.astype(np.float64), format="csr")
-        alive = sparse.diags_array((~self.terminal).astype(np.float64), format="csr")
-        rows = sparse.csr_array(alive @ _without_rows(matrix, self.terminal) + absorbing)
-        return checked_rows(rows, lambda row: f"transition({self.space.state(row)!r}, {action!r})")
+        rows = sparse.csr_array(_without_rows(matrix, self.terminal) + absorbing)
+        hint = "in a dict equal next states count once; return a list of (state, probability) pairs to add them up"
+        return checked_rows(
+            rows, lambda row: f"transition({self.space.state(row)!r}, {action!r})", hint if enumerated else ""
+        )
 
     def _checked_reward(self, reward: Any, *, enumerated: bool) -> NDArray[np.float64]:
         shape = (self.n_states, self.n_actions)

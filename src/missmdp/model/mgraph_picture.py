@@ -26,7 +26,8 @@ RED, GRAY, INK = "#B5473C", "#C9C9C9", "#333333"
 INCH = 0.62
 """Inches per unit of the drawing."""
 RADIUS, RING = 0.34, 0.09
-LEVEL = {"S": 3.0, "R": 1.5, "Z": 0.0}
+ROW = 1.5
+"""Height of R above Z, and of S above R unless long edges need more."""
 LETTER = 0.155
 """Width of a letter of a feature's name."""
 BOTTOM, KEY_LEVEL, NAME_LEVEL = -1.35, -1.1, -0.62
@@ -56,17 +57,20 @@ def draw_mgraph(graph: MissingnessGraph, path: Path, *, title: str | None = None
     column = max(2.2, LETTER * max((len(name) for name in graph.features), default=0) + 0.3)
     x = {name: column * position for position, name in enumerate(graph.features)}
     right = max(x.values(), default=0.0)
+    span = max((abs(x[a] - x[b]) / column for a, b in graph.edges), default=0.0)
+    # High enough that a straight edge clears the nodes in the columns between.
+    level = {"S": ROW + max(ROW, span * (RADIUS + RING + 0.08)), "R": ROW, "Z": 0.0}
     width = max(right + column + 1.0, LEAST_WIDTH)
-    top = LEVEL["S"] + (1.4 if title else 0.9)
+    top = level["S"] + (1.4 if title else 0.9)
     figure = Figure(figsize=(INCH * width, INCH * (top - BOTTOM)))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
     axes.set_xlim((right - width) / 2, (right + width) / 2)
     axes.set_ylim(BOTTOM, top)
     if title:
-        _text(axes, right / 2, LEVEL["S"] + 0.9, title, fontsize=11)
-    _draw_edges(axes, graph, x, column)
-    _draw_nodes(axes, graph, x)
+        _text(axes, right / 2, level["S"] + 0.9, title, fontsize=11)
+    _draw_edges(axes, graph, x, level, column)
+    _draw_nodes(axes, graph, x, level)
     _draw_key(axes, graph, right / 2)
     buffer = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "missmdp", "svg.fonttype": "path"}):
@@ -110,34 +114,33 @@ def _arrow(
     )
 
 
-def _draw_edges(axes: Axes, graph: MissingnessGraph, x: dict[str, float], column: float) -> None:
+def _draw_edges(
+    axes: Axes, graph: MissingnessGraph, x: dict[str, float], level: dict[str, float], column: float
+) -> None:
     ring = {name: 0.0 if name in graph.can_go_missing else RING for name in graph.features}
     for name in graph.features:
-        s, r, z = ((x[name], LEVEL[kind]) for kind in "SRZ")
+        s, r, z = ((x[name], level[kind]) for kind in "SRZ")
         if name in graph.can_go_missing:
             # Past its own R node, the proxy edge from S to Z swings out to the left.
-            _arrow(axes, s, z, GRAY, bend=0.42)
+            _arrow(axes, s, z, GRAY, bend=1.26 / level["S"])
             _arrow(axes, r, z, GRAY)
         else:
             _arrow(axes, s, z, GRAY, ring=RING)
     for parent, child in graph.edges:
-        across = (x[child] - x[parent]) / column
-        # Long edges arch over the nodes between.
-        bend = 0.0 if abs(across) < 1.5 else -0.12 if across > 0 else 0.12
-        colour = RED if parent == child else INK
-        _arrow(axes, (x[parent], LEVEL["S"]), (x[child], LEVEL["R"]), colour, bend=bend, ring=ring[parent])
+        start, end = (x[parent], level["S"]), (x[child], level["R"])
+        _arrow(axes, start, end, RED if parent == child else INK, ring=ring[parent])
     for a, b in graph.dependent:
-        bend = 0.0 if x[b] - x[a] < 1.5 * column else 0.25
-        _arrow(axes, (x[a], LEVEL["R"]), (x[b], LEVEL["R"]), BLUE, style="-", bend=bend)
+        bend = 0.0 if x[b] - x[a] < 1.5 * column else 0.2
+        _arrow(axes, (x[a], level["R"]), (x[b], level["R"]), BLUE, style="-", bend=bend)
 
 
-def _draw_nodes(axes: Axes, graph: MissingnessGraph, x: dict[str, float]) -> None:
+def _draw_nodes(axes: Axes, graph: MissingnessGraph, x: dict[str, float], level: dict[str, float]) -> None:
     from matplotlib.patches import Circle
 
     for name in graph.features:
         goes_missing = name in graph.can_go_missing
         for kind in "SRZ" if goes_missing else "SZ":
-            place = (x[name], LEVEL[kind])
+            place = (x[name], level[kind])
             colour = node_colour(graph, kind, name)
             axes.add_patch(
                 Circle(place, RADIUS, facecolor=colour, edgecolor="white", linewidth=1.2, zorder=3)

@@ -87,13 +87,18 @@ class MissMDP:
         return self.mdp.n_actions
 
     @cached_property
-    def n_observations(self) -> int:
-        """|Z|, counting every way to poke holes into a reachable state.
+    def observations(self) -> Rows:
+        """Z: every way to poke holes into a reachable state, as named tuples with None for missing.
 
-        This is the paper's count. `to_pomdp` has fewer: only those that M can produce.
+        This is the paper's observation space. `to_pomdp` has fewer: only those that M can produce.
         """
         reachable = StateSpace(self.space.features, self.space.codes[self.mdp.reachable])
-        return len(reachable.all_observations())
+        return Rows(reachable.all_observations(), self.space.features.decode_observation)
+
+    @property
+    def n_observations(self) -> int:
+        """|Z|, the number of `observations`."""
+        return len(self.observations)
 
     def with_missingness(self, missingness: MissingnessFunction) -> MissMDP:
         """Return the miss-MDP with the same MDP and another missingness function, such as a learned one."""

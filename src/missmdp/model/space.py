@@ -197,11 +197,11 @@ class FeatureSpace:
         return self._encode(state, "state", allow_missing=False)
 
     def encode_observation(self, observation: object) -> tuple[int, ...]:
-        """Return the codes of an observation, where None and NaN give `MISSING`."""
+        """Return the codes of an observation, where None, NaN and what a mapping leaves out give `MISSING`."""
         return self._encode(observation, "observation", allow_missing=True)
 
     def _encode(self, row: object, what: str, *, allow_missing: bool) -> tuple[int, ...]:
-        values = self._values_of(row, what)
+        values = self._values_of(row, what, allow_missing=allow_missing)
         codes: list[int] = []
         for name, table, value in zip(self.names, self._codes, values, strict=True):
             if is_missing(value):
@@ -217,17 +217,17 @@ class FeatureSpace:
                 ) from None
         return tuple(codes)
 
-    def _values_of(self, row: object, what: str) -> Sequence[Any]:
+    def _values_of(self, row: object, what: str, *, allow_missing: bool) -> Sequence[Any]:
         if isinstance(row, Mapping):
             named = cast("Mapping[Any, Any]", row)
             unknown = [name for name in named if name not in self.names]
-            absent = [name for name in self.names if name not in named]
+            absent = [] if allow_missing else [name for name in self.names if name not in named]
             if unknown or absent:
                 parts = [f"no feature {name!r}" for name in unknown] + [
                     f"{name!r} is absent" for name in absent
                 ]
                 raise ModelError(f"{what} {row!r}: {'; '.join(parts)} (features: {', '.join(self.names)})")
-            return [named[name] for name in self.names]
+            return [named.get(name) for name in self.names]
         if isinstance(row, tuple | list | np.ndarray):
             values = cast("Sequence[Any]", row)
             if len(values) == len(self):

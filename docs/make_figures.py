@@ -1,0 +1,25 @@
+"""Draw the pictures in docs/figures: `make figures`. The same library versions give the same files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import missmdp as mm
+
+FIGURES = Path(__file__).parent / "figures"
+
+
+def draw_all(folder: Path) -> list[Path]:
+    """Draw the m-graph of every benchmark and example into a folder and return the paths."""
+    drawn: list[Path] = []
+    for name in [*mm.list_benchmarks(), *mm.list_examples()]:
+        types = mm.load_benchmark(name).types()
+        path = folder / f"mgraph-{name}.svg"
+        drawn.append(mm.load_benchmark(name).mgraph().draw(path, title=f"{name}: {types.name}"))
+    return drawn
+
+
+if __name__ == "__main__":
+    for figure in draw_all(Path(sys.argv[1]) if len(sys.argv) > 1 else FIGURES):
+        print(figure)

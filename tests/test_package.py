@@ -1,0 +1,48 @@
+"""The package as a whole: public names, quick import, what can be sent to other processes."""
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import missmdp as mm
+
+
+def test_every_public_name_exists_once():
+    listed = [name for names in mm._HOME.values() for name in names]
+    assert sorted([*listed, "__version__"]) == sorted(mm.__all__)
+    for name in mm.__all__:
+        assert getattr(mm, name) is not None
+    assert set(dir(mm)) == set(mm.__all__)
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = mm.no_such_name
+
+
+def test_importing_loads_nothing_heavy():
+    heavy = ["numba", "scipy", "matplotlib", "pyarrow", "networkx", "rich", "click", "pandas"]
+    code = f"import sys, missmdp; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_model_can_be_used_without_numba_or_matplotlib_being_loaded():
+    code = (
+        "import sys, missmdp as mm; m = mm.load_benchmark('icu-smar'); m.types(); m.mgraph(); m.to_pomdp(); "
+        "print([name for name in ['numba', 'matplotlib', 'pyarrow'] if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_models_survive_pickling_for_worker_processes():
+    model = mm.load_benchmark("predator-smar")
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy.missingness == model.missingness
+    assert copy.states[3] == model.states[3]
+    assert mm.collect(copy, 50, seed=0).episode(0) == mm.collect(model, 50, seed=0).episode(0)
+
+
+def test_the_citation_file_has_the_version_of_the_package(request):
+    text = (request.config.rootpath / "CITATION.cff").read_text()
+    assert f"version: {mm.__version__}\n" in text
