@@ -10,10 +10,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 import missmdp as mm
+from missmdp.model.space import FeatureSpace
 
 KINDS = ("any", "mcar", "simple mar", "mar", "independent", "blocks")
 MAR_KINDS = ("mcar", "simple mar", "mar")
@@ -29,11 +29,6 @@ State = tuple[Any, ...]
 Pattern = tuple[int, ...]
 
 
-def examples(count: int) -> settings:
-    """Return the settings of a property test: so many examples, no deadline on noisy machines."""
-    return settings(max_examples=count, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
 def seeds() -> st.SearchStrategy[int]:
     """Draw seeds for numpy."""
     return st.integers(0, 2**32 - 1)
@@ -44,6 +39,11 @@ def feature_dicts(draw: st.DrawFn, max_features: int = 3) -> dict[str, tuple[Any
     """Draw one to three features of two or three values each."""
     sizes = draw(st.lists(st.integers(2, 3), min_size=1, max_size=max_features))
     return {name: POOL[name][:size] for name, size in zip(POOL, sizes, strict=False)}
+
+
+def rows(space: FeatureSpace, *, missing: bool) -> st.SearchStrategy[State]:
+    """Draw a state of a feature space, or an observation with None for missing."""
+    return st.tuples(*(st.sampled_from([*v, None] if missing else list(v)) for v in space.values))
 
 
 @st.composite
@@ -195,5 +195,8 @@ def _random_rate(rng: np.random.Generator, mdp: mm.FactoredMDP) -> Callable[[Sta
     if rng.random() < 0.2:
         return float(rng.choice([0.25, 0.5, 1.0]))
     pick = _values_of(mdp, {name for name in mdp.features if rng.random() < 0.5})
-    table = {values: float(rng.choice([0.0, 0.25, 0.5, 0.75, 1.0])) for values in sorted(map(pick, mdp.states), key=repr)}
+    table = {
+        values: float(rng.choice([0.0, 0.25, 0.5, 0.75, 1.0]))
+        for values in sorted(map(pick, mdp.states), key=repr)
+    }
     return lambda state: table[pick(state)]

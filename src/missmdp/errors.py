@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 __all__ = ["DataError", "FormatError", "ImpossibleObservation", "MissMDPError", "ModelError"]
 
 
@@ -39,3 +42,8 @@ class ImpossibleObservation(MissMDPError):  # noqa: N818 (it says what was seen,
         self.belief = belief
         self.action = action
         self.observation = observation
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Survive the way back from a worker process."""
+        rebuild = partial(type(self), belief=self.belief, action=self.action, observation=self.observation)
+        return (rebuild, self.args)

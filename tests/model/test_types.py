@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from oracles import definitions as paper
-from strategies import examples, missmdps
+from hypothesis import given, settings
 
 import missmdp as mm
 from missmdp.model.types import classify
+from oracles import definitions as paper
+from strategies import missmdps
 
 
-@examples(200)
+@settings(max_examples=200)
 @given(missmdps())
 def test_types_are_the_papers_definitions(model):
     M = paper.over_reachable_states(model)
@@ -30,7 +30,7 @@ def test_types_are_the_papers_definitions(model):
     assert found.can_go_missing == tuple(names[i] for i in range(len(names)) if i not in always)
 
 
-@examples(60)
+@settings(max_examples=60)
 @given(missmdps())
 def test_types_are_nested_and_reasons_are_given_for_exactly_what_fails(model):
     found = model.types()
@@ -51,19 +51,19 @@ def test_types_are_nested_and_reasons_are_given_for_exactly_what_fails(model):
         assert len(named) == (1 if name in ("independence", "positivity") else 2), reason
 
 
-@examples(40)
+@settings(max_examples=40)
 @given(missmdps(["mcar"]))
 def test_mcar_models_are_mcar(model):
     assert model.types().name == "MCAR"
 
 
-@examples(40)
+@settings(max_examples=40)
 @given(missmdps(["simple mar"]))
 def test_simple_mar_models_are_simple_mar(model):
     assert model.types().simple_mar
 
 
-@examples(60)
+@settings(max_examples=60)
 @given(missmdps(["mar"], full=True))
 def test_what_reveals_itself_step_by_step_is_mar(model):
     assert model.types().mar
@@ -84,7 +84,9 @@ def test_what_reveals_itself_step_by_step_is_mar(model):
         ("predator-mcar", "MCAR", (), False, ("u", "v")),
     ],
 )
-def test_examples_and_benchmarks_have_their_types(name, narrowest, self_censoring, independent, always_observed):
+def test_examples_and_benchmarks_have_their_types(
+    name, narrowest, self_censoring, independent, always_observed
+):
     found = mm.load_benchmark(name).types()
     assert found.name == narrowest
     assert found.self_censoring == self_censoring

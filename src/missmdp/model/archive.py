@@ -60,10 +60,13 @@ def write_archive(
     members = {f"{name}.npy": _array_bytes(array) for name, array in sorted(arrays.items())}
     head = {**meta, "kind": kind, "format": FORMAT_VERSION, "written_by": f"missmdp {__version__}"}
     head["sha256"] = _digest(head, members)
-    members = {
-        "meta.json": json.dumps(head, ensure_ascii=False, indent=1, sort_keys=True).encode(),
-        **members,
-    }
+    try:
+        text = json.dumps(head, ensure_ascii=False, indent=1, sort_keys=True).encode()
+    except UnicodeEncodeError as error:
+        raise MissMDPError(
+            f"{path}: {error.object[error.start : error.end]!r} cannot be written as text"
+        ) from error
+    members = {"meta.json": text, **members}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
@@ -93,14 +96,18 @@ def read_archive(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str,
     meta = _checked_meta(path, members.pop("meta.json"), kind)
     if meta.get("sha256") != _digest({k: v for k, v in meta.items() if k != "sha256"}, members):
         raise FormatError(f"{path}: damaged (the content does not match its checksum)")
+    return meta, {name.removesuffix(".npy"): _array(path, name, content) for name, content in members.items()}
+
+
+def _array(path: str | Path, name: str, content: bytes) -> NDArray[Any]:
     try:
-        arrays = {
-            name.removesuffix(".npy"): cast("NDArray[Any]", np.load(io.BytesIO(content), allow_pickle=False))
-            for name, content in members.items()
-        }
-    except (ValueError, EOFError, OSError, MemoryError) as error:
-        raise FormatError(f"{path}: damaged ({error})") from error
-    return meta, arrays
+        array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+    except Exception as error:
+        # numpy parses the header as Python literals; a damaged one can fail in many ways.
+        raise FormatError(f"{path}: damaged ({name}: {error})") from error
+    if array.dtype.kind not in "biuf":
+        raise FormatError(f"{path}: damaged ({name} holds {array.dtype}, not numbers)")
+    return array
 
 
 def _checked_meta(path: str | Path, content: bytes, kind: str) -> dict[str, Any]:
@@ -125,7 +132,7 @@ def _checked_meta(path: str | Path, content: bytes, kind: str) -> dict[str, Any]
 
 def _array_bytes(array: NDArray[Any]) -> bytes:
     buffer = io.BytesIO()
-    np.save(buffer, np.ascontiguousarray(array), allow_pickle=False)
+    np.save(buffer, np.asarray(array, order="C"), allow_pickle=False)
     return buffer.getvalue()
 
 
@@ -137,13 +144,22 @@ def _digest(meta: Mapping[str, Any], members: Mapping[str, bytes]) -> str:
     return digest.hexdigest()
 
 
+def _is_text(value: str) -> bool:
+    """Return whether a string can be written in UTF-8; half of a surrogate pair cannot."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def encode_values(values: tuple[Any, ...], what: str) -> list[Any]:
     """Return the user's values as JSON: strings, booleans, integers and floats as they are, tuples tagged."""
 
     def encode(value: Any) -> Any:
         if isinstance(value, tuple):
             return {"tuple": [encode(item) for item in cast("tuple[Any, ...]", value)]}
-        if isinstance(value, str | bool | int | float) and type(value) in (str, bool, int, float):
+        if type(value) in (bool, int, float) or (type(value) is str and _is_text(value)):
             return value
         raise MissMDPError(
             f"{what}: the value {value!r} of type {type(value).__name__} cannot be saved; "

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from missmdp._kernels.belief import condition, predict
 from missmdp.errors import ImpossibleObservation, ModelError
-from missmdp.model.checks import checked_distribution
+from missmdp.model.checks import as_floats, checked_distribution
 from missmdp.model.mdp import FactoredMDP
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def update_belief_ignorable(
 
 
 def _checked_belief(belief: ArrayLike, mdp: FactoredMDP) -> NDArray[np.float64]:
-    array = np.asarray(belief, dtype=np.float64)
+    array = as_floats(belief, "a belief")
     if array.shape != (mdp.n_states,):
         raise ModelError(f"a belief must have shape ({mdp.n_states},), got {array.shape}")
     return checked_distribution(array, "the belief", mdp.space.state)

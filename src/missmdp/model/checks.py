@@ -11,9 +11,17 @@ from scipy import sparse
 
 from missmdp.errors import ModelError
 
-__all__ = ["call", "checked_discount", "checked_distribution", "checked_rows", "checked_table", "number"]
+__all__ = [
+    "as_floats",
+    "call",
+    "checked_discount",
+    "checked_distribution",
+    "checked_rows",
+    "checked_table",
+    "number",
+]
 
-SUM_TOLERANCE = 1e-6
+SUM_TOLERANCE = 1e-5
 """Sums this close to one are rounding (probabilities typed with six digits) and are scaled to one."""
 
 _EXACT = 1e-12
@@ -22,10 +30,7 @@ _EXACT = 1e-12
 
 def checked_discount(discount: object) -> float:
     """Return the discount as a float in [0, 1)."""
-    try:
-        value = float(discount)  # pyright: ignore[reportArgumentType]
-    except (TypeError, ValueError):
-        raise ModelError(f"the discount must be a number in [0, 1), got {discount!r}") from None
+    value = number(discount, "the discount")
     if not 0.0 <= value < 1.0:
         raise ModelError(f"the discount must be in [0, 1), got {discount!r}")
     return value
@@ -99,12 +104,25 @@ def _raise_on_sums(totals: NDArray[np.float64], what: Callable[[int], str], hint
         )
 
 
-def number(value: Any, what: str) -> float:
-    """Return a value as a float."""
+def number(value: Any, what: str, *arguments: Any) -> float:
+    """Return a value as a float; `what` names it in the error, formatted with the arguments only then."""
     try:
         return float(value)
-    except (TypeError, ValueError):
-        raise ModelError(f"{what}: expected a number, got {value!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise ModelError(
+            f"{what.format(*arguments) if arguments else what} is {value!r}, not a number"
+        ) from None
+
+
+def as_floats(values: Any, what: str) -> NDArray[np.float64]:
+    """Return an array of floats."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "c":
+            raise TypeError("complex numbers")
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ModelError(f"{what}: expected an array of numbers ({error})") from None
 
 
 def call(function: Callable[..., Any], what: str, *arguments: Any) -> Any:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp.errors import ModelError
-from missmdp.model.checks import call
+from missmdp.model.checks import call, number
 from missmdp.model.space import FeatureSpace
 from missmdp.model.states import StateSpace
 from missmdp.progress import show_progress
@@ -110,7 +110,8 @@ class _Found:
         self._max_states = max_states
 
     def index(self, state: Any) -> int:
-        known = self._by_key.get(state)
+        hashable = not isinstance(state, dict | list | np.ndarray)
+        known = self._by_key.get(state) if hashable else None
         if known is not None:
             return known
         codes = self.features.encode(state)
@@ -124,19 +125,15 @@ class _Found:
                 )
             self.codes.append(codes)
             self._by_codes[codes] = known
-        self._by_key[state] = known
+        if hashable:
+            self._by_key[state] = known
         return known
 
 
 def _successors(found: _Found, distribution: Any, what: str) -> list[tuple[int, float]]:
     successors: list[tuple[int, float]] = []
     for state, probability in _pairs(distribution, what):
-        try:
-            weight = float(probability)
-        except (TypeError, ValueError):
-            raise ModelError(
-                f"{what}: the probability of {state!r} is {probability!r}, not a number"
-            ) from None
+        weight = number(probability, "{}: the probability of {!r}", what, state)
         if weight == 0.0:
             continue
         try:
@@ -150,16 +147,17 @@ def _pairs(distribution: Any, what: str) -> Iterable[tuple[Any, Any]]:
     """Return (state, probability) pairs, from a mapping or from an iterable of such pairs."""
     if isinstance(distribution, Mapping):
         return cast("Mapping[Any, Any]", distribution).items()
-    try:
-        pairs = [tuple(pair) for pair in distribution]
-    except TypeError:
-        pairs = [()]
-    if any(len(pair) != 2 for pair in pairs):
+    pairs: list[Any] | None = None
+    if isinstance(distribution, Iterable):
+        pairs = cast("list[Any]", call(list, what, cast("Iterable[Any]", distribution)))
+    if pairs is None or any(
+        not isinstance(pair, tuple | list) or len(cast("Any", pair)) != 2 for pair in pairs
+    ):
         raise ModelError(
             f"{what}: expected {{state: probability}} or a list of (state, probability) pairs, "
-            f"got {type(distribution).__name__} ({distribution!r})"
+            f"got {type(cast('object', distribution)).__name__} ({distribution!r})"
         )
-    return cast("list[tuple[Any, Any]]", pairs)
+    return pairs
 
 
 def truth(value: Any, state: Any) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,14 +17,19 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from missmdp.errors import ModelError
-from missmdp.model.checks import call, checked_discount, checked_distribution, checked_rows
-from missmdp.model.enumeration import Distribution, enumerate_reachable, truth
+from missmdp.model.checks import as_floats, call, checked_discount, checked_distribution, checked_rows, number
+from missmdp.model.enumeration import Distribution, enumerate_reachable
+from missmdp.model.given import (
+    checked_actions,
+    given_initial,
+    given_matrices,
+    given_states,
+    given_terminal,
+)
 from missmdp.model.space import FeatureSpace, Rows
 from missmdp.model.states import StateSpace
 
 __all__ = ["FactoredMDP"]
-
-type_of_transition = "a function (state, action) → {next_state: probability}, or one (S, S) matrix per action"
 
 
 class FactoredMDP:
@@ -101,7 +106,7 @@ class FactoredMDP:
         progress: bool | None = None,
     ) -> None:
         space = features if isinstance(features, FeatureSpace) else FeatureSpace(features)
-        self.actions: tuple[Any, ...] = _checked_actions(actions)
+        self.actions: tuple[Any, ...] = checked_actions(actions)
         self.discount = checked_discount(discount)
         matrices: list[sparse.csr_array]
         if callable(transition):
@@ -123,10 +128,10 @@ class FactoredMDP:
                 progress=progress,
             )
         else:
-            self.space = _given_states(space, states, max_states)
-            matrices = _given_matrices(transition, self.actions, len(self.space))
-            start = _given_initial(self.space, initial)
-            self.terminal = _given_terminal(self.space, terminal)
+            self.space = given_states(space, states, max_states)
+            matrices = given_matrices(transition, self.actions, len(self.space))
+            start = given_initial(self.space, initial)
+            self.terminal = given_terminal(self.space, terminal)
         self.transition: tuple[sparse.csr_array, ...] = tuple(
             self._checked_transition(action, matrix, enumerated=callable(transition))
             for action, matrix in zip(self.actions, matrices, strict=True)
@@ -217,14 +222,15 @@ class FactoredMDP:
 
         Deviation: the paper has max ρ instead of max |ρ|, which fails where all rewards are penalties.
         """
-        if not precision > 0.0:
+        precision = number(precision, "precision")
+        if not 0.0 < precision < math.inf:
             raise ModelError(f"precision must be positive, got {precision!r}")
         largest = float(np.abs(self.reward).max())
         if largest == 0.0 or self.discount == 0.0:
             return 1
-        return max(
-            1, math.ceil(math.log((1.0 - self.discount) * precision / largest) / math.log(self.discount))
-        )
+        # In logarithms, so that nothing underflows.
+        log_target = math.log1p(-self.discount) + math.log(precision) - math.log(largest)
+        return max(1, math.ceil(log_target / math.log(self.discount)))
 
     def with_last_action(self, name: str = "last_action", none: Any = "none") -> FactoredMDP:
         """Return the MDP whose states also say which action led to them.
@@ -293,17 +299,13 @@ class FactoredMDP:
             for s in np.flatnonzero(~self.terminal):
                 state = self.space.state(int(s))
                 for a, action in enumerate(self.actions):
-                    value = call(reward, "reward", state, action)
-                    try:
-                        array[s, a] = float(value)
-                    except (TypeError, ValueError):
-                        raise ModelError(
-                            f"reward({state!r}, {action!r}) is {value!r}, not a number"
-                        ) from None
+                    array[s, a] = number(
+                        call(reward, "reward", state, action), "reward({!r}, {!r})", state, action
+                    )
         elif enumerated:
             raise ModelError("with a transition function, reward must be a function (state, action) → number")
         else:
-            array = _as_floats(reward, "reward")
+            array = as_floats(reward, "reward")
             if array.shape != shape:
                 raise ModelError(f"reward must have shape (states, actions) = {shape}, got {array.shape}")
             array = np.where(self.terminal[:, None], 0.0, array)
@@ -334,108 +336,3 @@ def _without_rows(matrix: sparse.csr_array, drop: NDArray[np.bool_]) -> sparse.c
     return sparse.csr_array(
         (np.where(keep, matrix.data, 0.0), matrix.indices, matrix.indptr), shape=matrix.shape
     )
-
-
-def _checked_actions(actions: Iterable[Any]) -> tuple[Any, ...]:
-    if isinstance(actions, str | bytes):
-        raise ModelError(f"actions must be a list of names, got the string {actions!r}")
-    try:
-        listed = tuple(cast("Any", a.item()) if isinstance(a, np.generic) else a for a in actions)
-    except TypeError:
-        raise ModelError(f"actions must be a list of names, got {actions!r}") from None
-    if not listed:
-        raise ModelError("a model needs at least one action")
-    for position, action in enumerate(listed):
-        if action is None:
-            raise ModelError("None cannot be an action: in data it stands for 'no action'")
-        try:
-            hash(action)
-        except TypeError:
-            raise ModelError(f"the action {action!r} is not hashable; use strings or numbers") from None
-        if action in listed[:position]:
-            raise ModelError(f"the action {action!r} is listed twice")
-    return listed
-
-
-def _given_states(
-    space: FeatureSpace, states: Sequence[Any] | StateSpace | None, max_states: int
-) -> StateSpace:
-    if isinstance(states, StateSpace):
-        if states.features != space:
-            raise ModelError("states= is over other features than the model's")
-        return states
-    if states is not None:
-        if len(states) == 0:
-            raise ModelError("states= is empty; a model needs at least one state")
-        return StateSpace(space, np.array([space.encode(state) for state in states]))
-    count = math.prod(int(size) for size in space.sizes)
-    if count > max_states:
-        raise ModelError(
-            f"the features have {count:.3g} combinations, more than max_states={max_states:,}; "
-            "list the states that the matrices stand for in states="
-        )
-    return StateSpace(space, np.stack(np.unravel_index(np.arange(count), tuple(space.sizes)), axis=1))
-
-
-def _given_matrices(transition: Any, actions: tuple[Any, ...], n_states: int) -> list[sparse.csr_array]:
-    if isinstance(transition, Mapping):
-        named = cast("Mapping[Any, Any]", transition)
-        for action in named:
-            if action not in actions:
-                raise ModelError(f"transition has a matrix for {action!r}, which is not an action")
-        for action in actions:
-            if action not in named:
-                raise ModelError(f"transition has no matrix for the action {action!r}")
-        listed = [named[action] for action in actions]
-    elif isinstance(transition, Sequence | np.ndarray) and not isinstance(transition, str):
-        listed = list(cast("Sequence[Any]", transition))
-    else:
-        raise ModelError(f"transition must be {type_of_transition}, got {type(transition).__name__}")
-    if len(listed) != len(actions):
-        raise ModelError(f"transition has {len(listed)} matrices for {len(actions)} actions")
-    matrices: list[sparse.csr_array] = []
-    for action, given in zip(actions, listed, strict=True):
-        dense = (
-            cast("Any", given)
-            if sparse.issparse(given)
-            else _as_floats(given, f"the matrix of action {action!r}")
-        )
-        if dense.ndim != 2 or dense.shape != (n_states, n_states):
-            raise ModelError(
-                f"the matrix of action {action!r} has shape {dense.shape}, expected ({n_states}, {n_states}) "
-                f"for {n_states} states"
-            )
-        matrices.append(cast("sparse.csr_array", sparse.csr_array(dense, dtype=np.float64)))
-    return matrices
-
-
-def _given_initial(space: StateSpace, initial: Any) -> NDArray[np.float64]:
-    if isinstance(initial, Mapping):
-        return space.distribution(cast("Mapping[Any, float]", initial), "initial")
-    array = _as_floats(initial, "initial")
-    if array.shape != (len(space),):
-        raise ModelError(
-            f"initial must be {{state: probability}} or have shape ({len(space)},), got {array.shape}"
-        )
-    return array
-
-
-def _given_terminal(space: StateSpace, terminal: Any) -> NDArray[np.bool_]:
-    if terminal is None:
-        return np.zeros(len(space), dtype=np.bool_)
-    if callable(terminal):
-        return np.array([truth(call(terminal, "terminal", state), state) for state in space.states])
-    array = np.asarray(terminal)
-    if array.shape != (len(space),) or array.dtype != np.bool_:
-        raise ModelError(
-            f"terminal must be a function or a boolean array of shape ({len(space)},), "
-            f"got shape {array.shape} of {array.dtype}"
-        )
-    return array.copy()
-
-
-def _as_floats(values: Any, what: str) -> NDArray[np.float64]:
-    try:
-        return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{what}: expected an array of numbers ({error})") from None

@@ -7,7 +7,7 @@ that are dependent given the state are joined by an undirected edge.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from missmdp.errors import FormatError, ModelError
 from missmdp.model.missingness import MissingnessFunction
-from missmdp.model.types import TOLERANCE, classify
+from missmdp.model.types import TOLERANCE
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -61,7 +61,8 @@ class MissingnessGraph:
     ) -> None:
         known = None if features is None else tuple(features)
         if known is not None and len(set(known)) != len(known):
-            raise ModelError("a feature is listed twice")
+            twice = next(name for name in known if known.count(name) > 1)
+            raise ModelError(f"the feature {twice!r} is listed twice")
         pairs = [
             (_feature(parent, "S", known), _feature(child, "R", known)) for parent, child in map(_pair, edges)
         ]
@@ -108,7 +109,9 @@ class MissingnessGraph:
         they do, and those that turn out not to be needed are taken out again. A choice that could have
         been made otherwise is reported in `notes`.
         """
-        return _graph_of(missingness, reachable, tolerance)
+        from missmdp.model.mgraph_inference import graph_of
+
+        return graph_of(missingness, reachable, tolerance)
 
     @classmethod
     def from_networkx(cls, graph: nx.DiGraph[Any]) -> MissingnessGraph:
@@ -119,43 +122,15 @@ class MissingnessGraph:
         """
         if not graph.is_directed():
             raise ModelError("an m-graph is directed; give a networkx DiGraph")
-        return _graph_from_nodes([str(n) for n in graph.nodes], [(str(a), str(b)) for a, b in graph.edges])
+        nodes = [str(node) for node in graph.nodes]
+        return _graph_from_nodes(nodes, [(str(a), str(b)) for a, b in graph.edges], "the graph")
 
     @classmethod
     def from_dot(cls, source: str | Path) -> MissingnessGraph:
         """Return the m-graph in a DOT file, or in a string that holds DOT; nodes as in `from_networkx`."""
-        import pydot
-        import pyparsing
+        from missmdp.model.mgraph_dot import read_dot
 
-        is_text = isinstance(source, str) and "{" in source
-        where = "DOT text" if is_text else str(source)
-        if is_text:
-            text = cast("str", source)
-        else:
-            try:
-                text = Path(source).read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise FormatError(f"{where}: cannot be read ({error})") from error
-        try:
-            parsed = cast("Any", pydot.graph_from_dot_data(text))
-        except (pyparsing.ParseBaseException, ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise FormatError(f"{where}: not a graph in DOT ({error})") from error
-        if not parsed:
-            raise FormatError(f"{where}: not a graph in DOT")
-        graph = parsed[0]
-        if graph.get_type() != "digraph":
-            raise FormatError(f"{where}: an m-graph is directed; write digraph")
-        edges: list[Edge] = []
-        for edge in graph.get_edges():
-            ends = (edge.get_source(), edge.get_destination())
-            if not all(isinstance(end, str) for end in ends):
-                raise FormatError(
-                    f"{where}: edges between groups of nodes are not supported; write one edge per line"
-                )
-            edges.append((_unquoted(ends[0]), _unquoted(ends[1])))
-        names = [_unquoted(node.get_name()) for node in graph.get_nodes()]
-        nodes = [name for name in names if name not in ("node", "edge", "graph", "\\n", "")]
-        return _graph_from_nodes(list(dict.fromkeys([*nodes, *(n for e in edges for n in e)])), edges)
+        return _graph_from_nodes(*read_dot(source))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MissingnessGraph) and self._key() == other._key()
@@ -211,19 +186,9 @@ class MissingnessGraph:
 
     def to_dot(self) -> str:
         """Return the graph in DOT, which `from_dot` reads back."""
-        from missmdp.model.mgraph_picture import node_colour
+        from missmdp.model.mgraph_dot import write_dot
 
-        lines = ["digraph mgraph {", "  node [shape=circle, style=filled, fontcolor=white];"]
-        for node, data in self.to_networkx().nodes(data=True):
-            colour = node_colour(self, data["kind"], data["feature"])
-            lines.append(f'  {_quoted(node)} [fillcolor="{colour}"];')
-        for name in self.features:
-            lines.append(f"  {_quoted('S_' + name)} -> {_quoted('Z_' + name)} [color=gray];")
-            if name in self.can_go_missing:
-                lines.append(f"  {_quoted('R_' + name)} -> {_quoted('Z_' + name)} [color=gray];")
-        lines += [f"  {_quoted('S_' + a)} -> {_quoted('R_' + b)};" for a, b in self.edges]
-        lines += [f"  {_quoted('R_' + a)} -> {_quoted('R_' + b)} [dir=none];" for a, b in self.dependent]
-        return "\n".join([*lines, "}"]) + "\n"
+        return write_dot(self)
 
     def draw(self, path: str | Path, *, title: str | None = None) -> Path:
         """Draw the graph into an SVG, PNG or PDF file and return its path."""
@@ -251,7 +216,7 @@ def _feature(node: str, kind: str, known: tuple[str, ...] | None) -> str:
     return bare
 
 
-def _graph_from_nodes(nodes: list[str], edges: list[Edge]) -> MissingnessGraph:
+def _graph_from_nodes(nodes: list[str], edges: list[Edge], where: str) -> MissingnessGraph:
     kinds = {node: node[0] if node[:2] in ("S_", "R_", "Z_") else "S" for node in nodes}
     names = {node: node[2:] if node[:2] in ("S_", "R_", "Z_") else node for node in nodes}
     causes: list[Edge] = []
@@ -264,127 +229,19 @@ def _graph_from_nodes(nodes: list[str], edges: list[Edge]) -> MissingnessGraph:
                 dependent.append((names[a], names[b]))
             case (("S" | "R"), "Z"):
                 if names[a] != names[b]:
-                    raise FormatError(f"the edge {a} → {b} is no proxy edge: it joins different features")
+                    raise FormatError(
+                        f"{where}: the edge {a} → {b} is no proxy edge: it joins different features"
+                    )
             case "S", "S":
                 pass
             case _:
-                raise FormatError(f"an m-graph has no edge from {a} to {b}")
-    return MissingnessGraph(
-        causes,
-        features=dict.fromkeys(names.values()),
-        can_go_missing=[names[node] for node in nodes if kinds[node] == "R"],
-        dependent=dependent,
-    )
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _unquoted(name: str) -> str:
-    if len(name) >= 2 and name[0] == name[-1] == '"':
-        return name[1:-1].replace('\\"', '"').replace("\\\\", "\\")
-    return name
-
-
-def _graph_of(
-    missingness: MissingnessFunction, reachable: NDArray[np.bool_] | None, tolerance: float
-) -> MissingnessGraph:
-    features = missingness.space.features
-    kept = np.arange(len(missingness.space)) if reachable is None else np.flatnonzero(reachable)
-    types = classify(missingness, reachable, tolerance=tolerance)
-    edges: list[Edge] = []
-    notes: list[str] = []
-    for name in types.can_go_missing:
-        rate = missingness.missing_rate(name)[kept]
-        determined = _Determined(missingness, kept, rate, tolerance)
-        parents, others = determined.parents()
-        edges += [(parent, name) for parent in features.chosen(parents)]
-        if others:
-            notes.append(
-                f"The parents of R_{name} are not unique: the features move together, and instead of "
-                f"{', '.join(features.chosen(parents))} one could take {' or '.join(others)}."
-            )
-    dependent = _dependent_pairs(missingness, kept, types.can_go_missing, tolerance)
-    if not types.independent and not dependent:
-        notes.append(
-            "The indicators are dependent, but no two of them are: the dependence is of higher order."
+                raise FormatError(f"{where}: an m-graph has no edge from {a} to {b}")
+    try:
+        return MissingnessGraph(
+            causes,
+            features=dict.fromkeys(names.values()),
+            can_go_missing=[names[node] for node in nodes if kinds[node] == "R"],
+            dependent=dependent,
         )
-    if types.mar and not types.simple_mar:
-        notes.append(
-            "M is MAR but not simple MAR: what drives missingness depends on what is seen, "
-            "which no m-graph can show. Read the edges as if M were MNAR."
-        )
-    return MissingnessGraph(
-        edges,
-        features=features.names,
-        can_go_missing=types.can_go_missing,
-        dependent=dependent,
-        notes=notes,
-    )
-
-
-class _Determined:
-    """Which sets of features determine a number per state."""
-
-    def __init__(
-        self,
-        missingness: MissingnessFunction,
-        kept: NDArray[np.int64],
-        values: NDArray[np.float64],
-        tolerance: float,
-    ) -> None:
-        self._space = missingness.space
-        self._kept = kept
-        self._values = values
-        self._tolerance = tolerance
-        self._n = len(self._space.features)
-
-    def by(self, chosen: NDArray[np.bool_]) -> bool:
-        spread = self._space.groups(chosen).among(self._kept).spread(self._values)
-        return bool((spread <= self._tolerance).all())
-
-    def parents(self) -> tuple[NDArray[np.bool_], list[str]]:
-        """Return a smallest-by-elimination set of parents, and other sets where it is not the only one."""
-        everything = np.ones(self._n, dtype=np.bool_)
-        contrast = np.array([not self.by(everything & (np.arange(self._n) != j)) for j in range(self._n)])
-        chosen = self._completed(contrast, range(self._n), contrast)
-        others: list[str] = []
-        for j in np.flatnonzero(chosen & ~contrast):
-            # A determining set without j exists, since j has no contrast: find one in the same way.
-            without = [i for i in range(self._n) if i != j]
-            names = ", ".join(self._space.features.chosen(self._completed(contrast, without, contrast)))
-            if names not in others:
-                others.append(names)
-        return chosen, others
-
-    def _completed(
-        self, start: NDArray[np.bool_], allowed: Iterable[int], needed: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
-        chosen = start.copy()
-        for j in allowed:
-            if self.by(chosen):
-                break
-            chosen[j] = True
-        for j in reversed(np.flatnonzero(chosen & ~needed)):
-            chosen[j] = False
-            if not self.by(chosen):
-                chosen[j] = True
-        return chosen
-
-
-def _dependent_pairs(
-    missingness: MissingnessFunction, kept: NDArray[np.int64], names: Sequence[str], tolerance: float
-) -> list[Edge]:
-    table = missingness.probabilities[kept]
-    missing: Mapping[str, NDArray[np.bool_]] = {
-        name: ~missingness.patterns[:, missingness.space.features.position(name)] for name in names
-    }
-    pairs: list[Edge] = []
-    for i, a in enumerate(names):
-        for b in names[i + 1 :]:
-            both = table[:, missing[a] & missing[b]].sum(axis=1)
-            product = table[:, missing[a]].sum(axis=1) * table[:, missing[b]].sum(axis=1)
-            if (np.abs(both - product) > tolerance).any():
-                pairs.append((a, b))
-    return pairs
+    except ModelError as error:
+        raise FormatError(f"{where}: {error}") from None

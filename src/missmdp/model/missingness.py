@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.errors import ModelError
-from missmdp.model.checks import call, checked_table
+from missmdp.model.checks import as_floats, call, checked_table, number
 from missmdp.model.space import MISSING
 from missmdp.model.states import StateSpace
 
@@ -59,8 +59,12 @@ class MissingnessFunction:
     def __init__(
         self, space: StateSpace, patterns: NDArray[np.bool_], probabilities: NDArray[np.float64]
     ) -> None:
-        observed = np.asarray(patterns, dtype=np.bool_)
-        table = np.asarray(probabilities, dtype=np.float64)
+        given = as_floats(patterns, "patterns")
+        if not ((given == 0.0) | (given == 1.0)).all():
+            odd = given[(given != 0.0) & (given != 1.0)].flat[0]
+            raise ModelError(f"patterns must hold True for observed and False for missing, not {odd:g}")
+        observed = given.astype(np.bool_)
+        table = as_floats(probabilities, "probabilities")
         if observed.ndim != 2 or observed.shape[1] != len(space.features) or len(observed) == 0:
             raise ModelError(
                 f"patterns must have shape (patterns, {len(space.features)}), got {observed.shape}"
@@ -116,7 +120,8 @@ class MissingnessFunction:
         space = mdp.space
         if not isinstance(missing, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ModelError(f"expected a mapping from block to P(missing), got {type(missing).__name__}")
-        masks = [space.features.mask([block] if isinstance(block, str) else block) for block in missing]
+        blocks = [_checked_block(block) for block in missing]
+        masks = [space.features.mask(block) for block in blocks]
         if masks:
             owners = np.sum(masks, axis=0)
             if (owners > 1).any():
@@ -131,8 +136,8 @@ class MissingnessFunction:
             )
         patterns = np.ones((1, len(space.features)), dtype=np.bool_)
         table = np.ones((len(space), 1))
-        for mask, (block, function) in zip(masks, missing.items(), strict=True):
-            what = f"P({', '.join([block] if isinstance(block, str) else block)} missing)"
+        for block, mask, function in zip(blocks, masks, missing.values(), strict=True):
+            what = f"P({', '.join(block)} missing)"
             rate = space.evaluate(function, what)
             bad = np.flatnonzero(~((rate >= 0.0) & (rate <= 1.0)))
             if bad.size:
@@ -165,12 +170,9 @@ class MissingnessFunction:
                 )
             for pattern, probability in cast("Mapping[Any, Any]", given).items():
                 key = _checked_pattern(pattern, len(space.features), state)
-                try:
-                    weight = float(probability)
-                except (TypeError, ValueError):
-                    raise ModelError(
-                        f"missingness of state {state!r}: the probability of {pattern!r} is {probability!r}"
-                    ) from None
+                weight = number(
+                    probability, "missingness of state {!r}: the probability of {!r}", state, pattern
+                )
                 entries.append((s, numbers.setdefault(key, len(numbers)), weight))
         table = np.zeros((len(space), max(len(numbers), 1)))
         for s, k, weight in entries:
@@ -267,6 +269,15 @@ class MissingnessFunction:
         cumulative /= cumulative[:, -1:]
         drawn = (uniform[..., None] >= cumulative[index]).sum(axis=-1)
         return self.observe(index, np.minimum(drawn, self.n_patterns - 1))
+
+
+def _checked_block(block: Any) -> tuple[str, ...]:
+    names = (block,) if isinstance(block, str) else block
+    if not isinstance(names, Iterable) or not all(
+        isinstance(name, str) for name in cast("Iterable[Any]", names)
+    ):
+        raise ModelError(f"a block is a feature's name or a tuple of names, got {block!r}")
+    return tuple(cast("Iterable[str]", names))
 
 
 def _checked_pattern(pattern: Any, n_features: int, state: Any) -> tuple[bool, ...]:

@@ -43,6 +43,8 @@ class MissMDP:
     ) -> None:
         if missingness.space != mdp.space:
             raise ModelError("the missingness function is over other states than the MDP's")
+        if name is not None and not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ModelError(f"a model's name must be a string, got {name!r}")
         self.mdp = mdp
         self.missingness = missingness
         self.name = name
@@ -176,10 +178,10 @@ class MissMDP:
                 {name: decode_values(v, f"feature {name!r}") for name, v in meta["features"]}
             )
             actions = decode_values(meta["actions"], "actions")
-            codes = arrays["states"]
-            if codes.ndim != 2 or codes.dtype.kind != "i":
-                raise FormatError("the states are no table of codes")
-            space = StateSpace(features, codes)
+            for name, array in arrays.items():
+                if name.endswith(("states", "indices", "indptr")) and array.dtype.kind != "i":
+                    raise FormatError(f"{name} must hold integers, not {array.dtype}")
+            space = StateSpace(features, arrays["states"])
             shape = (len(space), len(space))
             mdp = FactoredMDP(
                 features,
@@ -198,8 +200,8 @@ class MissMDP:
                 states=space,
             )
             missingness = MissingnessFunction(mdp.space, arrays["patterns"], arrays["probabilities"])
+            return cls(mdp, missingness, name=meta.get("name"))
         except KeyError as error:
             raise FormatError(f"{path}: damaged (it has no {error.args[0]!r})") from error
         except (MissMDPError, ValueError, TypeError, IndexError) as error:
             raise FormatError(f"{path}: damaged ({error})") from error
-        return cls(mdp, missingness, name=meta.get("name"))

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import keyword
 import math
-import re
+import unicodedata
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from missmdp.errors import ModelError
 
-__all__ = ["MISSING", "FeatureSpace", "Rows", "is_missing"]
+__all__ = ["MISSING", "FeatureSpace", "Rows", "is_missing", "plain"]
 
 MISSING = -1
 """The code of a value that was not recorded."""
@@ -37,31 +37,55 @@ def is_missing(value: object) -> bool:
     return type(value).__name__ in ("NAType", "NaTType")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return numpy scalars as the Python values that they hold."""
     return cast("Any", value.item()) if isinstance(value, np.generic) else value
 
 
 def _attribute_names(names: Sequence[str]) -> list[str]:
-    """Return valid, distinct attribute names, as close to the features' names as they can be."""
-    taken: set[str] = set()
-    attributes: list[str] = []
+    """Return valid, distinct attribute names, as close to the features' names as they can be.
+
+    Names that are valid as they are keep them, whatever others would like to be called.
+    """
+    attributes = {name: name for name in names if _is_attribute(name)}
     for name in names:
-        base = re.sub(r"\W", "_", name).lstrip("_") or "feature"
-        if base[0].isdigit():
-            base = "f" + base
-        if keyword.iskeyword(base):
-            base += "_"
-        attribute, suffix = base, 2
-        while attribute in taken:
-            attribute, suffix = f"{base}_{suffix}", suffix + 1
-        taken.add(attribute)
-        attributes.append(attribute)
-    return attributes
+        if name not in attributes:
+            # Python reads identifiers in this normal form, so that ﬁ and fi are one.
+            plain = unicodedata.normalize("NFKC", name)
+            base = "".join(c if f"f{c}".isidentifier() else "_" for c in plain).lstrip("_") or "feature"
+            if not base.isidentifier():
+                base = "f" + base
+            if keyword.iskeyword(base):
+                base += "_"
+            attribute, suffix = base, 2
+            while attribute in attributes.values():
+                attribute, suffix = f"{base}_{suffix}", suffix + 1
+            attributes[name] = attribute
+    return [attributes[name] for name in names]
 
 
-def _make_row_type(name: str, names: Sequence[str]) -> type[Any]:
-    return cast("type[Any]", namedtuple(name, _attribute_names(names)))  # pyright: ignore[reportUntypedNamedTuple]
+def _is_attribute(name: str) -> bool:
+    return (
+        name.isidentifier()
+        and not keyword.iskeyword(name)
+        and not name.startswith("_")
+        and unicodedata.normalize("NFKC", name) == name
+    )
+
+
+@cache
+def _row_type(kind: str, names: tuple[str, ...]) -> type[Any]:
+    """Return the named tuple for states or observations; equal names share one, and rows can be pickled."""
+    plain: Any = namedtuple(kind, _attribute_names(names))  # pyright: ignore[reportUntypedNamedTuple]
+
+    def reduce(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (_make_row, (kind, names, tuple(row)))
+
+    return type(kind, (plain,), {"__slots__": (), "__reduce__": reduce})
+
+
+def _make_row(kind: str, names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
+    return _row_type(kind, names)(*values)
 
 
 def _checked_values(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
@@ -71,7 +95,7 @@ def _checked_values(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
             f"(write [{values!r}] for a feature with this one value)"
         )
     try:
-        listed = tuple(_plain(value) for value in values)
+        listed = tuple(plain(value) for value in values)
     except TypeError as error:
         raise ModelError(
             f"feature {name!r}: expected a list of values such as range(4) or ['low', 'high'], got {values!r}"
@@ -122,7 +146,7 @@ class FeatureSpace:
         n_ranks = math.prod(len(v) + 1 for v in self.values)
         if n_ranks >= _MAX_RANK:
             raise ModelError(
-                f"the {len(self.names)} features have {n_ranks:.2g} combinations of values; "
+                f"the {len(self.names)} features have about 10^{math.log10(n_ranks):.0f} combinations of values; "
                 f"at most {_MAX_RANK:.2g} can be numbered"
             )
         # One slot more than values, so that MISSING has a place of its own (slot 0).
@@ -159,12 +183,12 @@ class FeatureSpace:
     @cached_property
     def State(self) -> type[Any]:  # noqa: N802
         """The named tuple that states are."""
-        return _make_row_type("State", self.names)
+        return _row_type("State", self.names)
 
     @cached_property
     def Observation(self) -> type[Any]:  # noqa: N802
         """The named tuple that observations are, with None for missing."""
-        return _make_row_type("Observation", self.names)
+        return _row_type("Observation", self.names)
 
     @cached_property
     def code_dtype(self) -> np.dtype[np.signedinteger[Any]]:
@@ -228,12 +252,12 @@ class FeatureSpace:
                 ]
                 raise ModelError(f"{what} {row!r}: {'; '.join(parts)} (features: {', '.join(self.names)})")
             return [named.get(name) for name in self.names]
-        if isinstance(row, tuple | list | np.ndarray):
+        if isinstance(row, tuple | list) or (isinstance(row, np.ndarray) and row.ndim == 1):
             values = cast("Sequence[Any]", row)
             if len(values) == len(self):
                 return values
         elif len(self) == 1:
-            return [row]
+            return [cast("Any", row).item() if isinstance(row, np.ndarray) and row.ndim == 0 else row]
         raise ModelError(
             f"{what} {row!r} does not fit the features: expected {len(self)} values "
             f"({', '.join(self.names)}) as a tuple or a mapping"

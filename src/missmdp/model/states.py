@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from missmdp.errors import ModelError
 from missmdp.model.checks import call, number
 from missmdp.model.space import MISSING, FeatureSpace, Rows
+from missmdp.progress import show_progress
 
 __all__ = ["Groups", "StateSpace"]
 
@@ -53,13 +54,13 @@ class StateSpace:
 
     def __init__(self, features: FeatureSpace, codes: NDArray[np.integer[Any]]) -> None:
         self.features = features
-        self.codes: NDArray[np.signedinteger[Any]] = np.ascontiguousarray(codes, dtype=features.code_dtype)
-        if self.codes.ndim != 2 or self.codes.shape[1] != len(features):
-            raise ModelError(f"state codes must have shape (S, {len(features)}), got {self.codes.shape}")
-        if len(self.codes) == 0:
+        if codes.ndim != 2 or codes.shape[1] != len(features):
+            raise ModelError(f"state codes must have shape (S, {len(features)}), got {codes.shape}")
+        if len(codes) == 0:
             raise ModelError("a model needs at least one state")
-        if (self.codes < 0).any() or (self.codes >= features.sizes).any():
+        if (codes < 0).any() or (codes >= features.sizes).any():
             raise ModelError("state codes are outside the features' values")
+        self.codes: NDArray[np.signedinteger[Any]] = np.array(codes, dtype=features.code_dtype, order="C")
         ranks = features.rank(self.codes)
         self._order: NDArray[np.int64] = np.argsort(ranks, kind="stable").astype(np.int64)
         self._sorted: NDArray[np.int64] = ranks[self._order]
@@ -144,13 +145,15 @@ class StateSpace:
         if not callable(function):
             return np.full(len(self), number(function, what))
         values = np.empty(len(self))
-        for i, state in enumerate(self.states):
-            values[i] = number(call(function, what, state), f"{what} of state {state!r}")
+        with show_progress(f"Evaluating {what}", len(self)) as advance:
+            for i, state in enumerate(self.states):
+                values[i] = number(call(function, what, state), "{} of {!r}", what, state)
+                advance()
         return values
 
     def distribution(self, probabilities: Mapping[Any, float], what: str) -> NDArray[np.float64]:
         """Return a mapping from states to probabilities as an array, shape (S,); not checked for its sum."""
         array = np.zeros(len(self))
         for state, probability in probabilities.items():
-            array[self.index(state)] += number(probability, f"{what} of state {state!r}")
+            array[self.index(state)] += number(probability, "{} of {!r}", what, state)
         return array

@@ -1,111 +1,24 @@
-"""MDPs from tables: CSV, Parquet, or any frame that speaks Arrow."""
+"""MDPs from three tables: transitions, rewards and the initial distribution."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp.errors import FormatError, ModelError
-from missmdp.model.checks import call
-from missmdp.model.enumeration import truth
+from missmdp.errors import ModelError
+from missmdp.model.columns import Columns, settle_types
+from missmdp.model.given import given_terminal
 from missmdp.model.mdp import FactoredMDP
-from missmdp.model.space import FeatureSpace, is_missing
+from missmdp.model.space import FeatureSpace
 from missmdp.model.states import StateSpace
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["mdp_from_tables", "read_table"]
+__all__ = ["mdp_from_tables"]
 
 ACTION, PROBABILITY, REWARD, NEXT = "action", "probability", "reward", "next_"
-
-
-def read_table(source: Any, what: str) -> pa.Table:
-    """Return a table from a CSV or Parquet file, a pandas, polars or pyarrow frame, or a mapping of columns."""
-    import pyarrow as pa
-    from pyarrow import csv, parquet
-
-    if isinstance(source, str | Path):
-        try:
-            match Path(source).suffix.lower():
-                case ".csv":
-                    return csv.read_csv(source)
-                case ".parquet" | ".pq":
-                    return parquet.read_table(source)  # pyright: ignore[reportUnknownMemberType]
-                case suffix:
-                    raise FormatError(f"{what}: {source} ends in {suffix!r}; expected .csv or .parquet")
-        except (pa.ArrowException, OSError) as error:
-            raise FormatError(f"{what}: {source} cannot be read ({error})") from error
-    try:
-        if isinstance(source, Mapping):
-            return pa.table({str(k): list(v) for k, v in cast("Mapping[Any, Any]", source).items()})
-        if type(source).__module__.split(".")[0] == "pandas":
-            return pa.Table.from_pandas(source, preserve_index=False)
-        return pa.table(source)
-    except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
-        raise FormatError(
-            f"{what}: expected a CSV or Parquet file or a pandas, polars or pyarrow frame, "
-            f"got {type(cast('object', source)).__name__} ({error})"
-        ) from error
-
-
-class _Table:
-    """Columns of a table as Python values, with errors that name the table and the row."""
-
-    def __init__(self, source: Any, what: str) -> None:
-        table = read_table(source, what)
-        self.what = what
-        self.names: list[str] = list(table.column_names)
-        twice = [name for name in self.names if self.names.count(name) > 1]
-        if twice:
-            raise ModelError(f"{what}: the column {twice[0]!r} occurs twice")
-        self._columns: dict[str, list[Any]] = {name: table.column(name).to_pylist() for name in self.names}
-        self.n_rows = int(table.num_rows)
-        if self.n_rows == 0:
-            raise ModelError(f"{what}: the table has no rows")
-
-    def column(self, name: str) -> list[Any]:
-        if name not in self._columns:
-            raise ModelError(
-                f"{self.what}: there is no column {name!r}; the columns are {', '.join(self.names)}"
-            )
-        values = self._columns[name]
-        for row, value in enumerate(values):
-            if is_missing(value):
-                raise ModelError(f"{self.what}, row {row + 1}: {name!r} is empty")
-        return values
-
-    def numbers(self, name: str) -> NDArray[np.float64]:
-        values = self.column(name)
-        for row, value in enumerate(values):
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise ModelError(f"{self.what}, row {row + 1}: {name!r} is {value!r}, not a number")
-        return np.array(values, dtype=np.float64)
-
-    def codes(self, space: FeatureSpace, prefix: str = "") -> NDArray[np.int64]:
-        columns = [self.column(prefix + name) for name in space.names]
-        codes = np.empty((self.n_rows, len(space)), dtype=np.int64)
-        for row, state in enumerate(zip(*columns, strict=True)):
-            try:
-                codes[row] = space.encode(state)
-            except ModelError as error:
-                raise ModelError(f"{self.what}, row {row + 1}: {error}") from None
-        return codes
-
-    def positions(self, name: str, known: Sequence[Any]) -> NDArray[np.int64]:
-        place = {value: position for position, value in enumerate(known)}
-        values = self.column(name)
-        for row, value in enumerate(values):
-            if value not in place:
-                raise ModelError(
-                    f"{self.what}, row {row + 1}: {name} {value!r} does not occur in transitions"
-                )
-        return np.array([place[value] for value in values], dtype=np.int64)
 
 
 def mdp_from_tables(
@@ -119,119 +32,132 @@ def mdp_from_tables(
 ) -> FactoredMDP:
     """Return the MDP of three tables; see `FactoredMDP.from_tables`."""
     steps, pay, start = (
-        _Table(transitions, "transitions"),
-        _Table(rewards, "rewards"),
-        _Table(initial, "initial"),
+        Columns(transitions, "transitions"),
+        Columns(rewards, "rewards"),
+        Columns(initial, "initial"),
     )
-    ends = None if terminal is None or callable(terminal) else _Table(terminal, "terminal")
-    space = _feature_space(steps, start, features)
-    actions = list(dict.fromkeys(steps.column(ACTION)))
+    ends = None if terminal is None or callable(terminal) else Columns(terminal, "terminal")
+    tables = [steps, pay, start, *([] if ends is None else [ends])]
+    names = _feature_names(steps) if features is None else tuple(features)
+    for name in names:
+        settle_types(tables, (name, NEXT + name))
+    settle_types(tables, (ACTION,))
+    space = FeatureSpace(_values(names, steps, start) if features is None else features)
+    actions = list(dict.fromkeys(steps[ACTION]))
 
-    before, after, first = steps.codes(space), steps.codes(space, NEXT), start.codes(space)
-    listed = [before, after, first] + ([] if ends is None else [ends.codes(space)])
-    ranks = np.unique(space.rank(np.concatenate(listed)))
-    states = StateSpace(space, space.unrank(ranks))
-    is_terminal = _terminal(states, terminal, ends)
+    before, after, first = _codes(steps, space), _codes(steps, space, NEXT), _codes(start, space)
+    last = np.empty((0, len(space)), dtype=np.int64) if ends is None else _codes(ends, space)
+    states = StateSpace(
+        space, space.unrank(np.unique(space.rank(np.concatenate([before, after, first, last]))))
+    )
+    is_terminal = given_terminal(states, terminal if ends is None else None)
+    is_terminal[states.find(last)] = True
 
     source, target = states.find(before), states.find(after)
-    action = steps.positions(ACTION, actions)
-    _check_rows(steps, states, actions, source, action, target, is_terminal)
+    action = _positions(steps, ACTION, actions)
+    _refuse_repeats(steps, np.column_stack([source, action, target]), "state, action and next state")
+    _refuse_gaps(states, actions, source, action, is_terminal)
     probability = steps.numbers(PROBABILITY)
-    n = len(states)
-    matrices: list[sparse.csr_array] = []
-    for a in range(len(actions)):
-        rows = action == a
-        coordinates = (source[rows], target[rows])
-        matrices.append(sparse.csr_array(sparse.coo_array((probability[rows], coordinates), shape=(n, n))))
+    shape = (len(states), len(states))
+    matrices = [
+        sparse.csr_array(sparse.coo_array((probability[rows], (source[rows], target[rows])), shape=shape))
+        for rows in (action == a for a in range(len(actions)))
+    ]
+    _refuse_repeats(start, first, "state")
+    initial_array = np.zeros(len(states))
+    initial_array[states.find(first)] = start.numbers(PROBABILITY)
     return FactoredMDP(
         space,
         actions,
         matrices,
         _rewards(pay, states, actions),
-        _initial(start, states, states.find(first)),
+        initial_array,
         is_terminal,
         discount,
         states=states,
     )
 
 
-def _feature_space(
-    steps: _Table, start: _Table, features: Mapping[str, Iterable[Any]] | None
-) -> FeatureSpace:
+def _feature_names(steps: Columns) -> tuple[str, ...]:
     special = {ACTION, PROBABILITY}
-    named = [
-        n
-        for n in steps.names
-        if n not in special and not (n.startswith(NEXT) and n[len(NEXT) :] in steps.names)
-    ]
-    if features is not None:
-        return FeatureSpace(features)
+    named = tuple(
+        name
+        for name in steps.names
+        if name not in special and not (name.startswith(NEXT) and name.removeprefix(NEXT) in steps.names)
+    )
     if not named:
         raise ModelError(f"transitions: no feature columns among {', '.join(steps.names)}")
+    return named
+
+
+def _values(names: Iterable[str], steps: Columns, start: Columns) -> dict[str, list[Any]]:
+    """Return the values that occur, sorted where they can be."""
     values: dict[str, list[Any]] = {}
-    for name in named:
-        seen = dict.fromkeys([*steps.column(name), *steps.column(NEXT + name), *start.column(name)])
+    for name in names:
+        seen = dict.fromkeys([*steps[name], *steps[NEXT + name], *start[name]])
         try:
             values[name] = sorted(seen)
         except TypeError:
             values[name] = list(seen)
-    return FeatureSpace(values)
+    return values
 
 
-def _terminal(states: StateSpace, terminal: Any, ends: _Table | None) -> NDArray[np.bool_]:
-    if ends is None:
-        if terminal is None:
-            return np.zeros(len(states), dtype=np.bool_)
-        return np.array([truth(call(terminal, "terminal", state), state) for state in states.states])
-    mask = np.zeros(len(states), dtype=np.bool_)
-    mask[states.find(ends.codes(states.features))] = True
-    return mask
+def _codes(table: Columns, space: FeatureSpace, prefix: str = "") -> NDArray[np.int64]:
+    columns = [table[prefix + name] for name in space.names]
+    codes = np.empty((table.n_rows, len(space)), dtype=np.int64)
+    for row, state in enumerate(zip(*columns, strict=True)):
+        try:
+            codes[row] = space.encode(state)
+        except ModelError as error:
+            raise ModelError(f"{table.what}, row {row + 1}: {error}") from None
+    return codes
 
 
-def _check_rows(
-    steps: _Table,
+def _positions(table: Columns, name: str, known: Sequence[Any]) -> NDArray[np.int64]:
+    place = {value: position for position, value in enumerate(known)}
+    values = table[name]
+    for row, value in enumerate(values):
+        if value not in place:
+            raise ModelError(f"{table.what}, row {row + 1}: {name} {value!r} does not occur in transitions")
+    return np.array([place[value] for value in values], dtype=np.int64)
+
+
+def _refuse_repeats(table: Columns, keys: NDArray[np.int64], what: str) -> None:
+    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    again = np.flatnonzero(first[inverse.reshape(-1)] != np.arange(len(keys)))
+    if again.size:
+        row = int(again[0])
+        raise ModelError(
+            f"{table.what}, rows {first[inverse.reshape(-1)[row]] + 1} and {row + 1}: the same {what} twice"
+        )
+
+
+def _refuse_gaps(
     states: StateSpace,
     actions: Sequence[Any],
     source: NDArray[np.int64],
     action: NDArray[np.int64],
-    target: NDArray[np.int64],
     terminal: NDArray[np.bool_],
 ) -> None:
-    key = (source * len(actions) + action) * len(states) + target
-    order = np.argsort(key, kind="stable")
-    twice = np.flatnonzero(np.diff(key[order]) == 0)
-    if twice.size:
-        first, second = order[twice[0]], order[twice[0] + 1]
-        raise ModelError(
-            f"transitions, rows {first + 1} and {second + 1}: the same state, action and next state twice"
-        )
     listed = np.zeros((len(states), len(actions)), dtype=np.bool_)
     listed[source, action] = True
     absent = np.argwhere(~listed & ~terminal[:, None])
     if absent.size:
         s, a = absent[0]
         raise ModelError(
-            f"transitions: there is no row for the state {states.state(int(s))!r} and the action {actions[a]!r}; "
-            "add it, or list the state as terminal"
+            f"transitions: there is no row for the state {states.state(int(s))!r} and the action "
+            f"{actions[a]!r}; add it, or list the state as terminal"
         )
 
 
-def _rewards(pay: _Table, states: StateSpace, actions: Sequence[Any]) -> NDArray[np.float64]:
-    where, action = states.find(pay.codes(states.features)), pay.positions(ACTION, actions)
-    values = pay.numbers(REWARD)
+def _rewards(pay: Columns, states: StateSpace, actions: Sequence[Any]) -> NDArray[np.float64]:
+    where, action = states.find(_codes(pay, states.features)), _positions(pay, ACTION, actions)
+    unknown = np.flatnonzero(where < 0)
+    if unknown.size:
+        raise ModelError(
+            f"rewards, row {unknown[0] + 1}: this state does not occur in transitions or initial"
+        )
+    _refuse_repeats(pay, np.column_stack([where, action]), "state and action")
     array = np.zeros((len(states), len(actions)))
-    seen: dict[tuple[int, int], int] = {}
-    for row, pair in enumerate(zip(where.tolist(), action.tolist(), strict=True)):
-        if pair[0] < 0:
-            raise ModelError(f"rewards, row {row + 1}: this state does not occur in transitions or initial")
-        if pair in seen:
-            raise ModelError(f"rewards, rows {seen[pair] + 1} and {row + 1}: the same state and action twice")
-        seen[pair] = row
-        array[pair] = values[row]
-    return array
-
-
-def _initial(start: _Table, states: StateSpace, where: NDArray[np.int64]) -> NDArray[np.float64]:
-    array = np.zeros(len(states))
-    np.add.at(array, where, start.numbers(PROBABILITY))
+    array[where, action] = pay.numbers(REWARD)
     return array

@@ -1,0 +1,174 @@
+"""Columns of Python values from CSV, Parquet, or any frame that speaks Arrow.
+
+CSV has no types. A column is read as words, and what the words mean is decided over all files in which a
+feature occurs: a ward called 1 is a number only if every ward is.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.errors import FormatError, ModelError
+from missmdp.model.space import is_missing, plain
+
+__all__ = ["Columns", "settle_types"]
+
+_INTEGER = re.compile(r"[+-]?(0|[1-9]\d{0,17})")
+_BOOLEANS = {"true": True, "false": False}
+
+
+class Columns:
+    """A table as columns of Python values; errors name the table and the row.
+
+    Parameters
+    ----------
+    source
+        A CSV or Parquet file, a pandas, polars or pyarrow frame, or a mapping from name to values.
+    what
+        The table's name in errors.
+    """
+
+    def __init__(self, source: Any, what: str) -> None:
+        self.what = what
+        self.is_text = isinstance(source, str | Path) and Path(source).suffix.lower() == ".csv"
+        names, columns = _read(source, what)
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ModelError(f"{what}: the column {twice[0]!r} occurs twice")
+        lengths = {len(column) for column in columns}
+        if len(lengths) > 1:
+            raise FormatError(f"{what}: the columns have different lengths")
+        self.names = names
+        self.n_rows = max(lengths, default=0)
+        if self.n_rows == 0:
+            raise ModelError(f"{what}: the table has no rows")
+        self._columns = dict(zip(names, columns, strict=True))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __getitem__(self, name: str) -> list[Any]:
+        """Return a column that must be there and have no empty cell."""
+        if name not in self._columns:
+            raise ModelError(
+                f"{self.what}: there is no column {name!r}; the columns are {', '.join(self.names)}"
+            )
+        values = self._columns[name]
+        for row, value in enumerate(values):
+            if is_missing(value):
+                raise ModelError(f"{self.what}, row {row + 1}: {name!r} is empty")
+            try:
+                hash(value)
+            except TypeError:
+                raise ModelError(f"{self.what}, row {row + 1}: {name!r} cannot be {value!r}") from None
+        return values
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """Return a column of numbers."""
+        return np.array([self._number(name, row, value) for row, value in enumerate(self[name])])
+
+    def _number(self, name: str, row: int, value: Any) -> float:
+        try:
+            if isinstance(value, str) and not self.is_text:
+                raise ValueError
+            return float(value) if not isinstance(value, bool) else _refuse()
+        except (TypeError, ValueError, OverflowError):
+            raise ModelError(f"{self.what}, row {row + 1}: {name!r} is {value!r}, not a number") from None
+
+    def convert(self, name: str, parse: Callable[[str], Any]) -> None:
+        """Replace the words of a column, empty ones aside, by what they mean."""
+        self._columns[name] = [None if cell is None else parse(cell) for cell in self._columns[name]]
+
+
+def settle_types(tables: Iterable[Columns], names: Iterable[str]) -> None:
+    """Decide what the words in columns of these names mean, jointly over all tables that hold words."""
+    columns = [(table, name) for table in tables if table.is_text for name in names if name in table]
+    words = {cell for table, name in columns for cell in cast("list[str]", table[name])}
+    parse = _meaning(words)
+    for table, name in columns:
+        table.convert(name, parse)
+
+
+def _meaning(words: set[str]) -> Callable[[str], Any]:
+    if all(_INTEGER.fullmatch(word) for word in words):
+        return int
+    if all(word.lower() in _BOOLEANS for word in words):
+        return lambda word: _BOOLEANS[word.lower()]
+    try:
+        if all(np.isfinite(float(word)) for word in words):
+            return float
+    except ValueError:
+        pass
+    return str
+
+
+def _refuse() -> float:
+    raise ValueError
+
+
+def _read(source: Any, what: str) -> tuple[list[str], list[list[Any]]]:
+    if isinstance(source, str | Path):
+        path = Path(source)
+        match path.suffix.lower():
+            case ".csv":
+                return _read_csv(path, what)
+            case ".parquet" | ".pq":
+                return _read_arrow(path, what)
+            case suffix:
+                raise FormatError(f"{what}: {path} ends in {suffix!r}; expected .csv or .parquet")
+    if isinstance(source, Mapping):
+        named = cast("Mapping[Any, Any]", source)
+        try:
+            return [str(name) for name in named], [[plain(v) for v in values] for values in named.values()]
+        except TypeError as error:
+            raise FormatError(f"{what}: a column is not a list of values ({error})") from error
+    return _read_arrow(source, what)
+
+
+def _read_csv(path: Path, what: str) -> tuple[list[str], list[list[Any]]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            names = next(reader, list[str]())
+            rows: list[list[str]] = []
+            for row in reader:
+                if not row:
+                    continue
+                if len(row) != len(names):
+                    raise FormatError(
+                        f"{what}: {path}, line {reader.line_num}: {len(row)} cells, but the header has {len(names)}"
+                    )
+                rows.append(row)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise FormatError(f"{what}: {path} cannot be read ({error})") from error
+    if not names:
+        raise FormatError(f"{what}: {path} is empty; expected a header with the names of the columns")
+    columns = [[row[i].strip() or None for row in rows] for i in range(len(names))]
+    return [name.strip() for name in names], cast("list[list[Any]]", columns)
+
+
+def _read_arrow(source: Any, what: str) -> tuple[list[str], list[list[Any]]]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        if isinstance(source, Path):
+            table = parquet.read_table(source)  # pyright: ignore[reportUnknownMemberType]
+        elif type(source).__module__.split(".")[0] == "pandas":
+            table = pa.Table.from_pandas(source, preserve_index=False)
+        else:
+            table = pa.table(source)
+        return list(table.column_names), [column.to_pylist() for column in table.columns]
+    except (pa.ArrowException, OSError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        where = str(source) if isinstance(source, Path) else type(source).__name__
+        raise FormatError(
+            f"{what}: {where} cannot be read as a table; expected a CSV or Parquet file "
+            f"or a pandas, polars or pyarrow frame ({error})"
+        ) from error
