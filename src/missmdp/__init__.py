@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from missmdp.data.coverage import Coverage, behaviour_coverage
     from missmdp.data.dataset import Dataset
     from missmdp.errors import DataError, FormatError, ImpossibleObservation, MissMDPError, ModelError
-    from missmdp.model.belief import initial_belief, update_belief, update_belief_ignorable
+    from missmdp.model.belief import (
+        initial_belief,
+        initial_belief_ignorable,
+        update_belief,
+        update_belief_ignorable,
+    )
     from missmdp.model.mdp import FactoredMDP
     from missmdp.model.mgraph import MissingnessGraph
     from missmdp.model.missingness import MissingnessFunction
@@ -32,7 +37,12 @@ _HOME = {
     "missmdp.data.coverage": ("Coverage", "behaviour_coverage"),
     "missmdp.data.dataset": ("Dataset",),
     "missmdp.errors": ("DataError", "FormatError", "ImpossibleObservation", "MissMDPError", "ModelError"),
-    "missmdp.model.belief": ("initial_belief", "update_belief", "update_belief_ignorable"),
+    "missmdp.model.belief": (
+        "initial_belief",
+        "initial_belief_ignorable",
+        "update_belief",
+        "update_belief_ignorable",
+    ),
     "missmdp.model.mdp": ("FactoredMDP",),
     "missmdp.model.mgraph": ("MissingnessGraph",),
     "missmdp.model.missingness": ("MissingnessFunction",),
@@ -70,6 +80,7 @@ __all__ = [
     "behaviour_coverage",
     "collect",
     "initial_belief",
+    "initial_belief_ignorable",
     "list_benchmarks",
     "list_examples",
     "load_benchmark",

@@ -53,6 +53,8 @@ def test_under_mar_the_missingness_probabilities_cancel(model, seed):
     tables = Tables(model)
     observations, actions = random_history(tables, 3, np.random.default_rng(seed))
     belief = mm.initial_belief(observations[0], model)
+    ignored = mm.initial_belief_ignorable(observations[0], model.mdp)
+    np.testing.assert_allclose(ignored, belief, rtol=1e-9, atol=1e-12)
     for action, observation in zip(actions, observations[1:], strict=True):
         known = mm.update_belief(belief, model.actions[action], observation, model)
         ignored = mm.update_belief_ignorable(belief, model.actions[action], observation, model.mdp)
@@ -97,6 +99,8 @@ def test_the_first_observation_conditions_the_initial_distribution():
     belief = mm.initial_belief({"second": None, "first": "y"}, model)
     assert belief[model.space.index(("y", "y"))] == pytest.approx(0.9 / 1.4)
     assert belief[model.space.index(("y", "x"))] == pytest.approx(0.5 / 1.4)
+    ignored = mm.initial_belief_ignorable(("y", None), model.mdp)
+    assert ignored[model.space.index(("y", "y"))] == pytest.approx(0.5)
 
 
 @pytest.fixture
@@ -205,6 +209,25 @@ def test_unknown_actions_and_observations_are_refused(lamp, action, observation,
     start = mm.initial_belief(("green", True), lamp)
     with pytest.raises(mm.ModelError, match=message):
         mm.update_belief(start, action, observation, lamp)
+
+
+def test_a_belief_can_be_a_mapping(lamp):
+    named = {("green", True): 0.25, ("red", False): 0.75}
+    listed = np.zeros(4)
+    listed[lamp.space.index(("green", True))], listed[lamp.space.index(("red", False))] = 0.25, 0.75
+    for z in (("green", None), ("red", None), ("red", False)):
+        np.testing.assert_array_equal(
+            mm.update_belief(named, "kick", z, lamp), mm.update_belief(listed, "kick", z, lamp)
+        )
+    with pytest.raises(mm.ModelError, match="sum to 0.5"):
+        mm.update_belief({("green", True): 0.5}, "kick", ("green", None), lamp)
+
+
+def test_a_model_of_the_other_kind_is_refused(lamp):
+    with pytest.raises(mm.ModelError, match="expected a MissMDP, got FactoredMDP"):
+        mm.initial_belief(("green", True), lamp.mdp)
+    with pytest.raises(mm.ModelError, match="expected a FactoredMDP, got MissMDP"):
+        mm.initial_belief_ignorable(("green", True), lamp)
 
 
 def test_updates_leave_the_given_belief_alone(lamp):

@@ -256,11 +256,50 @@ def test_successors_in_pairs_can_be_written_in_any_way():
     )
 
 
+def test_the_start_can_be_pairs_that_add_up():
+    pairs = [((0,), 0.25), (2, 0.5), ([0], 0.25)]
+    for transition in (lambda s, a: {s: 1.0}, [np.eye(3)]):
+        mdp = mm.FactoredMDP({"cell": range(3)}, ["go"], transition, 0.0, pairs)
+        assert mdp.initial[mdp.space.index((0,))] == 0.5
+        assert mdp.initial[mdp.space.index((2,))] == 0.5
+
+
+def test_terminal_states_can_be_listed():
+    """Also those that cannot be reached, which a function would not be asked about."""
+    ends = [("north", 2), {"level": 2, "ward": "south"}, ("north", 1)]
+    mdp = mm.FactoredMDP(
+        {"ward": ["north", "south"], "level": LEVELS},
+        ["wait", "treat"],
+        drift,
+        cost,
+        {("south", 1): 1.0},
+        ends,
+    )
+    assert [tuple(s) for s, end in zip(mdp.states, mdp.terminal, strict=True) if end] == [("south", 2)]
+    still = mm.FactoredMDP(
+        mdp.features, ["wait"], [np.eye(6)], 1.0, {("south", 1): 1.0}, {("north", 2), ("south", 2)}
+    )
+    assert still.terminal.tolist() == [False, False, True] * 2
+
+
+def test_one_reward_can_do_for_all():
+    mdp = mm.FactoredMDP({"level": LEVELS}, ["a", "b"], [np.eye(3)] * 2, -2.5, {0: 1.0}, [(2,)])
+    assert mdp.reward.tolist() == [[-2.5, -2.5], [-2.5, -2.5], [0.0, 0.0]]
+
+
 def test_successors_of_probability_zero_are_no_states():
     mdp = mm.FactoredMDP(
         {"level": LEVELS}, ["go"], lambda s, a: {(s.level,): 1.0, (2,): 0.0}, lambda s, a: 0.0, {(0,): 1.0}
     )
     assert [s.level for s in mdp.states] == [0]
+
+
+def test_zeros_that_a_sparse_matrix_stores_are_no_transitions():
+    stored = sparse.csr_array(([0.0, 1.0, 1.0, 1.0], ([0, 0, 1, 2], [2, 1, 0, 2])), shape=(3, 3))
+    mdp = mm.FactoredMDP({"cell": range(3)}, ["go"], [stored], np.zeros((3, 1)), [1, 0, 0])
+    assert mdp.transition[0].nnz == 3
+    assert mdp.reachable.tolist() == [True, True, False]
+    assert stored.nnz == 4
 
 
 def test_numpy_values_and_bare_values_name_states():
@@ -329,9 +368,56 @@ def test_building_a_model_from_itself_changes_no_bit(mdp, seed):
 
 
 def test_models_cannot_be_changed(clinic):
-    for array in (clinic.reward, clinic.initial, clinic.terminal, clinic.reachable, clinic.space.codes):
+    arrays = (clinic.reward, clinic.initial, clinic.terminal, clinic.reachable, clinic.space.codes)
+    for array in (*arrays, clinic.transition[0].data):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
+
+
+@settings(max_examples=30)
+@given(mdps(), mdps())
+def test_models_are_equal_when_all_that_they_hold_is(first, second):
+    again = mm.FactoredMDP(
+        first.features,
+        first.actions,
+        dense(first),
+        first.reward,
+        first.initial,
+        first.terminal,
+        first.discount,
+        states=first.space,
+    )
+    assert again == first
+    try:
+        assert_same(first, second)
+    except AssertionError:
+        assert first != second
+    else:
+        assert first == second
+
+
+@pytest.mark.parametrize("part", ["reward", "initial", "terminal", "discount", "actions", "transition"])
+def test_models_that_differ_in_one_part_differ(part):
+    parts = {
+        "transition": [np.eye(2)],
+        "reward": np.ones((2, 1)),
+        "initial": [0.5, 0.5],
+        "terminal": [False, False],
+        "discount": 0.5,
+        "actions": ["go"],
+    }
+    others = {
+        "transition": [np.eye(2)[::-1]],
+        "reward": np.ones((2, 1)) * 2,
+        "initial": [0.25, 0.75],
+        "terminal": [False, True],
+        "discount": 0.25,
+        "actions": ["stay"],
+    }
+    first = mm.FactoredMDP({"cell": [0, 1]}, **parts)
+    assert first == mm.FactoredMDP({"cell": [0, 1]}, **parts)
+    assert first != mm.FactoredMDP({"cell": [0, 1]}, **{**parts, part: others[part]})
+    assert first != mm.FactoredMDP({"cell": [0, 2]}, **parts)
 
 
 def test_what_was_given_stays_with_the_user():
@@ -365,8 +451,12 @@ def test_after_the_horizon_less_than_the_precision_is_left(reward, discount, pre
     assert steps == 1 or discount ** (steps - 1) * left > precision * (1 - 1e-9)
 
 
+def test_a_horizon_without_rewards_is_that_of_rewards_of_one():
+    """Such models are simulated too, and an episode of one step would show nothing of them."""
+    assert simple(reward=0.0, discount=0.9).horizon() == simple(reward=1.0, discount=0.9).horizon() == 88
+
+
 def test_horizons_are_at_least_one_step():
-    assert simple(reward=0.0, discount=0.9).horizon() == 1
     assert simple(reward=5.0, discount=0.0).horizon() == 1
     assert simple(reward=1e-6, discount=0.5).horizon() == 1
 

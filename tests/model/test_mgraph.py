@@ -128,6 +128,22 @@ def test_features_that_move_together_leave_a_choice_that_is_noted():
     assert "twin, d" in note
 
 
+def test_where_there_is_a_choice_the_graph_blames_what_is_always_observed_and_last_the_feature_itself():
+    """`a`, `b` and `c` are always equal; `c` is never missing, so `a` is not said to hide itself."""
+    mdp = mm.FactoredMDP(
+        {"a": [0, 1], "b": [0, 1], "c": [0, 1]},
+        ["stay"],
+        [np.eye(2)],
+        0.0,
+        [0.5, 0.5],
+        states=[(0, 0, 0), (1, 1, 1)],
+    )
+    M = mm.MissingnessFunction.independent(mdp, {"a": lambda s: 0.25 + 0.5 * s.a, "b": 0.5})
+    assert mm.MissMDP(mdp, M).mgraph().edges == (("c", "a"),)
+    M = mm.MissingnessFunction.independent(mdp, {"a": lambda s: 0.25 + 0.5 * s.a, "b": 0.5, "c": 0.5})
+    assert mm.MissMDP(mdp, M).mgraph().edges == (("b", "a"),)
+
+
 def test_dependence_that_no_pair_shows_is_noted():
     """Each indicator is a fair coin and any two are independent, but the number of missing ones is even."""
     mdp = mm.FactoredMDP(

@@ -209,11 +209,14 @@ def test_sums_close_to_one_are_scaled_and_scaling_twice_changes_no_bit(clinic):
 @given(missmdps(), st.data())
 def test_what_is_drawn_could_have_been_seen(model, data):
     M = model.missingness
-    states = data.draw(st.lists(st.integers(0, model.n_states - 1), max_size=20))
-    drawn = M.sample(states, seed=data.draw(st.integers(0, 100)))
-    assert drawn.shape == (len(states), len(model.features))
-    for s, codes in zip(states, drawn, strict=True):
-        assert M.probability(model.space.features.decode_observation(codes), model.states[s]) > 0.0
+    index = data.draw(st.lists(st.integers(0, model.n_states - 1), max_size=20))
+    seed = data.draw(st.integers(0, 100))
+    states = [model.states[s] for s in index]
+    drawn = M.sample(states, seed)
+    assert len(drawn) == len(states)
+    assert all(M.probability(z, state) > 0.0 for z, state in zip(drawn, states, strict=True))
+    codes = M.sample_codes(np.array(index, dtype=int), seed)
+    assert [model.space.features.decode_observation(row) for row in codes] == drawn
 
 
 def test_draws_have_the_frequencies_that_the_function_says(clinic):
@@ -227,9 +230,9 @@ def test_draws_have_the_frequencies_that_the_function_says(clinic):
             (0, 0, 0): (0.55 if not s.drip else 0.85) - 0.1 * s.level,
         },
     )
-    per_state = 5_000
+    per_state = 50_000
     states = np.tile(np.arange(12), per_state)
-    drawn = M.sample(states, seed=20240229)
+    drawn = M.sample_codes(states, seed=20240229)
     patterns = drawn != MISSING
     np.testing.assert_array_equal(drawn[patterns], clinic.space.codes[states][patterns])
     for s in range(12):
@@ -243,12 +246,11 @@ def test_draws_have_the_frequencies_that_the_function_says(clinic):
 
 def test_draws_follow_the_seed(clinic):
     M = mm.MissingnessFunction.independent(clinic, {"level": 0.5, "ward": 0.5})
-    states = [3] * 40
-    np.testing.assert_array_equal(
-        M.sample(states, seed=1), M.sample(np.array(states), np.random.default_rng(1))
-    )
-    assert (M.sample(states, seed=1) != M.sample(states, seed=2)).any()
-    assert M.sample(iter([0, 5]), seed=1).shape == (2, 3)
+    states = [("north", 2, False), {"drip": True, "ward": "south", "level": 1}] * 20
+    assert M.sample(states, seed=1) == M.sample(iter(states), np.random.default_rng(1))
+    assert M.sample(states, seed=1) != M.sample(states, seed=2)
+    with pytest.raises(mm.ModelError, match="'ward' cannot be 'west'"):
+        M.sample([("west", 2, False)], seed=1)
 
 
 def test_observe_pokes_holes(clinic):

@@ -111,8 +111,18 @@ def test_every_name_gets_an_attribute_of_its_own(names):
 
 @pytest.mark.parametrize(
     "value",
-    [None, float("nan"), np.nan, np.float32("nan"), np.float64("nan"), pd.NA, pd.NaT, math.nan],
-    ids=["None", "float nan", "np.nan", "float32 nan", "float64 nan", "pd.NA", "pd.NaT", "math.nan"],
+    [
+        None,
+        float("nan"),
+        np.nan,
+        np.float32("nan"),
+        pd.NA,
+        pd.NaT,
+        np.datetime64("NaT"),
+        np.timedelta64("NaT"),
+        np.ma.masked,
+    ],
+    ids=["None", "nan", "np.nan", "float32", "pd.NA", "pd.NaT", "datetime64", "timedelta64", "masked"],
 )
 def test_what_means_missing(value):
     assert is_missing(value)
@@ -136,7 +146,7 @@ def test_what_does_not_mean_missing(value):
         [2, "south", True],
         np.array([2, "south", True], dtype=object),
         {"ward": "south", "on drip": True, "level": 2},
-        pd.Series({"level": 2, "ward": "south", "on drip": True}).to_dict(),
+        pd.Series({"level": 2, "ward": "south", "on drip": True}),
         (2.0, "south", 1),
     ],
 )

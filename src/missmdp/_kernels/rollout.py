@@ -52,26 +52,28 @@ def run_episodes(
     action: RowSampler,
     seed: NDArray[np.uint64],
     first_episode: int,
-    place: NDArray[np.int64],
-    limit: NDArray[np.int64],
+    horizon: int,
     seen_codes: NDArray[Any],
     out_observations: NDArray[Any],
     out_actions: NDArray[Any],
     out_states: NDArray[np.int32],
     out_length: NDArray[np.int64],
     out_terminated: NDArray[np.bool_],
-) -> None:
-    """Run episode first_episode + e into rows place[e] .. place[e] + limit[e], for every e.
+) -> int:
+    """Run episodes first_episode, … one after the other into the rows of out_*, and return how many.
 
-    The policy draws from row action_row[seen] of `action` when it sees row `seen`. The last observation
-    of an episode has action −1. `out_states` may be empty: then states are not kept.
+    Stops after len(out_length) episodes, or when another one of `horizon` observations might not fit. The
+    policy draws from row action_row[seen] of `action` when it sees row `seen`. The last observation of an
+    episode has action −1. `out_states` may be empty: then states are not kept.
     """
     n_features = seen_codes.shape[1]
     keep_states = len(out_states) > 0
-    for e in range(len(place)):
+    row = 0
+    for e in range(len(out_length)):
+        if row + horizon > len(out_observations):
+            return e
         key = episode_key(seed, first_episode + e)
         state = first_state(model, key)
-        row, last = place[e], place[e] + limit[e] - 1
         step = 0
         while True:
             seen = seen_as(model, key, step, state)
@@ -79,7 +81,7 @@ def run_episodes(
                 out_observations[row, i] = seen_codes[seen, i]
             if keep_states:
                 out_states[row] = state
-            if row == last or model.terminal[state]:
+            if step == horizon - 1 or model.terminal[state]:
                 break
             chosen = draw(action, action_row[seen], uniform(key, step, DRAW_ACTION))
             out_actions[row] = chosen
@@ -87,5 +89,7 @@ def run_episodes(
             row += 1
             state = next_state(model, key, step, state, chosen)
         out_actions[row] = -1
-        out_length[e] = row - place[e] + 1
+        row += 1
+        out_length[e] = step + 1
         out_terminated[e] = model.terminal[state]
+    return len(out_length)

@@ -40,6 +40,7 @@ def load_benchmark(name: str) -> MissMDP:
     """Return a benchmark or an example of the paper by name; models are immutable, so each is built once."""
     known = {**_BENCHMARKS, **_EXAMPLES}
     if name not in known:
+        name = str(name)
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise ModelError(f"there is no benchmark {name!r}; {hint}benchmarks are {', '.join(known)}")

@@ -46,13 +46,14 @@ def show(model: str, steps: int | None, seed: int, graph: Path | None) -> None:
     from missmdp.cli.printing import print_model, print_simulation
 
     loaded = load_model(model)
-    print_model(loaded, model)
+    mgraph = loaded.mgraph()
+    print_model(loaded, mgraph, model)
     if steps is not None:
         from missmdp.data.collect import collect
 
         print_simulation(loaded, collect(loaded, steps, seed=seed))
     if graph is not None:
-        loaded.mgraph().draw(graph, title=loaded.name or model)
+        mgraph.draw(graph, title=loaded.name or model)
         click.echo(f"\nm-graph drawn to {graph}")
 
 
@@ -73,10 +74,12 @@ def graph(model: str, output: Path | None) -> None:
     mgraph = loaded.mgraph()
     if output is None:
         click.echo(mgraph.to_dot(), nl=False)
-    elif output.suffix.lower() == ".dot":
+    elif output.suffix.lower() in (".dot", ".gv"):
         write_atomically(output, mgraph.to_dot().encode())
     else:
         mgraph.draw(output, title=loaded.name or model)
+    if output is not None:
+        click.echo(f"m-graph written to {output}")
     for note in mgraph.notes:
         click.echo(f"Note: {note}", err=True)
 
@@ -105,6 +108,6 @@ def main() -> None:
     """Run the command line; our own errors are a message, not a traceback."""
     try:
         cli(prog_name="missmdp")
-    except MissMDPError as error:
+    except (MissMDPError, OSError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)

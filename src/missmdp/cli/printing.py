@@ -12,6 +12,8 @@ from rich.table import Table
 from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
 from missmdp.data.coverage import Coverage, behaviour_coverage
 from missmdp.data.dataset import Dataset
+from missmdp.errors import ModelError
+from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missmdp import MissMDP
 
 __all__ = ["print_benchmarks", "print_coverage", "print_model", "print_simulation"]
@@ -47,7 +49,7 @@ def print_benchmarks() -> None:
     _console().print(table)
 
 
-def print_model(model: MissMDP, name: str) -> None:
+def print_model(model: MissMDP, graph: MissingnessGraph, name: str) -> None:
     """Print a model's size, its type of missingness, and what drives it."""
     console = _console()
     mdp = model.mdp
@@ -62,14 +64,11 @@ def print_model(model: MissMDP, name: str) -> None:
     size.add_row(
         "states", f"{model.n_states:,}" + (f", {mdp.terminal.sum():,} terminal" if mdp.terminal.any() else "")
     )
-    size.add_row(
-        "observations", f"{model.n_observations:,} in Z, {model.to_pomdp().n_observations:,} that occur"
-    )
+    size.add_row("observations", _observations(model))
     size.add_row("discount", f"{model.discount:g}")
     console.print(size)
     console.print("\n[bold]Missingness[/bold]")
     console.print(escape(str(model.types())))
-    graph = model.mgraph()
     console.print("\n[bold]m-graph[/bold]")
     for feature in graph.can_go_missing:
         parents = graph.parents(feature)
@@ -79,6 +78,14 @@ def print_model(model: MissMDP, name: str) -> None:
         console.print(escape(f"{a} and {b} do not go missing independently"))
     for note in graph.notes:
         console.print(escape(f"Note: {note}"))
+
+
+def _observations(model: MissMDP) -> str:
+    occur = f"{len(model.occurring_observations):,} that occur"
+    try:
+        return f"{model.n_observations:,} in Z, {occur}"
+    except ModelError:
+        return f"{occur}; too many in Z to count"
 
 
 def print_simulation(model: MissMDP, dataset: Dataset) -> None:
@@ -106,7 +113,7 @@ def print_simulation(model: MissMDP, dataset: Dataset) -> None:
 def print_coverage(coverage: Coverage, *, steps: int, visits: float, most: int) -> None:
     """Print whether behaviour is fair, and the rarest states."""
     console = _console()
-    console.print(escape(str(coverage)))
+    console.print(escape(coverage.describe(steps, visits)))
     rare = coverage.rare(steps, visits)
     if not rare or not most:
         return

@@ -7,12 +7,12 @@ simulated in chunks, by any number of threads, and joined in order until there a
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,8 +24,8 @@ from missmdp.data.arguments import checked_count
 from missmdp.data.dataset import NO_ACTION, Dataset
 from missmdp.data.rollout import compile_policy, compile_simulation, seed_words, seen_codes
 from missmdp.errors import DataError
-from missmdp.model.missmdp import MissMDP
-from missmdp.model.policy import MemorylessPolicy, Policy, UniformPolicy
+from missmdp.model.missmdp import MissMDP, checked_model
+from missmdp.model.policy import MemorylessPolicy, Policy, as_policy
 from missmdp.progress import show_progress
 
 __all__ = ["collect"]
@@ -33,24 +33,28 @@ __all__ = ["collect"]
 _log = logging.getLogger(__name__)
 
 _CHUNK_ROWS = 200_000
-"""Rows that one task of a thread simulates."""
+"""Rows that one task of a thread simulates, as far as it can be foreseen."""
 
 
 class _Chunk(NamedTuple):
-    """Episodes side by side, each with room for a whole horizon."""
+    """Some episodes, one after the other."""
 
     observations: NDArray[Any]
-    """Shape (episodes, horizon, n)."""
     actions: NDArray[Any]
-    states: NDArray[np.int32] | None
+    states: NDArray[np.int32]
+    """Empty where states are not kept."""
     length: NDArray[np.int64]
     terminated: NDArray[np.bool_]
+
+
+Run = Callable[[int, int], list[_Chunk]]
+"""Simulates a number of episodes from a first one on."""
 
 
 def collect(
     model: MissMDP,
     steps: int,
-    policy: Policy | None = None,
+    policy: Policy | Callable[[Any], Any] | None = None,
     *,
     seed: int | None = None,
     horizon: int | None = None,
@@ -70,8 +74,9 @@ def collect(
     steps
         The number of observations.
     policy
-        The behaviour policy; uniformly random by default. Policies with memory run in Python, one agent per
-        episode, and are much slower.
+        The behaviour policy; uniformly random by default. A function from observation to action (or to
+        {action: probability}) will do. Policies with memory run in Python, one agent per episode, and are much
+        slower.
     seed
         A non-negative integer; by default a fresh one, which the dataset records.
     horizon
@@ -83,39 +88,36 @@ def collect(
     progress
         Whether to show progress; by default on a terminal.
     """
+    model, policy = checked_model(model), as_policy(policy)
     steps = checked_count(steps, "steps")
     horizon = model.mdp.horizon() if horizon is None else checked_count(horizon, "horizon")
     horizon = min(horizon, steps)
     threads = os.cpu_count() or 1 if threads is None else checked_count(threads, "threads")
-    policy = UniformPolicy() if policy is None else policy
     seed, words = seed_words(seed)
-    if isinstance(policy, MemorylessPolicy):
-        run = _kernel_runner(model, policy, words, horizon, keep_states=keep_states)
-        per_chunk = max(1, min(_CHUNK_ROWS, steps) // horizon)
-    else:
-        run = _agent_runner(model, policy, seed, words, horizon, keep_states=keep_states)
-        per_chunk, threads = 1, 1
-
     _refuse_what_does_not_fit(model, steps, keep_states=keep_states)
+    if isinstance(policy, MemorylessPolicy):
+        run, task_rows = _kernel_runner(model, policy, words, horizon, keep_states=keep_states), _CHUNK_ROWS
+    else:
+        run, task_rows = _agent_runner(model, policy, seed, words, horizon, keep_states=keep_states), 1
+        threads = 1
+
     observations = np.empty((steps, len(model.space.features)), dtype=model.space.features.code_dtype)
     actions = np.empty(steps, dtype=_action_dtype(model))
-    states = np.empty(steps, dtype=np.int32) if keep_states else None
+    states = np.empty(steps if keep_states else 0, dtype=np.int32)
     lengths: list[NDArray[np.int64]] = []
     terminated: list[NDArray[np.bool_]] = []
     done = 0
     with (
         show_progress("Simulating", steps, enabled=progress) as advance,
-        closing(_in_order(run, per_chunk, threads)) as chunks,
+        closing(_in_order(run, steps, horizon, threads, task_rows)) as chunks,
     ):
         for chunk in chunks:
             length, ended = _cut(chunk, steps - done)
             rows = int(length.sum())
-            kept = np.arange(horizon)[None, :] < length[:, None]
-            into = slice(done, done + rows)
-            observations[into] = chunk.observations[: len(length)][kept]
-            actions[into] = chunk.actions[: len(length)][kept]
-            if states is not None and chunk.states is not None:
-                states[into] = chunk.states[: len(length)][kept]
+            observations[done : done + rows] = chunk.observations[:rows]
+            actions[done : done + rows] = chunk.actions[:rows]
+            if keep_states:
+                states[done : done + rows] = chunk.states[:rows]
             lengths.append(length)
             terminated.append(ended)
             done += rows
@@ -125,7 +127,15 @@ def collect(
     actions[-1] = NO_ACTION
     _log.info("collected %d observations of %s with seed %d", steps, model.name or "a model", seed)
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
-    return Dataset(model.mdp, observations, actions, offsets, np.concatenate(terminated), states, seed)
+    return Dataset(
+        model.mdp,
+        observations,
+        actions,
+        offsets,
+        np.concatenate(terminated),
+        states if keep_states else None,
+        seed,
+    )
 
 
 def _refuse_what_does_not_fit(model: MissMDP, steps: int, *, keep_states: bool) -> None:
@@ -156,97 +166,88 @@ def _cut(chunk: _Chunk, room: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]
     return length, terminated
 
 
-def _in_order(run: Callable[[int, int], _Chunk], per_chunk: int, threads: int) -> Generator[_Chunk]:
-    """Yield the chunks of episodes 0, 1, 2, … in order, a few of them being simulated ahead."""
-    if threads == 1:
-        for number in count():
-            yield run(number * per_chunk, per_chunk)
-    executor = ThreadPoolExecutor(threads, thread_name_prefix="missmdp-collect")
-    pending: deque[Future[_Chunk]] = deque()
-    try:
-        for number in count():
-            pending.append(executor.submit(run, number * per_chunk, per_chunk))
-            if len(pending) > 2 * threads:
-                yield pending.popleft().result()
-    finally:
-        executor.shutdown(cancel_futures=True)
+def _in_order(run: Run, steps: int, horizon: int, threads: int, task_rows: int) -> Generator[_Chunk]:
+    """Yield the episodes 0, 1, 2, … in order, a few tasks being simulated ahead.
+
+    How many episodes make a task of about `task_rows`, and how far ahead to go, follows the mean length so far;
+    it does not change the result.
+    """
+    pending: deque[tuple[int, Future[list[_Chunk]]]] = deque()
+    submitted = finished = rows = 0
+    with ThreadPoolExecutor(threads, thread_name_prefix="missmdp-collect") as executor:
+        try:
+            while True:
+                mean = rows / finished if finished else horizon
+                wanted = math.ceil((steps - rows) / mean)
+                episodes = max(1, int(min(task_rows / mean, wanted)))
+                while not pending or (len(pending) < 2 * threads and submitted - finished < wanted):
+                    pending.append((episodes, executor.submit(run, submitted, episodes)))
+                    submitted += episodes
+                episodes, task = pending.popleft()
+                for chunk in task.result():
+                    rows += int(chunk.length.sum())
+                    yield chunk
+                finished += episodes
+        finally:
+            for _, task in pending:
+                task.cancel()
 
 
 def _kernel_runner(
     model: MissMDP, policy: MemorylessPolicy, words: NDArray[np.uint64], horizon: int, *, keep_states: bool
-) -> Callable[[int, int], _Chunk]:
+) -> Run:
     simulation, sampler, codes = compile_simulation(model), compile_policy(policy, model), seen_codes(model)
     action_dtype = _action_dtype(model)
 
-    def run(first: int, episodes: int) -> _Chunk:
-        rows = episodes * horizon
-        observations = np.empty((rows, codes.shape[1]), dtype=codes.dtype)
-        actions = np.empty(rows, dtype=action_dtype)
-        states = np.empty(rows if keep_states else 0, dtype=np.int32)
-        length = np.empty(episodes, dtype=np.int64)
-        terminated = np.empty(episodes, dtype=np.bool_)
-        place = np.arange(episodes, dtype=np.int64) * horizon
-        limit = np.full(episodes, horizon, dtype=np.int64)
-        run_episodes(
-            simulation,
-            sampler.action_row,
-            sampler.actions,
-            words,
-            first,
-            place,
-            limit,
-            codes,
-            observations,
-            actions,
-            states,
-            length,
-            terminated,
-        )
-        return _Chunk(
-            observations.reshape(episodes, horizon, -1),
-            actions.reshape(episodes, horizon),
-            states.reshape(episodes, horizon) if keep_states else None,
-            length,
-            terminated,
-        )
+    def run(first: int, episodes: int) -> list[_Chunk]:
+        chunks: list[_Chunk] = []
+        while episodes > 0:
+            rows = min(episodes * horizon, max(horizon, 2 * _CHUNK_ROWS))
+            chunk = _Chunk(
+                np.empty((rows, codes.shape[1]), dtype=codes.dtype),
+                np.empty(rows, dtype=action_dtype),
+                np.empty(rows if keep_states else 0, dtype=np.int32),
+                np.empty(episodes, dtype=np.int64),
+                np.empty(episodes, dtype=np.bool_),
+            )
+            count = run_episodes(simulation, *sampler, words, first, horizon, codes, *chunk)
+            chunks.append(chunk._replace(length=chunk.length[:count], terminated=chunk.terminated[:count]))
+            first, episodes = first + count, episodes - count
+        return chunks
 
     return run
 
 
 def _agent_runner(
     model: MissMDP, policy: Policy, seed: int, words: NDArray[np.uint64], horizon: int, *, keep_states: bool
-) -> Callable[[int, int], _Chunk]:
+) -> Run:
     simulation, codes = compile_simulation(model), seen_codes(model)
     decode = model.space.features.decode_observation
 
-    def run(first: int, episodes: int) -> _Chunk:
-        assert episodes == 1
-        key = np.uint64(episode_key(words, first))
-        agent = policy.agent(model, seed=int(np.random.SeedSequence([seed, first]).generate_state(1)[0]))
-        observations = np.empty((1, horizon, codes.shape[1]), dtype=codes.dtype)
-        actions = np.full((1, horizon), NO_ACTION, dtype=_action_dtype(model))
-        states = np.empty((1, horizon), dtype=np.int32)
+    def episode(number: int) -> _Chunk:
+        key = np.uint64(episode_key(words, number))
+        agent = policy.agent(model, seed=int(np.random.SeedSequence([seed, number]).generate_state(1)[0]))
+        rows: list[int] = []
+        actions: list[int] = []
         state = first_state(simulation, key)
-        step = 0
         while True:
-            seen = codes[seen_as(simulation, key, step, state)]
-            observations[0, step], states[0, step] = seen, state
+            step = len(rows)
+            rows.append(seen_as(simulation, key, step, state))
             if step == horizon - 1 or model.mdp.terminal[state]:
                 break
-            chosen = (agent.step if step else agent.reset)(decode(seen))
-            action = model.mdp.action_index(chosen)
-            actions[0, step] = action
-            step += 1
-            state = next_state(simulation, key, step, state, action)
+            action = model.mdp.action_index((agent.step if step else agent.reset)(decode(codes[rows[-1]])))
+            actions.append(action)
+            state = next_state(simulation, key, step + 1, state, action)
+        seen = np.array(rows)
         return _Chunk(
-            observations,
-            actions,
-            states if keep_states else None,
-            np.array([step + 1]),
+            codes[seen],
+            np.array([*actions, NO_ACTION], dtype=_action_dtype(model)),
+            (seen // simulation.n_patterns if keep_states else np.empty(0)).astype(np.int32),
+            np.array([len(rows)]),
             np.array([bool(model.mdp.terminal[state])]),
         )
 
-    return run
+    return lambda first, episodes: [episode(number) for number in range(first, first + episodes)]
 
 
 def _action_dtype(model: MissMDP) -> np.dtype[np.signedinteger[Any]]:

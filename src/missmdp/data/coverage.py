@@ -8,6 +8,7 @@ which states are so rare that data about them will be thin.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +18,8 @@ from scipy import sparse
 
 from missmdp.data.arguments import checked_count
 from missmdp.data.collect import collect
-from missmdp.model.missmdp import MissMDP
-from missmdp.model.policy import MemorylessPolicy, Policy, UniformPolicy
+from missmdp.model.missmdp import MissMDP, checked_model
+from missmdp.model.policy import MemorylessPolicy, Policy, as_policy
 
 __all__ = ["Coverage", "behaviour_coverage"]
 
@@ -66,12 +67,11 @@ class Coverage:
         rarest = float(self.share[self.model.mdp.reachable].min())
         return math.inf if rarest == 0.0 else visits / rarest
 
-    def __str__(self) -> str:
-        reachable = int(self.model.mdp.reachable.sum())
+    def describe(self, steps: int = 100_000, visits: float = 10.0) -> str:
+        """Return what this says in sentences, for a dataset of `steps` in which fewer than `visits` are few."""
+        reachable = self.model.mdp.reachable
         how = "computed" if self.exact else f"estimated from {self.simulated_steps:,} simulated observations"
-        lines = [
-            f"{int((self.visited & self.model.mdp.reachable).sum())} of {reachable} reachable states visited ({how})"
-        ]
+        lines = [f"{(self.visited & reachable).sum()} of {reachable.sum()} reachable states visited ({how})"]
         if self.fair:
             lines.append("The policy is fair: every reachable state has a positive probability of a visit.")
         elif self.exact:
@@ -80,20 +80,23 @@ class Coverage:
             )
         else:
             lines.append(f"Not seen in the simulation, for example: {self.never[0]!r}")
-        rare = self.rare()
+        rare = self.rare(steps, visits)
         lines.append(
-            f"{len(rare)} states are expected fewer than 10 times in 100,000 observations"
+            f"{len(rare)} states are expected fewer than {visits:g} times in {steps:,} observations"
             + (f"; the rarest, {rare[0][0]!r}, {rare[0][1]:.2g} times." if rare else ".")
         )
-        needed = self.steps_for()
+        needed = self.steps_for(visits)
         if math.isfinite(needed):
-            lines.append(f"About {needed:,.0f} observations give every state 10 expected visits.")
+            lines.append(f"About {needed:,.0f} observations give every state {visits:g} expected visits.")
         return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.describe()
 
 
 def behaviour_coverage(
     model: MissMDP,
-    policy: Policy | None = None,
+    policy: Policy | Callable[[Any], Any] | None = None,
     *,
     horizon: int | None = None,
     steps: int = 1_000_000,
@@ -118,7 +121,7 @@ def behaviour_coverage(
     progress
         Whether to show progress; by default on a terminal.
     """
-    policy = UniformPolicy() if policy is None else policy
+    model, policy = checked_model(model), as_policy(policy)
     horizon = model.mdp.horizon() if horizon is None else checked_count(horizon, "horizon")
     if isinstance(policy, MemorylessPolicy):
         return _computed(model, policy, horizon)
@@ -139,6 +142,7 @@ def behaviour_coverage(
 def _computed(model: MissMDP, policy: MemorylessPolicy, horizon: int) -> Coverage:
     chain = _chain(model, policy)
     flow = sparse.csr_array(chain.T)
+    leads_to = flow.astype(np.bool_)
     now = model.mdp.initial.copy()
     possible = now > 0.0
     visits = np.zeros(model.n_states)
@@ -150,7 +154,7 @@ def _computed(model: MissMDP, policy: MemorylessPolicy, horizon: int) -> Coverag
             break
         now = flow @ now
         # Kept apart from the numbers, so that a tiny probability is not taken for none.
-        possible = (flow.astype(np.bool_) @ possible).astype(np.bool_)
+        possible = (leads_to @ possible).astype(np.bool_)
     return Coverage(
         model,
         visited=visited,
@@ -164,12 +168,11 @@ def _computed(model: MissMDP, policy: MemorylessPolicy, horizon: int) -> Coverag
 def _chain(model: MissMDP, policy: MemorylessPolicy) -> sparse.csr_array:
     """Return P(s′ | s) under the policy, with nothing after a terminal state, shape (S, S)."""
     table = policy.table(model)
-    by_state = np.einsum("sk,ska->sa", model.missingness.probabilities, table.probabilities[table.row])
-    by_state = np.where(model.mdp.terminal[:, None], 0.0, by_state)
     n = model.n_states
     chain = sparse.csr_array((n, n))
     for a, matrix in enumerate(model.mdp.transition):
-        chain = chain + sparse.diags_array(by_state[:, a]) @ matrix
+        taken = (model.missingness.probabilities * table.probabilities[:, a][table.row]).sum(axis=1)
+        chain = chain + sparse.diags_array(np.where(model.mdp.terminal, 0.0, taken)) @ matrix
     chain = sparse.csr_array(chain)
     chain.eliminate_zeros()
     return chain

@@ -7,11 +7,12 @@ wrong with a file becomes a `FormatError` that names it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
 import os
-import tempfile
+import uuid
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -33,24 +34,21 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 def write_atomically(path: str | Path, content: bytes) -> None:
     """Write a file so that a reader sees the old content or the new, never a part."""
-    path = Path(path)
+    temporary = None
     try:
+        path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise MissMDPError(f"{path}: cannot be written ({error.strerror})") from error
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        with temporary.open("xb") as file:
             file.write(content)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, path)
-    except OSError as error:
-        raise MissMDPError(f"{path}: cannot be written ({error.strerror})") from error
+    except (OSError, ValueError, TypeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise MissMDPError(f"{path}: cannot be written ({reason})") from error
     finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
 
 def write_archive(
@@ -87,7 +85,15 @@ def read_archive(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str,
             if "meta.json" not in archive.namelist():
                 raise FormatError(f"{path}: not a file of missmdp (it has no meta.json)")
             members = {info.filename: archive.read(info) for info in archive.infolist()}
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+        TypeError,
+    ) as error:
         if isinstance(error, FormatError):
             raise
         raise FormatError(f"{path}: not a file of missmdp, or damaged ({error})") from error

@@ -7,7 +7,8 @@ still needed to plan, since P(z | b, a) depends on it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,27 +16,35 @@ from numpy.typing import ArrayLike, NDArray
 from missmdp._kernels.belief import condition, predict
 from missmdp.errors import ImpossibleObservation, ModelError
 from missmdp.model.checks import as_floats, checked_distribution
-from missmdp.model.mdp import FactoredMDP
+from missmdp.model.enumeration import probability_pairs
+from missmdp.model.mdp import FactoredMDP, checked_mdp
+from missmdp.model.missmdp import MissMDP, checked_model
 
-if TYPE_CHECKING:
-    from missmdp.model.missmdp import MissMDP
-
-__all__ = ["initial_belief", "update_belief", "update_belief_ignorable"]
+__all__ = ["initial_belief", "initial_belief_ignorable", "update_belief", "update_belief_ignorable"]
 
 
 def initial_belief(observation: object, model: MissMDP) -> NDArray[np.float64]:
     """Return the belief after the first observation z⁽⁰⁾: b₀ conditioned on it, shape (S,)."""
+    model = checked_model(model)
     likelihood = model.missingness.likelihood(observation)
     return _posterior(model.mdp.initial, likelihood, model.mdp, model.mdp.initial, None, observation)
 
 
-def update_belief(belief: ArrayLike, action: Any, observation: object, model: MissMDP) -> NDArray[np.float64]:
+def initial_belief_ignorable(observation: object, mdp: FactoredMDP) -> NDArray[np.float64]:
+    """Return the belief after the first observation for any M that is MAR, without knowing it, shape (S,)."""
+    mdp = checked_mdp(mdp)
+    return _posterior(mdp.initial, _admits(observation, mdp), mdp, mdp.initial, None, observation)
+
+
+def update_belief(
+    belief: ArrayLike | Mapping[Any, float], action: Any, observation: object, model: MissMDP
+) -> NDArray[np.float64]:
     """Return τ(b, a, z), the belief after an action and the observation that followed it, shape (S,).
 
     Parameters
     ----------
     belief
-        A distribution over states, shape (S,).
+        A distribution over states: an array of shape (S,) or {state: probability}.
     action
         The name of the action.
     observation
@@ -48,6 +57,7 @@ def update_belief(belief: ArrayLike, action: Any, observation: object, model: Mi
     ImpossibleObservation
         If the observation has probability zero after that belief and action.
     """
+    model = checked_model(model)
     before = _checked_belief(belief, model.mdp)
     predicted = _predicted(before, action, model.mdp)
     return _posterior(
@@ -56,16 +66,24 @@ def update_belief(belief: ArrayLike, action: Any, observation: object, model: Mi
 
 
 def update_belief_ignorable(
-    belief: ArrayLike, action: Any, observation: object, mdp: FactoredMDP
+    belief: ArrayLike | Mapping[Any, float], action: Any, observation: object, mdp: FactoredMDP
 ) -> NDArray[np.float64]:
     """Return τ(b, a, z) for any missingness function that is MAR, without knowing it (Lemma 1), shape (S,)."""
+    mdp = checked_mdp(mdp)
     before = _checked_belief(belief, mdp)
-    admits = mdp.space.admit(mdp.space.features.encode_observation(observation)).astype(np.float64)
+    admits = _admits(observation, mdp)
     return _posterior(_predicted(before, action, mdp), admits, mdp, before, action, observation)
 
 
-def _checked_belief(belief: ArrayLike, mdp: FactoredMDP) -> NDArray[np.float64]:
-    array = as_floats(belief, "a belief")
+def _admits(observation: object, mdp: FactoredMDP) -> NDArray[np.float64]:
+    return mdp.space.admit(mdp.space.features.encode_observation(observation)).astype(np.float64)
+
+
+def _checked_belief(belief: ArrayLike | Mapping[Any, float], mdp: FactoredMDP) -> NDArray[np.float64]:
+    if isinstance(belief, Mapping):
+        array = mdp.space.distribution(probability_pairs(belief, "the belief"))
+    else:
+        array = as_floats(belief, "a belief")
     if array.shape != (mdp.n_states,):
         raise ModelError(f"a belief must have shape ({mdp.n_states},), got {array.shape}")
     return checked_distribution(array, "the belief", mdp.space.state)
@@ -93,8 +111,7 @@ def _posterior(
     seen = features.decode_observation(features.encode_observation(observation))
     after = "as the first observation" if action is None else f"after the action {action!r}"
     raise ImpossibleObservation(
-        f"the observation {seen!r} has probability zero {after}, starting from the belief "
-        f"{_summary(belief, mdp)}",
+        f"the observation {seen!r} has probability zero {after}, starting from the belief {_summary(belief, mdp)}",
         belief=belief,
         action=action,
         observation=seen,

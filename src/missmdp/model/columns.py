@@ -20,7 +20,9 @@ from missmdp.model.space import is_missing, plain
 
 __all__ = ["Columns", "settle_types"]
 
+# Leading zeros make a code, not a number, and so do more digits than a number can hold.
 _INTEGER = re.compile(r"[+-]?(0|[1-9]\d{0,17})")
+_DECIMAL = re.compile(r"[+-]?((0|[1-9]\d{0,14})(\.\d*)?|\.\d+)([eE][+-]?\d{1,2})?")
 _BOOLEANS = {"true": True, "false": False}
 
 
@@ -33,9 +35,11 @@ class Columns:
         A CSV or Parquet file, a pandas, polars or pyarrow frame, or a mapping from name to values.
     what
         The table's name in errors.
+    may_be_empty
+        Whether a table without rows is fine.
     """
 
-    def __init__(self, source: Any, what: str) -> None:
+    def __init__(self, source: Any, what: str, *, may_be_empty: bool = False) -> None:
         self.what = what
         self.is_text = isinstance(source, str | Path) and Path(source).suffix.lower() == ".csv"
         names, columns = _read(source, what)
@@ -47,7 +51,7 @@ class Columns:
             raise FormatError(f"{what}: the columns have different lengths")
         self.names = names
         self.n_rows = max(lengths, default=0)
-        if self.n_rows == 0:
+        if self.n_rows == 0 and not may_be_empty:
             raise ModelError(f"{what}: the table has no rows")
         self._columns = dict(zip(names, columns, strict=True))
 
@@ -87,13 +91,17 @@ class Columns:
         self._columns[name] = [None if cell is None else parse(cell) for cell in self._columns[name]]
 
 
-def settle_types(tables: Iterable[Columns], names: Iterable[str]) -> None:
-    """Decide what the words in columns of these names mean, jointly over all tables that hold words."""
+def settle_types(tables: Iterable[Columns], names: Iterable[str], known: Iterable[Any] = ()) -> None:
+    """Decide what the words in columns of these names mean, jointly over all tables that hold words.
+
+    Words that are written like a known value mean that value.
+    """
+    by_word = {str(value): value for value in known}
     columns = [(table, name) for table in tables if table.is_text for name in names if name in table]
     words = {cell for table, name in columns for cell in cast("list[str]", table[name])}
     parse = _meaning(words)
     for table, name in columns:
-        table.convert(name, parse)
+        table.convert(name, lambda word: by_word[word] if word in by_word else parse(word))
 
 
 def _meaning(words: set[str]) -> Callable[[str], Any]:
@@ -101,12 +109,7 @@ def _meaning(words: set[str]) -> Callable[[str], Any]:
         return int
     if all(word.lower() in _BOOLEANS for word in words):
         return lambda word: _BOOLEANS[word.lower()]
-    try:
-        if all(np.isfinite(float(word)) for word in words):
-            return float
-    except ValueError:
-        pass
-    return str
+    return float if all(_DECIMAL.fullmatch(word) for word in words) else str
 
 
 def _refuse() -> float:

@@ -16,7 +16,7 @@ from missmdp.model.space import FeatureSpace
 from missmdp.model.states import StateSpace
 from missmdp.progress import show_progress
 
-__all__ = ["Distribution", "Enumeration", "enumerate_reachable", "truth"]
+__all__ = ["Distribution", "Enumeration", "enumerate_reachable", "probability_pairs", "truth"]
 
 
 _log = logging.getLogger(__name__)
@@ -132,23 +132,34 @@ class _Found:
 
 def _successors(found: _Found, distribution: Any, what: str) -> list[tuple[int, float]]:
     successors: list[tuple[int, float]] = []
-    for state, probability in _pairs(distribution, what):
-        weight = number(probability, "{}: the probability of {!r}", what, state)
-        if weight == 0.0:
-            continue
-        try:
-            successors.append((found.index(state), weight))
-        except ModelError as error:
-            raise ModelError(f"{what}: {error}") from None
+    for state, weight in probability_pairs(distribution, what):
+        if weight != 0.0:
+            try:
+                successors.append((found.index(state), weight))
+            except ModelError as error:
+                raise ModelError(f"{what}: {error}") from None
     return successors
 
 
+def probability_pairs(distribution: Any, what: str) -> list[tuple[Any, float]]:
+    """Return (state, probability) pairs, from a mapping or from an iterable of such pairs.
+
+    Signs are checked here, since a negative probability could hide in a sum; sums are checked later.
+    """
+    checked: list[tuple[Any, float]] = []
+    for state, probability in _pairs(distribution, what):
+        weight = number(probability, "{}: the probability of {!r}", what, state)
+        if weight < 0.0:
+            raise ModelError(f"{what}: the probability of {state!r} is negative ({weight:g})")
+        checked.append((state, weight))
+    return checked
+
+
 def _pairs(distribution: Any, what: str) -> Iterable[tuple[Any, Any]]:
-    """Return (state, probability) pairs, from a mapping or from an iterable of such pairs."""
     if isinstance(distribution, Mapping):
         return cast("Mapping[Any, Any]", distribution).items()
     pairs: list[Any] | None = None
-    if isinstance(distribution, Iterable):
+    if isinstance(distribution, Iterable) and not isinstance(distribution, str):
         pairs = cast("list[Any]", call(list, what, cast("Iterable[Any]", distribution)))
     if pairs is None or any(
         not isinstance(pair, tuple | list) or len(cast("Any", pair)) != 2 for pair in pairs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy import sparse
 
 from missmdp.errors import ModelError
 from missmdp.model.checks import as_floats, call
-from missmdp.model.enumeration import truth
+from missmdp.model.enumeration import probability_pairs, truth
 from missmdp.model.space import FeatureSpace, is_missing, plain
 from missmdp.model.states import StateSpace
 
@@ -22,6 +22,7 @@ __all__ = [
     "given_matrices",
     "given_states",
     "given_terminal",
+    "one_of",
 ]
 
 
@@ -56,9 +57,12 @@ def given_states(
             raise ModelError("states= is over other features than the model's")
         return states
     if states is not None:
-        if len(states) == 0:
+        if isinstance(states, str) or not isinstance(states, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ModelError(f"states= must be a list of states, got {states!r}")
+        codes = [space.encode(state) for state in states]
+        if not codes:
             raise ModelError("states= is empty; a model needs at least one state")
-        return StateSpace(space, np.array([space.encode(state) for state in states]))
+        return StateSpace(space, np.array(codes))
     count = math.prod(int(size) for size in space.sizes)
     if count > max_states:
         raise ModelError(
@@ -100,14 +104,20 @@ def given_matrices(transition: Any, actions: tuple[Any, ...], n_states: int) -> 
                 f"the matrix of action {action!r} has shape {dense.shape}, expected ({n_states}, {n_states}) "
                 f"for {n_states} states"
             )
-        matrices.append(cast("sparse.csr_array", sparse.csr_array(dense, dtype=np.float64)))
+        matrix = cast("sparse.csr_array", sparse.csr_array(dense, dtype=np.float64))
+        try:
+            # Indices out of range would crash the interpreter further down.
+            matrix.check_format(full_check=True)
+        except ValueError as error:
+            raise ModelError(f"the matrix of action {action!r} is malformed ({error})") from error
+        matrices.append(matrix)
     return matrices
 
 
 def given_initial(space: StateSpace, initial: Any) -> NDArray[np.float64]:
     """Return the initial distribution as an array, not yet checked for its sum, shape (S,)."""
-    if isinstance(initial, Mapping):
-        return space.distribution(cast("Mapping[Any, float]", initial), "initial")
+    if isinstance(initial, Mapping) or _is_pairs(initial):
+        return space.distribution(probability_pairs(initial, "the initial distribution"))
     array = as_floats(initial, "initial")
     if array.shape != (len(space),):
         raise ModelError(
@@ -116,16 +126,39 @@ def given_initial(space: StateSpace, initial: Any) -> NDArray[np.float64]:
     return array
 
 
+def _is_pairs(initial: Any) -> bool:
+    return isinstance(initial, list) and len(cast("list[Any]", initial)) > 0 and isinstance(initial[0], tuple)
+
+
 def given_terminal(space: StateSpace, terminal: Any) -> NDArray[np.bool_]:
     """Return which states are terminal, shape (S,)."""
     if terminal is None:
         return np.zeros(len(space), dtype=np.bool_)
-    if callable(terminal):
-        return np.array([truth(call(terminal, "terminal", state), state) for state in space.states])
-    array = np.asarray(terminal)
-    if array.shape != (len(space),) or array.dtype != np.bool_:
+    if isinstance(terminal, np.ndarray) or _is_flags(terminal):
+        mask = np.array(terminal)
+        if mask.shape != (len(space),) or mask.dtype != np.bool_:
+            raise ModelError(
+                f"terminal must be a function of the state, a collection of states, or a boolean array of shape "
+                f"({len(space)},), got shape {mask.shape} of {mask.dtype}"
+            )
+        return mask
+    given = cast("Any", terminal)
+    function: Callable[[Any], Any] = given if callable(given) else one_of(given, space.features)
+    return np.array([truth(call(function, "terminal", state), state) for state in space.states])
+
+
+def _is_flags(terminal: Any) -> bool:
+    return isinstance(terminal, list) and all(isinstance(flag, bool) for flag in cast("list[Any]", terminal))
+
+
+def one_of(states: Any, features: FeatureSpace) -> Callable[[Any], bool]:
+    """Return whether a state is one of a collection, as a function of the state."""
+    if isinstance(states, str) or not isinstance(states, Iterable):
         raise ModelError(
-            f"terminal must be a function or a boolean array of shape ({len(space)},), "
-            f"got shape {array.shape} of {array.dtype}"
+            f"terminal must be a function of the state or a collection of states, got {states!r}"
         )
-    return array.copy()
+    try:
+        codes = {features.encode(state) for state in cast("Iterable[Any]", states)}
+    except ModelError as error:
+        raise ModelError(f"terminal: {error}") from None
+    return lambda state: features.encode(state) in codes

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,11 +25,13 @@ from missmdp.model.given import (
     given_matrices,
     given_states,
     given_terminal,
+    one_of,
 )
 from missmdp.model.space import FeatureSpace, Rows
 from missmdp.model.states import StateSpace
+from missmdp.progress import show_progress
 
-__all__ = ["FactoredMDP"]
+__all__ = ["FactoredMDP", "checked_mdp"]
 
 
 class FactoredMDP:
@@ -47,11 +49,11 @@ class FactoredMDP:
         enumerated. Or one sparse or dense (S, S) matrix per action, as a sequence in the order of
         `actions` or a mapping from action to matrix; then all given states are kept.
     reward
-        A function (state, action) → number, or (with matrices) an array of shape (S, A).
+        A function (state, action) → number, one number for all, or (with matrices) an array of shape (S, A).
     initial
-        {state: probability}, or (with matrices) an array of shape (S,).
+        {state: probability}, a list of (state, probability) pairs, or (with matrices) an array of shape (S,).
     terminal
-        A function state → bool, or (with matrices) a boolean array of shape (S,).
+        A function state → bool, a collection of states, or (with matrices) a boolean array of shape (S,).
     discount
         γ in [0, 1).
     states
@@ -97,8 +99,8 @@ class FactoredMDP:
         actions: Iterable[Any],
         transition: Callable[[Any, Any], Distribution] | Sequence[Any] | Mapping[Any, Any] | NDArray[Any],
         reward: Callable[[Any, Any], float] | ArrayLike,
-        initial: Mapping[Any, float] | ArrayLike,
-        terminal: Callable[[Any], bool] | ArrayLike | None = None,
+        initial: Distribution | ArrayLike,
+        terminal: Callable[[Any], bool] | Iterable[Any] | None = None,
         discount: float = 0.95,
         *,
         states: Sequence[Any] | StateSpace | None = None,
@@ -114,16 +116,12 @@ class FactoredMDP:
                 raise ModelError(
                     "states= goes with matrices; with a transition function the states are enumerated"
                 )
-            if not isinstance(initial, Mapping):
-                raise ModelError("with a transition function, initial must be a mapping {state: probability}")
-            if terminal is not None and not callable(terminal):
-                raise ModelError("with a transition function, terminal must be a function of the state")
             self.space, matrices, start, self.terminal = enumerate_reachable(
                 space,
                 self.actions,
                 transition,
-                initial,
-                terminal,
+                cast("Distribution", initial),
+                terminal if terminal is None or callable(terminal) else one_of(terminal, space),
                 max_states=max_states,
                 progress=progress,
             )
@@ -141,7 +139,8 @@ class FactoredMDP:
         )
         self.reward: NDArray[np.float64] = self._checked_reward(reward, enumerated=callable(transition))
         self.reachable: NDArray[np.bool_] = self._reach()
-        for array in (self.initial, self.reward, self.terminal, self.reachable):
+        stored = [part for matrix in self.transition for part in (matrix.data, matrix.indices, matrix.indptr)]
+        for array in (self.initial, self.reward, self.terminal, self.reachable, *stored):
             array.setflags(write=False)
 
     def __repr__(self) -> str:
@@ -149,6 +148,23 @@ class FactoredMDP:
             f"FactoredMDP({self.n_states} states of {', '.join(self.space.features.names)}; "
             f"actions {', '.join(map(str, self.actions))}; discount {self.discount:g})"
         )
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, FactoredMDP)
+            and (self.actions, self.discount, self.space) == (other.actions, other.discount, other.space)
+            and np.array_equal(self.reward, other.reward)
+            and np.array_equal(self.initial, other.initial)
+            and np.array_equal(self.terminal, other.terminal)
+            and all(
+                np.array_equal(mine.indptr, theirs.indptr)
+                and np.array_equal(mine.indices, theirs.indices)
+                and np.array_equal(mine.data, theirs.data)
+                for mine, theirs in zip(self.transition, other.transition, strict=True)
+            )
+        )
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     @property
     def features(self) -> dict[str, tuple[Any, ...]]:
@@ -218,7 +234,7 @@ class FactoredMDP:
     def horizon(self, precision: float = 1e-3) -> int:
         """Return L, the number of steps after which less than `precision` of discounted reward is left.
 
-        L = ⌈log_γ((1 − γ) · precision / max |ρ|)⌉, at least 1.
+        L = ⌈log_γ((1 − γ) · precision / max |ρ|)⌉, at least 1; where all rewards are 0, as if max |ρ| were 1.
 
         Deviation: the paper has max ρ instead of max |ρ|, which fails where all rewards are penalties.
         """
@@ -226,8 +242,9 @@ class FactoredMDP:
         if not 0.0 < precision < math.inf:
             raise ModelError(f"precision must be positive, got {precision!r}")
         largest = float(np.abs(self.reward).max())
-        if largest == 0.0 or self.discount == 0.0:
+        if self.discount == 0.0:
             return 1
+        largest = largest or 1.0
         # In logarithms, so that nothing underflows.
         log_target = math.log1p(-self.discount) + math.log(precision) - math.log(largest)
         return max(1, math.ceil(log_target / math.log(self.discount)))
@@ -296,16 +313,21 @@ class FactoredMDP:
         shape = (self.n_states, self.n_actions)
         if callable(reward):
             array = np.zeros(shape)
-            for s in np.flatnonzero(~self.terminal):
-                state = self.space.state(int(s))
-                for a, action in enumerate(self.actions):
-                    array[s, a] = number(
-                        call(reward, "reward", state, action), "reward({!r}, {!r})", state, action
-                    )
-        elif enumerated:
-            raise ModelError("with a transition function, reward must be a function (state, action) → number")
+            with show_progress("Evaluating rewards", self.n_states) as advance:
+                for s in np.flatnonzero(~self.terminal):
+                    state = self.space.state(int(s))
+                    for a, action in enumerate(self.actions):
+                        value = call(reward, "reward", state, action)
+                        array[s, a] = number(value, "reward({!r}, {!r})", state, action)
+                    advance()
         else:
             array = as_floats(reward, "reward")
+            if array.ndim == 0:
+                array = np.full(shape, float(array))
+            elif enumerated:
+                raise ModelError(
+                    "with a transition function, reward must be a function (state, action) → number"
+                )
             if array.shape != shape:
                 raise ModelError(f"reward must have shape (states, actions) = {shape}, got {array.shape}")
             array = np.where(self.terminal[:, None], 0.0, array)
@@ -328,6 +350,13 @@ class FactoredMDP:
         reachable = np.zeros(n + 1, dtype=np.bool_)
         reachable[order] = True
         return reachable[:n]
+
+
+def checked_mdp(mdp: object) -> FactoredMDP:
+    """Return an MDP; say what to give instead where something else came."""
+    if isinstance(mdp, FactoredMDP):
+        return mdp
+    raise ModelError(f"expected a FactoredMDP, got {type(mdp).__name__} (a MissMDP has one in .mdp)")
 
 
 def _without_rows(matrix: sparse.csr_array, drop: NDArray[np.bool_]) -> sparse.csr_array:

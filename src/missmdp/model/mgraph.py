@@ -68,6 +68,8 @@ class MissingnessGraph:
         ]
         joined = [(_feature(a, "R", known), _feature(b, "R", known)) for a, b in map(_pair, dependent)]
         missing = [_feature(name, "R", known) for name in can_go_missing or ()]
+        if known is not None and not all(isinstance(name, str) for name in known):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ModelError("features are given by their names, which are strings")
         if known is None:
             known = tuple(dict.fromkeys(name for pair in [*pairs, *joined] for name in pair))
             known = tuple(dict.fromkeys([*known, *missing]))
@@ -123,7 +125,7 @@ class MissingnessGraph:
         if not graph.is_directed():
             raise ModelError("an m-graph is directed; give a networkx DiGraph")
         nodes = [str(node) for node in graph.nodes]
-        return _graph_from_nodes(nodes, [(str(a), str(b)) for a, b in graph.edges], "the graph")
+        return _graph_from_nodes(nodes, [(str(a), str(b)) for a, b in graph.edges()], "the graph")
 
     @classmethod
     def from_dot(cls, source: str | Path) -> MissingnessGraph:
@@ -208,6 +210,8 @@ def _pair(edge: Any) -> tuple[str, str]:
 
 def _feature(node: str, kind: str, known: tuple[str, ...] | None) -> str:
     """Return the feature that a node stands for: its name, or what follows the prefix S_ or R_."""
+    if not isinstance(node, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ModelError(f"a node is given by its name, a string, not {node!r}")
     if known is not None and node in known:
         return node
     bare = node.removeprefix(f"{kind}_")
@@ -233,7 +237,10 @@ def _graph_from_nodes(nodes: list[str], edges: list[Edge], where: str) -> Missin
                         f"{where}: the edge {a} → {b} is no proxy edge: it joins different features"
                     )
             case "S", "S":
-                pass
+                if "R" not in kinds.values():
+                    raise FormatError(
+                        f"{where}: there are no indicators; write the edge {a} → {b} as S_{names[a]} → R_{names[b]}"
+                    )
             case _:
                 raise FormatError(f"{where}: an m-graph has no edge from {a} to {b}")
     try:

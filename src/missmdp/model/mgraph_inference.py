@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ def graph_of(
     for name in types.can_go_missing:
         rate = missingness.missing_rate(name)[kept]
         determined = _Determined(missingness, kept, rate, tolerance)
-        parents, others = determined.parents()
+        parents, others = determined.parents(_preference(name, features.names, types.always_observed))
         edges += [(parent, name) for parent in features.chosen(parents)]
         if others:
             notes.append(
@@ -52,6 +52,15 @@ def graph_of(
     )
 
 
+def _preference(name: str, names: Sequence[str], always: Sequence[str]) -> list[int]:
+    """Return features in the order in which they are taken as parents where there is a choice.
+
+    What is always observed comes first and the feature itself last, so that the graph shows simple MAR where M
+    is simple MAR, and self-censoring only where nothing else explains M.
+    """
+    return sorted(range(len(names)), key=lambda j: (names[j] == name, names[j] not in always, j))
+
+
 class _Determined:
     """Which sets of features determine a number per state."""
 
@@ -72,29 +81,32 @@ class _Determined:
         spread = self._space.groups(chosen).among(self._kept).spread(self._values)
         return bool((spread <= self._tolerance).all())
 
-    def parents(self) -> tuple[NDArray[np.bool_], list[str]]:
-        """Return a smallest-by-elimination set of parents, and other sets where it is not the only one."""
+    def parents(self, preference: Sequence[int]) -> tuple[NDArray[np.bool_], list[str]]:
+        """Return a smallest-by-elimination set of parents, and other sets where it is not the only one.
+
+        Features that are needed to complete the set are taken in order of preference.
+        """
         everything = np.ones(self._n, dtype=np.bool_)
         contrast = np.array([not self.by(everything & (np.arange(self._n) != j)) for j in range(self._n)])
-        chosen = self._completed(contrast, range(self._n), contrast)
+        chosen = self._completed(contrast, preference, contrast)
         others: list[str] = []
         for j in np.flatnonzero(chosen & ~contrast):
             # A determining set without j exists, since j has no contrast: find one in the same way.
-            without = [i for i in range(self._n) if i != j]
+            without = [i for i in preference if i != j]
             names = ", ".join(self._space.features.chosen(self._completed(contrast, without, contrast)))
             if names not in others:
                 others.append(names)
         return chosen, others
 
     def _completed(
-        self, start: NDArray[np.bool_], allowed: Iterable[int], needed: NDArray[np.bool_]
+        self, start: NDArray[np.bool_], allowed: Sequence[int], needed: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
         chosen = start.copy()
         for j in allowed:
             if self.by(chosen):
                 break
             chosen[j] = True
-        for j in reversed(np.flatnonzero(chosen & ~needed)):
+        for j in [j for j in reversed(list(allowed)) if chosen[j] and not needed[j]]:
             chosen[j] = False
             if not self.by(chosen):
                 chosen[j] = True
@@ -105,14 +117,13 @@ def _dependent_pairs(
     missingness: MissingnessFunction, kept: NDArray[np.int64], names: Sequence[str], tolerance: float
 ) -> list[Edge]:
     table = missingness.probabilities[kept]
-    missing: Mapping[str, NDArray[np.bool_]] = {
-        name: ~missingness.patterns[:, missingness.space.features.position(name)] for name in names
-    }
+    missing = ~missingness.patterns[:, [missingness.space.features.position(name) for name in names]]
+    rates = table @ missing
     pairs: list[Edge] = []
     for i, a in enumerate(names):
-        for b in names[i + 1 :]:
-            both = table[:, missing[a] & missing[b]].sum(axis=1)
-            product = table[:, missing[a]].sum(axis=1) * table[:, missing[b]].sum(axis=1)
-            if (np.abs(both - product) > tolerance).any():
-                pairs.append((a, b))
+        both = table @ (missing[:, i : i + 1] & missing[:, i + 1 :])
+        apart = (np.abs(both - rates[:, i : i + 1] * rates[:, i + 1 :]) > tolerance).max(
+            axis=0, initial=False
+        )
+        pairs += [(a, names[i + 1 + int(j)]) for j in np.flatnonzero(apart)]
     return pairs

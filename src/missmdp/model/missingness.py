@@ -20,6 +20,7 @@ from missmdp.errors import ModelError
 from missmdp.model.checks import as_floats, call, checked_table, number
 from missmdp.model.space import MISSING
 from missmdp.model.states import StateSpace
+from missmdp.progress import show_progress
 
 if TYPE_CHECKING:
     from missmdp.model.mdp import FactoredMDP
@@ -162,18 +163,20 @@ class MissingnessFunction:
             raise ModelError("from_patterns expects a function state → {pattern: probability}")
         numbers: dict[tuple[bool, ...], int] = {}
         entries: list[tuple[int, int, float]] = []
-        for s, state in enumerate(space.states):
-            given = call(function, "the missingness function", state)
-            if not isinstance(given, Mapping):
-                raise ModelError(
-                    f"missingness of state {state!r}: expected {{pattern: probability}}, got {type(given).__name__}"
-                )
-            for pattern, probability in cast("Mapping[Any, Any]", given).items():
-                key = _checked_pattern(pattern, len(space.features), state)
-                weight = number(
-                    probability, "missingness of state {!r}: the probability of {!r}", state, pattern
-                )
-                entries.append((s, numbers.setdefault(key, len(numbers)), weight))
+        with show_progress("Evaluating the missingness function", len(space)) as advance:
+            for s, state in enumerate(space.states):
+                advance()
+                given = call(function, "the missingness function", state)
+                if not isinstance(given, Mapping):
+                    raise ModelError(
+                        f"missingness of state {state!r}: expected {{pattern: probability}}, got {type(given).__name__}"
+                    )
+                for pattern, probability in cast("Mapping[Any, Any]", given).items():
+                    key = _checked_pattern(pattern, len(space.features), state)
+                    weight = number(
+                        probability, "missingness of state {!r}: the probability of {!r}", state, pattern
+                    )
+                    entries.append((s, numbers.setdefault(key, len(numbers)), weight))
         table = np.zeros((len(space), max(len(numbers), 1)))
         for s, k, weight in entries:
             table[s, k] += weight
@@ -208,12 +211,12 @@ class MissingnessFunction:
 
     @property
     def always_observed(self) -> tuple[str, ...]:
-        """I_always: the features that no state lets go missing."""
+        """I_always: the features that no state lets go missing, reachable or not."""
         return self.space.features.chosen(np.all(self.patterns, axis=0))
 
     @property
     def can_go_missing(self) -> tuple[str, ...]:
-        """I_mis: the features that some state lets go missing."""
+        """I_mis: the features that some state lets go missing, reachable or not."""
         return self.space.features.chosen(~np.all(self.patterns, axis=0))
 
     def missing_rate(self, feature: str) -> NDArray[np.float64]:
@@ -259,16 +262,23 @@ class MissingnessFunction:
             self.patterns[patterns], self.space.codes[states], self.space.codes.dtype.type(MISSING)
         )
 
-    def sample(
-        self, states: Iterable[int] | NDArray[np.integer[Any]], seed: int | np.random.Generator
+    def sample(self, states: Iterable[Any], seed: int | np.random.Generator | None = None) -> list[Any]:
+        """Return one observation per state, drawn from M, with None for missing.
+
+        For one state, give a list with that state. `sample_codes` does the same on arrays.
+        """
+        index = np.array([self.space.index(state) for state in states], dtype=np.int64)
+        return [self.space.features.decode_observation(codes) for codes in self.sample_codes(index, seed)]
+
+    def sample_codes(
+        self, states: NDArray[np.integer[Any]], seed: int | np.random.Generator | None = None
     ) -> NDArray[np.integer[Any]]:
         """Return one observation per state index, drawn from M, as codes with `MISSING`, shape (len, n)."""
-        index = np.asarray(states if isinstance(states, np.ndarray) else list(states), dtype=np.int64)
-        uniform = np.random.default_rng(seed).random(index.shape)
+        uniform = np.random.default_rng(seed).random(states.shape)
         cumulative = np.cumsum(self.probabilities, axis=1)
         cumulative /= cumulative[:, -1:]
-        drawn = (uniform[..., None] >= cumulative[index]).sum(axis=-1)
-        return self.observe(index, np.minimum(drawn, self.n_patterns - 1))
+        drawn = (uniform[..., None] >= cumulative[states]).sum(axis=-1)
+        return self.observe(states, np.minimum(drawn, self.n_patterns - 1))
 
 
 def _checked_block(block: Any) -> tuple[str, ...]:

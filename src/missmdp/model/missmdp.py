@@ -20,7 +20,7 @@ from missmdp.model.space import FeatureSpace, Rows
 from missmdp.model.states import StateSpace
 from missmdp.model.types import MissingnessTypes, classify
 
-__all__ = ["MissMDP"]
+__all__ = ["MissMDP", "checked_model"]
 
 KIND = "miss-MDP"
 
@@ -41,6 +41,9 @@ class MissMDP:
     def __init__(
         self, mdp: FactoredMDP, missingness: MissingnessFunction, *, name: str | None = None
     ) -> None:
+        if not isinstance(mdp, FactoredMDP) or not isinstance(missingness, MissingnessFunction):  # pyright: ignore[reportUnnecessaryIsInstance]
+            given = f"{type(mdp).__name__} and {type(missingness).__name__}"
+            raise ModelError(f"MissMDP takes a FactoredMDP and a MissingnessFunction, got {given}")
         if missingness.space != mdp.space:
             raise ModelError("the missingness function is over other states than the MDP's")
         if name is not None and not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -52,6 +55,11 @@ class MissMDP:
     def __repr__(self) -> str:
         label = f"{self.name!r}, " if self.name else ""
         return f"MissMDP({label}{self.mdp!r}, {self.missingness!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MissMDP) and self.mdp == other.mdp and self.missingness == other.missingness
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     @property
     def space(self) -> StateSpace:
@@ -89,18 +97,36 @@ class MissMDP:
         return self.mdp.n_actions
 
     @cached_property
+    def n_observations(self) -> int:
+        """|Z|, the number of `observations`."""
+        return self._reachable_space.count_observations()
+
+    @property
     def observations(self) -> Rows:
         """Z: every way to poke holes into a reachable state, as named tuples with None for missing.
 
-        This is the paper's observation space. `to_pomdp` has fewer: only those that M can produce.
+        This is the paper's observation space. Fewer occur: those are `occurring_observations`.
         """
-        reachable = StateSpace(self.space.features, self.space.codes[self.mdp.reachable])
-        return Rows(reachable.all_observations(), self.space.features.decode_observation)
+        return Rows(self._reachable_space.all_observations(), self.space.features.decode_observation)
 
     @property
-    def n_observations(self) -> int:
-        """|Z|, the number of `observations`."""
-        return len(self.observations)
+    def occurring_observations(self) -> Rows:
+        """The observations that M can produce in a reachable state, as named tuples with None for missing."""
+        ranks, _, _ = self._occurring(self.mdp.reachable)
+        return Rows(self.space.features.unrank(ranks), self.space.features.decode_observation)
+
+    @property
+    def _reachable_space(self) -> StateSpace:
+        return StateSpace(self.space.features, self.space.codes[self.mdp.reachable])
+
+    def _occurring(
+        self, states: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], tuple[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]:
+        """Return the ranks of what can be observed, the (state, pattern) pairs, and the rank's place for each."""
+        s, k = np.nonzero((self.missingness.probabilities > 0.0) & states[:, None])
+        ranks = self.space.features.rank(self.missingness.observe(s, k))
+        found, place = np.unique(ranks, return_inverse=True)
+        return found, (s, k), place.reshape(-1)
 
     def with_missingness(self, missingness: MissingnessFunction) -> MissMDP:
         """Return the miss-MDP with the same MDP and another missingness function, such as a learned one."""
@@ -117,13 +143,12 @@ class MissMDP:
     def to_pomdp(self) -> POMDP:
         """Return the POMDP that solvers see, with the observations that M can produce, in order of rank.
 
+        All states of the MDP are in it, also unreachable ones that came with matrices.
         Histories of a miss-MDP start with an observation, so the POMDP has `observe_initial` set.
         """
-        s, k = np.nonzero(self.missingness.probabilities > 0.0)
-        ranks = self.space.features.rank(self.missingness.observe(s, k))
-        found, column = np.unique(ranks, return_inverse=True)
+        found, (s, k), column = self._occurring(np.ones(self.n_states, dtype=np.bool_))
         matrix = sparse.coo_array(
-            (self.missingness.probabilities[s, k], (s, column.reshape(-1))), shape=(self.n_states, len(found))
+            (self.missingness.probabilities[s, k], (s, column)), shape=(self.n_states, len(found))
         )
         return POMDP(
             states=self.states,
@@ -205,3 +230,12 @@ class MissMDP:
             raise FormatError(f"{path}: damaged (it has no {error.args[0]!r})") from error
         except (MissMDPError, ValueError, TypeError, IndexError) as error:
             raise FormatError(f"{path}: damaged ({error})") from error
+
+
+def checked_model(model: object) -> MissMDP:
+    """Return a miss-MDP; say what to give instead where something else came."""
+    if isinstance(model, MissMDP):
+        return model
+    raise ModelError(
+        f"expected a MissMDP, got {type(model).__name__} (make one with MissMDP(mdp, missingness))"
+    )

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.errors import ModelError
-from missmdp.model.checks import call, checked_distribution
+from missmdp.model.checks import call, checked_distribution, number
 
 if TYPE_CHECKING:
     from missmdp.model.missmdp import MissMDP
@@ -28,6 +28,7 @@ __all__ = [
     "ObservationPolicy",
     "Policy",
     "UniformPolicy",
+    "as_policy",
 ]
 
 
@@ -162,7 +163,7 @@ class ObservationPolicy(MemorylessPolicy):
         """Return P(action | observation), shape (A,)."""
         chosen = call(self.function, "the policy", observation)
         if not isinstance(chosen, Mapping):
-            chosen = {chosen: 1.0}
+            chosen = {model.actions[model.mdp.action_index(chosen)]: 1.0}
         return _action_probabilities(
             cast("Mapping[Any, float]", chosen), model, f"the policy at {observation!r}"
         )
@@ -171,5 +172,18 @@ class ObservationPolicy(MemorylessPolicy):
 def _action_probabilities(weights: Mapping[Any, float], model: MissMDP, what: str) -> NDArray[np.float64]:
     array = np.zeros(model.n_actions)
     for action, weight in weights.items():
-        array[model.mdp.action_index(action)] += weight
+        array[model.mdp.action_index(action)] += number(weight, "{}: the probability of {!r}", what, action)
     return checked_distribution(array, what, model.actions.__getitem__)
+
+
+def as_policy(policy: Policy | Callable[[Any], Any] | None) -> Policy:
+    """Return a policy: itself, uniformly random for None, or a function of the observation made into one."""
+    if policy is None:
+        return UniformPolicy()
+    if isinstance(policy, Policy):
+        return policy
+    if callable(policy):
+        return ObservationPolicy(policy)
+    raise ModelError(
+        f"expected a policy, got {policy!r}; a policy has agent(), or is a function from observation to action"
+    )

@@ -56,6 +56,15 @@ class POMDP:
     def __post_init__(self) -> None:
         n_states, n_actions, n_observations = len(self.states), len(self.actions), len(self.observations)
         checked_discount(self.discount)
+        for name, array, shape in (
+            ("initial", self.initial, (n_states,)),
+            ("terminal", self.terminal, (n_states,)),
+            ("reward", self.reward, (n_states, n_actions)),
+        ):
+            if array.shape != shape:
+                raise ModelError(f"{name} must have shape {shape}, got {array.shape}")
+        if not np.isfinite(self.reward).all():
+            raise ModelError(f"every reward must be finite, got {self.reward[~np.isfinite(self.reward)][0]}")
         checked_distribution(self.initial, "the initial distribution", self.states.__getitem__)
         if len(self.transition) != n_actions:
             raise ModelError(f"{len(self.transition)} transition matrices for {n_actions} actions")
@@ -63,8 +72,6 @@ class POMDP:
             raise ModelError(
                 f"{len(self.observation)} observation matrices: expected 1, or {n_actions}, one per action"
             )
-        if self.reward.shape != (n_states, n_actions):
-            raise ModelError(f"reward must have shape {(n_states, n_actions)}, got {self.reward.shape}")
         for kind, matrices, width in (
             ("transition", self.transition, n_states),
             ("observation", self.observation, n_observations),

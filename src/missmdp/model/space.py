@@ -29,12 +29,14 @@ _MAX_RANK = 2**62
 
 
 def is_missing(value: object) -> bool:
-    """Return whether a value at the user's door means *missing*: None, NaN, or pandas' NA and NaT."""
+    """Return whether a value at the user's door means *missing*: None, NaN, NaT, NA, or masked."""
     if value is None:
         return True
     if isinstance(value, float | np.floating):
         return math.isnan(cast("float", value))
-    return type(value).__name__ in ("NAType", "NaTType")
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(cast("Any", value)))
+    return type(value).__name__ in ("NAType", "NaTType", "MaskedConstant")
 
 
 def plain(value: Any) -> Any:
@@ -242,8 +244,8 @@ class FeatureSpace:
         return tuple(codes)
 
     def _values_of(self, row: object, what: str, *, allow_missing: bool) -> Sequence[Any]:
-        if isinstance(row, Mapping):
-            named = cast("Mapping[Any, Any]", row)
+        if isinstance(row, Mapping) or hasattr(row, "keys"):  # a mapping, or a row of a data frame
+            named = dict(cast("Mapping[Any, Any]", row).items())
             unknown = [name for name in named if name not in self.names]
             absent = [] if allow_missing else [name for name in self.names if name not in named]
             if unknown or absent:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,8 +125,16 @@ class StateSpace:
         Raises
         ------
         ModelError
-            If the 2ⁿ patterns times the states are too many to list.
+            If the 2ⁿ patterns times the states are too many to go through.
         """
+        return self.features.unrank(np.sort(np.concatenate(list(self._observations_by_pattern()))))
+
+    def count_observations(self) -> int:
+        """Return |Z| without listing Z."""
+        return sum(len(ranks) for ranks in self._observations_by_pattern())
+
+    def _observations_by_pattern(self) -> Iterator[NDArray[np.int64]]:
+        """Yield the ranks of the observations under each pattern; no two patterns share one."""
         n_features = len(self.features)
         rows = 2.0**n_features * len(self)
         if rows > _MAX_PATTERN_ROWS:
@@ -134,11 +142,9 @@ class StateSpace:
                 f"listing Z means 2^{n_features} patterns × {len(self):,} states = {rows:.2g} rows, "
                 f"more than {_MAX_PATTERN_ROWS:.0e}; work with the observations that M produces instead"
             )
-        found = np.empty(0, dtype=np.int64)
         for bits in range(2**n_features):
             mask = (bits >> np.arange(n_features)) & 1 == 1
-            found = np.union1d(found, self.features.rank(np.where(mask, self.codes, MISSING)))
-        return self.features.unrank(found)
+            yield np.unique(self.features.rank(np.where(mask, self.codes, MISSING)))
 
     def evaluate(self, function: Callable[[Any], Any] | Any, what: str) -> NDArray[np.float64]:
         """Return a number per state, from a function of the state or one number for all, shape (S,)."""
@@ -151,9 +157,9 @@ class StateSpace:
                 advance()
         return values
 
-    def distribution(self, probabilities: Mapping[Any, float], what: str) -> NDArray[np.float64]:
-        """Return a mapping from states to probabilities as an array, shape (S,); not checked for its sum."""
+    def distribution(self, pairs: Iterable[tuple[Any, float]]) -> NDArray[np.float64]:
+        """Return pairs (state, probability) as an array, adding up where a state recurs, shape (S,)."""
         array = np.zeros(len(self))
-        for state, probability in probabilities.items():
-            array[self.index(state)] += number(probability, "{} of {!r}", what, state)
+        for state, probability in pairs:
+            array[self.index(state)] += probability
         return array

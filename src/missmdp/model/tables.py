@@ -33,16 +33,17 @@ def mdp_from_tables(
     """Return the MDP of three tables; see `FactoredMDP.from_tables`."""
     steps, pay, start = (
         Columns(transitions, "transitions"),
-        Columns(rewards, "rewards"),
+        Columns(rewards, "rewards", may_be_empty=True),
         Columns(initial, "initial"),
     )
     ends = None if terminal is None or callable(terminal) else Columns(terminal, "terminal")
     tables = [steps, pay, start, *([] if ends is None else [ends])]
-    names = _feature_names(steps) if features is None else tuple(features)
+    known = {} if features is None else FeatureSpace(features).as_dict()
+    names = tuple(known) or _feature_names(steps)
     for name in names:
-        settle_types(tables, (name, NEXT + name))
+        settle_types(tables, (name, NEXT + name), known.get(name, ()))
     settle_types(tables, (ACTION,))
-    space = FeatureSpace(_values(names, steps, start) if features is None else features)
+    space = FeatureSpace(known or _values(names, steps, start))
     actions = list(dict.fromkeys(steps[ACTION]))
 
     before, after, first = _codes(steps, space), _codes(steps, space, NEXT), _codes(start, space)
@@ -95,6 +96,13 @@ def _values(names: Iterable[str], steps: Columns, start: Columns) -> dict[str, l
     values: dict[str, list[Any]] = {}
     for name in names:
         seen = dict.fromkeys([*steps[name], *steps[NEXT + name], *start[name]])
+        words = {value for value in seen if isinstance(value, str)}
+        alike = [value for value in seen if not isinstance(value, str) and str(value) in words]
+        if alike:
+            raise ModelError(
+                f"transitions: feature {name!r} has the values {alike[0]!r} and {str(alike[0])!r}, a number and a "
+                "word; give its columns one type"
+            )
         try:
             values[name] = sorted(seen)
         except TypeError:

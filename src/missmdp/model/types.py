@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.model.missingness import MissingnessFunction
+from missmdp.model.states import Groups
 
 __all__ = ["MissingnessTypes", "classify"]
 
@@ -161,11 +162,12 @@ class _View:
     def missing_rate(self, position: int) -> NDArray[np.float64]:
         return self.table[:, ~self.patterns[:, position]].sum(axis=1)
 
-    def differing_pair(
-        self, values: NDArray[np.float64], features: NDArray[np.bool_]
-    ) -> tuple[int, int] | None:
-        """Return two states that agree on the features while their values differ most, or None."""
-        groups = self.space.groups(features).among(self.kept)
+    def groups(self, features: NDArray[np.bool_]) -> Groups:
+        """Return the kept states grouped by the features that the mask picks."""
+        return self.space.groups(features).among(self.kept)
+
+    def differing_pair(self, values: NDArray[np.float64], groups: Groups) -> tuple[int, int] | None:
+        """Return two states of one group whose values differ most, or None if all groups are even."""
         spread = groups.spread(values)
         group = int(np.argmax(spread))
         if spread[group] <= self.tolerance:
@@ -188,14 +190,15 @@ class _View:
         return f"P(only {', '.join(missing)} missing)" if missing else "P(all observed)"
 
 
-def _against_patterns(view: _View, features_of: NDArray[np.bool_] | None) -> str | None:
+def _against_patterns(view: _View, features: NDArray[np.bool_] | None) -> str | None:
     """Return why some pattern's probability varies among states that agree on the given features.
 
     With None, the features are those that the pattern itself shows.
     """
+    fixed = None if features is None else view.groups(features)
     for k in range(len(view.patterns)):
         values = view.table[:, k]
-        pair = view.differing_pair(values, view.patterns[k] if features_of is None else features_of)
+        pair = view.differing_pair(values, view.groups(view.patterns[k]) if fixed is None else fixed)
         if pair is not None:
             return view.describe_pair(pair, values, view.pattern_name(k))
     return None
@@ -217,7 +220,7 @@ def _against_no_self_censoring(view: _View, feature: str) -> str | None:
     position = view.space.features.position(feature)
     others = np.arange(len(view.space.features)) != position
     values = view.missing_rate(position)
-    pair = view.differing_pair(values, others)
+    pair = view.differing_pair(values, view.groups(others))
     return None if pair is None else view.describe_pair(pair, values, f"P({feature} missing)")
 
 
