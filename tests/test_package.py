@@ -43,6 +43,13 @@ def test_models_survive_pickling_for_worker_processes():
     assert mm.collect(copy, 50, seed=0).episode(0) == mm.collect(model, 50, seed=0).episode(0)
 
 
+def test_models_cannot_be_changed_by_accident():
+    model = mm.load_benchmark("example-1")
+    for array in (model.mdp.transition[0].data, model.mdp.reward, model.missingness.probabilities):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0.0
+
+
 def test_the_citation_file_has_the_version_of_the_package(request):
     text = (request.config.rootpath / "CITATION.cff").read_text()
     assert f"version: {mm.__version__}\n" in text

@@ -140,6 +140,45 @@ def test_observation_policies_act_on_what_is_seen(icu):
     assert stats.binomtest(int(counts[0]), int(counts.sum())).pvalue > FAILURE
 
 
+def test_a_function_of_the_observation_is_a_policy(icu):
+    data = mm.collect(icu, 500, lambda seen: "wait" if seen.temperature < 2 else "test", seed=0)
+    acted = data.actions >= 0
+    assert np.array_equal(data.actions[acted], np.where(data.observations[acted, 2] < 2, 0, 2))
+
+
+@pytest.mark.parametrize("policy", ["uniform", 3, lambda seen: ["wait"]])
+def test_what_is_no_policy_is_refused(icu, policy):
+    with pytest.raises(mm.ModelError):
+        mm.collect(icu, 10, policy, seed=0)
+
+
+@pytest.mark.parametrize("thing", [None, "icu-smar"])
+def test_what_is_no_model_is_refused(icu, thing):
+    for call in (lambda: mm.collect(thing, 10), lambda: mm.behaviour_coverage(icu.mdp)):
+        with pytest.raises(mm.ModelError, match="expected a MissMDP"):
+            call()
+
+
+def short_episodes(discount):
+    """Ends after a few steps, whatever the horizon allows."""
+    mdp = mm.FactoredMDP(
+        {"x": [0, 1]}, ["go"], lambda s, a: {(0,): 0.7, (1,): 0.3}, 1.0, {(0,): 1.0}, [(1,)], discount
+    )
+    return mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, {"x": 0.5}))
+
+
+def test_a_horizon_far_beyond_the_episodes_changes_nothing():
+    near, far = (mm.collect(short_episodes(discount), 5000, seed=0) for discount in (0.9, 0.99999))
+    assert far.mdp.horizon() > 1_000_000
+    assert np.array_equal(near.observations, far.observations)
+    assert np.array_equal(near.offsets, far.offsets)
+
+
+def test_one_episode_may_be_longer_than_a_task(icu):
+    data = mm.collect(icu, 700_000, seed=0, horizon=600_000)
+    assert data.lengths.tolist() == [600_000, 100_000]
+
+
 def test_rewards_come_from_the_true_states(predator):
     data = mm.collect(predator, 5000, seed=0, keep_states=True)
     acted = np.flatnonzero(data.actions >= 0)

@@ -34,7 +34,7 @@ def _from_function(name: str) -> MissMDP:
     module = _module(module_name, name)
     found = getattr(module, attribute, None)
     if found is None:
-        raise ModelError(f"{name}: {module_name} has no {attribute!r}")
+        raise ModelError(f"{name}: {module_name} has no function {attribute!r}")
     if callable(found):
         try:
             found = found()

@@ -134,15 +134,15 @@ def given_terminal(space: StateSpace, terminal: Any) -> NDArray[np.bool_]:
     """Return which states are terminal, shape (S,)."""
     if terminal is None:
         return np.zeros(len(space), dtype=np.bool_)
+    given: Any = terminal
     if isinstance(terminal, np.ndarray) or _is_flags(terminal):
-        mask = np.array(terminal)
+        mask: NDArray[Any] = np.array(given)
         if mask.shape != (len(space),) or mask.dtype != np.bool_:
             raise ModelError(
                 f"terminal must be a function of the state, a collection of states, or a boolean array of shape "
                 f"({len(space)},), got shape {mask.shape} of {mask.dtype}"
             )
         return mask
-    given = cast("Any", terminal)
     function: Callable[[Any], Any] = given if callable(given) else one_of(given, space.features)
     return np.array([truth(call(function, "terminal", state), state) for state in space.states])
 

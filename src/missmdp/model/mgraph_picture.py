@@ -6,6 +6,10 @@
 from __future__ import annotations
 
 import io
+import textwrap
+import threading
+import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,16 +32,20 @@ INCH = 0.62
 RADIUS, RING = 0.34, 0.09
 ROW = 1.5
 """Height of R above Z, and of S above R unless long edges need more."""
-LETTER = 0.155
-"""Width of a letter of a feature's name."""
-BOTTOM, KEY_LEVEL, NAME_LEVEL = -1.35, -1.1, -0.62
-LEAST_WIDTH = 7.6
+NAME_LETTER, SMALL_LETTER, LINE = 0.155, 0.112, 0.3
+"""Width of a letter of a name and of small print, and the height of a line."""
+NAME_WIDTH = 16
+"""Letters after which a feature's name is broken."""
+KEY_GAP = 0.2
 OPTIONS: dict[str, dict[str, Any]] = {
     ".svg": {"format": "svg", "metadata": {"Date": None, "Creator": None}},
     ".png": {"format": "png", "metadata": {"Software": None}, "dpi": 200},
     ".pdf": {"format": "pdf", "metadata": {"CreationDate": None, "Creator": None, "Producer": None}},
 }
 """By the file's ending; without dates and versions, so that the same graph gives the same file."""
+
+_LOCK = threading.Lock()
+"""matplotlib's settings belong to the whole process."""
 
 
 def node_colour(graph: MissingnessGraph, kind: str, feature: str) -> str:
@@ -54,29 +62,92 @@ def draw_mgraph(graph: MissingnessGraph, path: Path, *, title: str | None = None
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    column = max(2.2, LETTER * max((len(name) for name in graph.features), default=0) + 0.3)
+    layout = _layout(graph, title)
+    figure = Figure(figsize=(INCH * layout.width, INCH * (layout.top - layout.bottom)))
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set_axis_off()
+    axes.set_xlim(layout.middle - layout.width / 2, layout.middle + layout.width / 2)
+    axes.set_ylim(layout.bottom, layout.top)
+    if title:
+        _text(axes, layout.middle, layout.level["S"] + 0.9, title, fontsize=11)
+    _draw_edges(axes, graph, layout)
+    _draw_nodes(axes, graph, layout)
+    _draw_key(axes, layout)
+    for number, line in enumerate(layout.notes):
+        _text(axes, layout.middle, layout.key_level - (number + 1.4) * LINE, line, fontsize=7.5)
+    buffer = io.BytesIO()
+    with (
+        _LOCK,
+        mpl.rc_context({"svg.hashsalt": "missmdp", "svg.fonttype": "path"}),
+        warnings.catch_warnings(),
+    ):
+        # Letters that the font lacks become boxes; the rest of the picture is still worth having.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
+        figure.savefig(buffer, **OPTIONS[path.suffix.lower()])
+    write_atomically(path, buffer.getvalue())
+    return path
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where everything goes, in units of the drawing."""
+
+    column: float
+    x: dict[str, float]
+    level: dict[str, float]
+    names: dict[str, list[str]]
+    key: list[tuple[str, str, str]]
+    """What the key explains: text, colour, and kind of mark."""
+    notes: list[str]
+    key_level: float
+    width: float
+    bottom: float
+    top: float
+
+    @property
+    def middle(self) -> float:
+        return max(self.x.values(), default=0.0) / 2
+
+
+def _layout(graph: MissingnessGraph, title: str | None) -> _Layout:
+    names = {name: _broken(name) for name in graph.features}
+    longest = max((len(line) for lines in names.values() for line in lines), default=0)
+    column = max(2.2, NAME_LETTER * longest + 0.3)
     x = {name: column * position for position, name in enumerate(graph.features)}
     right = max(x.values(), default=0.0)
     span = max((abs(x[a] - x[b]) / column for a, b in graph.edges), default=0.0)
     # High enough that a straight edge clears the nodes in the columns between.
     level = {"S": ROW + max(ROW, span * (RADIUS + RING + 0.08)), "R": ROW, "Z": 0.0}
-    width = max(right + column + 1.0, LEAST_WIDTH)
-    top = level["S"] + (1.4 if title else 0.9)
-    figure = Figure(figsize=(INCH * width, INCH * (top - BOTTOM)))
-    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    axes.set_axis_off()
-    axes.set_xlim((right - width) / 2, (right + width) / 2)
-    axes.set_ylim(BOTTOM, top)
-    if title:
-        _text(axes, right / 2, level["S"] + 0.9, title, fontsize=11)
-    _draw_edges(axes, graph, x, level, column)
-    _draw_nodes(axes, graph, x, level)
-    _draw_key(axes, graph, right / 2)
-    buffer = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "missmdp", "svg.fonttype": "path"}):
-        figure.savefig(buffer, **OPTIONS[path.suffix.lower()])
-    write_atomically(path, buffer.getvalue())
-    return path
+    key = _key(graph)
+    width = max(right + column + 1.0, sum(map(_key_width, key)) + KEY_GAP * len(key) + 0.6)
+    notes = [line for note in graph.notes for line in textwrap.wrap(note, int((width - 0.6) / SMALL_LETTER))]
+    key_level = -0.78 - LINE * max((len(lines) for lines in names.values()), default=1)
+    bottom = key_level - 0.25 - (LINE * (len(notes) + 0.8) if notes else 0.0)
+    return _Layout(
+        column, x, level, names, key, notes, key_level, width, bottom, level["S"] + (1.4 if title else 0.9)
+    )
+
+
+def _broken(name: str) -> list[str]:
+    """Return a name in lines, broken after spaces and underscores if it can be."""
+    lines = textwrap.wrap(name.replace("_", "_ "), NAME_WIDTH) or [""]
+    return [line.replace("_ ", "_") for line in lines]
+
+
+def _key(graph: MissingnessGraph) -> list[tuple[str, str, str]]:
+    entries = [("always observed", GREEN, "ring")] if graph.always_observed else []
+    if graph.can_go_missing:
+        entries += [("can go missing", PURPLE, "dot"), ("indicator", BLUE, "dot")]
+    entries.append(("record", GOLD, "dot"))
+    if graph.self_censoring:
+        entries.append(("self-censoring", RED, "line"))
+    if graph.dependent:
+        entries.append(("dependent", BLUE, "line"))
+    return entries
+
+
+def _key_width(entry: tuple[str, str, str]) -> float:
+    return 0.3 + SMALL_LETTER * len(entry[0])
 
 
 def _text(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
@@ -114,9 +185,8 @@ def _arrow(
     )
 
 
-def _draw_edges(
-    axes: Axes, graph: MissingnessGraph, x: dict[str, float], level: dict[str, float], column: float
-) -> None:
+def _draw_edges(axes: Axes, graph: MissingnessGraph, layout: _Layout) -> None:
+    x, level = layout.x, layout.level
     ring = {name: 0.0 if name in graph.can_go_missing else RING for name in graph.features}
     for name in graph.features:
         s, r, z = ((x[name], level[kind]) for kind in "SRZ")
@@ -130,39 +200,45 @@ def _draw_edges(
         start, end = (x[parent], level["S"]), (x[child], level["R"])
         _arrow(axes, start, end, RED if parent == child else INK, ring=ring[parent])
     for a, b in graph.dependent:
-        bend = 0.0 if x[b] - x[a] < 1.5 * column else 0.2
+        distance = x[b] - x[a]
+        # An arc below the R nodes between, and above the Z nodes.
+        bend = 0.0 if distance < 1.5 * layout.column else 1.2 / distance
         _arrow(axes, (x[a], level["R"]), (x[b], level["R"]), BLUE, style="-", bend=bend)
 
 
-def _draw_nodes(axes: Axes, graph: MissingnessGraph, x: dict[str, float], level: dict[str, float]) -> None:
+def _draw_nodes(axes: Axes, graph: MissingnessGraph, layout: _Layout) -> None:
     from matplotlib.patches import Circle
 
     for name in graph.features:
         goes_missing = name in graph.can_go_missing
         for kind in "SRZ" if goes_missing else "SZ":
-            place = (x[name], level[kind])
+            place = (layout.x[name], layout.level[kind])
             colour = node_colour(graph, kind, name)
             axes.add_patch(
                 Circle(place, RADIUS, facecolor=colour, edgecolor="white", linewidth=1.2, zorder=3)
             )
             _text(axes, *place, kind, color="white", fontsize=11, weight="bold", zorder=4)
             if kind == "S" and not goes_missing:
-                around = Circle(
-                    place, RADIUS + RING, facecolor="none", edgecolor=colour, linewidth=1.2, zorder=3
+                axes.add_patch(
+                    Circle(place, RADIUS + RING, facecolor="none", edgecolor=colour, linewidth=1.2, zorder=3)
                 )
-                axes.add_patch(around)
-        _text(axes, x[name], NAME_LEVEL, name, fontsize=9)
+        for number, line in enumerate(layout.names[name]):
+            _text(axes, layout.x[name], -0.62 - LINE * number, line, fontsize=9)
 
 
-def _draw_key(axes: Axes, graph: MissingnessGraph, middle: float) -> None:
+def _draw_key(axes: Axes, layout: _Layout) -> None:
+    from matplotlib.lines import Line2D
     from matplotlib.patches import Circle
 
-    entries = [("always observed", GREEN), ("can go missing", PURPLE), ("indicator", BLUE), ("record", GOLD)]
-    if graph.self_censoring:
-        entries.append(("self-censoring", RED))
-    widths = [0.3 + 0.112 * len(text) for text, _ in entries]
-    left = middle - (sum(widths) + 0.2 * (len(entries) - 1)) / 2
-    for (text, colour), width in zip(entries, widths, strict=True):
-        axes.add_patch(Circle((left + 0.1, KEY_LEVEL), 0.09, facecolor=colour, edgecolor="none"))
-        _text(axes, left + 0.28, KEY_LEVEL, text, ha="left", fontsize=7.5)
-        left += width + 0.2
+    y = layout.key_level
+    left = layout.middle - (sum(map(_key_width, layout.key)) + KEY_GAP * (len(layout.key) - 1)) / 2
+    for entry in layout.key:
+        text, colour, mark = entry
+        if mark == "line":
+            axes.add_line(Line2D([left, left + 0.2], [y, y], color=colour, linewidth=1.5))
+        else:
+            axes.add_patch(Circle((left + 0.1, y), 0.08, facecolor=colour, edgecolor="none"))
+        if mark == "ring":
+            axes.add_patch(Circle((left + 0.1, y), 0.115, facecolor="none", edgecolor=colour, linewidth=0.8))
+        _text(axes, left + 0.28, y, text, ha="left", fontsize=7.5)
+        left += _key_width(entry) + KEY_GAP
