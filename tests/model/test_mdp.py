@@ -515,3 +515,27 @@ def test_actions_are_found_by_name(clinic):
     assert (clinic.n_states, clinic.n_actions) == (6, 2)
     assert "6 states of ward, level" in repr(clinic)
     assert clinic.features == {"ward": ("north", "south"), "level": (0, 1, 2)}
+
+
+@pytest.mark.parametrize("value", ["0.9", b"0.9"])
+def test_numbers_in_words_are_no_numbers(value):
+    for changes in ({"discount": value}, {"reward": value}, {"initial": {(0,): value}}):
+        arguments = {"reward": 1.0, "initial": {(0,): 1.0}, **changes}
+        with pytest.raises(mm.ModelError, match="number"):
+            mm.FactoredMDP({"cell": [0]}, ["go"], lambda s, a: {s: 1.0}, **arguments)
+
+
+def test_terminal_states_and_initial_pairs_can_be_listed():
+    def walk(state, action):
+        return {(min(state.cell + 1, 2),): 1.0}
+
+    listed = mm.FactoredMDP(
+        {"cell": range(3)}, ["go"], walk, 2, [((0,), 0.5), ((0,), 0.25), ((1,), 0.25)], {(2,)}
+    )
+    written = mm.FactoredMDP(
+        {"cell": range(3)}, ["go"], walk, lambda s, a: 2, {(0,): 0.75, (1,): 0.25}, lambda s: s.cell == 2
+    )
+    assert listed == written
+    assert listed.reward.tolist() == [[2], [2], [0]]
+    with pytest.raises(mm.ModelError, match="terminal.*cannot be 7"):
+        mm.FactoredMDP({"cell": range(3)}, ["go"], walk, 2, {(0,): 1.0}, [(7,)])

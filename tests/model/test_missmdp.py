@@ -99,5 +99,26 @@ def test_a_pomdp_may_have_observations_for_each_action():
     first = pomdp.observation[0]
     second = sparse.csr_array(np.roll(first.toarray(), 1, axis=1))
     both = replace(pomdp, observation=(first, second))
-    assert both.observation_of(0) is first
-    assert both.observation_of(1) is second
+    np.testing.assert_array_equal(both.observation_of(0).toarray(), first.toarray())
+    np.testing.assert_array_equal(both.observation_of(1).toarray(), second.toarray())
+
+
+def test_mdp_and_missingness_in_the_wrong_order_are_refused():
+    model = mm.load_benchmark("example-1")
+    with pytest.raises(mm.ModelError, match="MissingnessFunction and FactoredMDP"):
+        mm.MissMDP(model.missingness, model.mdp)
+
+
+def test_models_compare_by_content(tmp_path):
+    model = mm.load_benchmark("icu-smar")
+    model.save(tmp_path / "icu.mmdp")
+    assert mm.MissMDP.load(tmp_path / "icu.mmdp") == model
+    assert model != mm.load_benchmark("icu-mnar-id")
+    assert model != model.with_missingness(mm.MissingnessFunction.fully_observed(model.mdp))
+
+
+def test_a_pomdp_keeps_its_rows_as_they_were_checked():
+    pomdp = mm.load_benchmark("example-3").to_pomdp()
+    loose = replace(pomdp, transition=tuple(matrix * 1.000002 for matrix in pomdp.transition))
+    for matrix in loose.transition:
+        np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=1e-15)

@@ -504,3 +504,20 @@ def test_a_folder_and_a_truncated_parquet_file_cannot_be_read(tmp_path):
 def test_what_is_no_table_is_refused(source):
     with pytest.raises(mm.FormatError, match="rewards"):
         build(rewards=source)
+
+
+def test_words_written_like_a_given_value_mean_that_value(tmp_path):
+    (tmp_path / "t.csv").write_text("room,action,next_room,probability\n1,go,2,1\n2,go,1,1\n")
+    (tmp_path / "r.csv").write_text("room,action,reward\n")
+    (tmp_path / "i.csv").write_text("room,probability\n1,1\n")
+    tables = [tmp_path / name for name in ("t.csv", "r.csv", "i.csv")]
+    assert mm.FactoredMDP.from_tables(*tables).states[0] == (1,)
+    assert mm.FactoredMDP.from_tables(*tables, features={"room": ["2", "1"]}).states[1] == ("1",)
+
+
+def test_numbers_and_words_that_look_alike_are_refused():
+    transitions = {"room": [0, 1], "action": ["go"] * 2, "next_room": ["1", "0"], "probability": [1.0, 1.0]}
+    with pytest.raises(mm.ModelError, match="a number and a word"):
+        mm.FactoredMDP.from_tables(
+            transitions, {"room": [], "action": [], "reward": []}, {"room": [0], "probability": [1]}
+        )

@@ -107,6 +107,8 @@ def _raise_on_sums(totals: NDArray[np.float64], what: Callable[[int], str], hint
 def number(value: Any, what: str, *arguments: Any) -> float:
     """Return a value as a float; `what` names it in the error, formatted with the arguments only then."""
     try:
+        if isinstance(value, str | bytes):
+            raise TypeError
         return float(value)
     except (TypeError, ValueError, OverflowError):
         raise ModelError(
@@ -118,8 +120,8 @@ def as_floats(values: Any, what: str) -> NDArray[np.float64]:
     """Return an array of floats."""
     try:
         array = np.asarray(values)
-        if array.dtype.kind == "c":
-            raise TypeError("complex numbers")
+        if array.dtype.kind not in "biufO":
+            raise TypeError(f"got {array.dtype}")
         return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"{what}: expected an array of numbers ({error})") from None

@@ -72,19 +72,26 @@ class POMDP:
             raise ModelError(
                 f"{len(self.observation)} observation matrices: expected 1, or {n_actions}, one per action"
             )
-        for kind, matrices, width in (
-            ("transition", self.transition, n_states),
-            ("observation", self.observation, n_observations),
-        ):
-            for a, matrix in enumerate(matrices):
-                if matrix.shape != (n_states, width):
-                    raise ModelError(
-                        f"{kind} matrices must have shape {(n_states, width)}, got {matrix.shape}"
-                    )
-                action = self.actions[a]
-                checked_rows(
-                    matrix, lambda s, k=kind, a=action: f"{k} of state {self.states[s]!r}, action {a!r}"
+        # Frozen for users; rows are kept as checked, so that tiny excesses do not reach a solver's bounds.
+        object.__setattr__(self, "transition", self._checked("transition", self.transition, n_states))
+        object.__setattr__(
+            self, "observation", self._checked("observation", self.observation, n_observations)
+        )
+
+    def _checked(
+        self, kind: str, matrices: tuple[sparse.csr_array, ...], width: int
+    ) -> tuple[sparse.csr_array, ...]:
+        for matrix in matrices:
+            if matrix.shape != (len(self.states), width):
+                raise ModelError(
+                    f"{kind} matrices must have shape {(len(self.states), width)}, got {matrix.shape}"
                 )
+        return tuple(
+            checked_rows(
+                matrix, lambda s, a=a: f"{kind} of state {self.states[s]!r}, action {self.actions[a]!r}"
+            )
+            for a, matrix in enumerate(matrices)
+        )
 
     def __repr__(self) -> str:
         return (
