@@ -79,12 +79,13 @@ class Columns:
         return np.array([self._number(name, row, value) for row, value in enumerate(self[name])])
 
     def _number(self, name: str, row: int, value: Any) -> float:
-        try:
-            if isinstance(value, str) and not self.is_text:
-                raise ValueError
-            return float(value) if not isinstance(value, bool) else _refuse()
-        except (TypeError, ValueError, OverflowError):
-            raise ModelError(f"{self.what}, row {row + 1}: {name!r} is {value!r}, not a number") from None
+        # Words are numbers only where the whole file is words.
+        if not isinstance(value, bool) and (self.is_text or not isinstance(value, str)):
+            try:
+                return float(value)
+            except (TypeError, ValueError, OverflowError):
+                pass
+        raise ModelError(f"{self.what}, row {row + 1}: {name!r} is {value!r}, not a number")
 
     def convert(self, name: str, parse: Callable[[str], Any]) -> None:
         """Replace the words of a column, empty ones aside, by what they mean."""
@@ -110,10 +111,6 @@ def _meaning(words: set[str]) -> Callable[[str], Any]:
     if all(word.lower() in _BOOLEANS for word in words):
         return lambda word: _BOOLEANS[word.lower()]
     return float if all(_DECIMAL.fullmatch(word) for word in words) else str
-
-
-def _refuse() -> float:
-    raise ValueError
 
 
 def _read(source: Any, what: str) -> tuple[list[str], list[list[Any]]]:

@@ -110,6 +110,7 @@ class FactoredMDP:
         space = features if isinstance(features, FeatureSpace) else FeatureSpace(features)
         self.actions: tuple[Any, ...] = checked_actions(actions)
         self.discount = checked_discount(discount)
+        max_states = int(number(max_states, "max_states"))
         matrices: list[sparse.csr_array]
         if callable(transition):
             if states is not None:
@@ -241,10 +242,9 @@ class FactoredMDP:
         precision = number(precision, "precision")
         if not 0.0 < precision < math.inf:
             raise ModelError(f"precision must be positive, got {precision!r}")
-        largest = float(np.abs(self.reward).max())
         if self.discount == 0.0:
             return 1
-        largest = largest or 1.0
+        largest = float(np.abs(self.reward).max()) or 1.0
         # In logarithms, so that nothing underflows.
         log_target = math.log1p(-self.discount) + math.log(precision) - math.log(largest)
         return max(1, math.ceil(log_target / math.log(self.discount)))
@@ -256,48 +256,9 @@ class FactoredMDP:
         suggests. Before the first action the new feature has the value `none`. It is a state feature
         like any other: whether the agent sees it is up to the missingness function.
         """
-        if name in self.space.features.names:
-            raise ModelError(f"there is a feature {name!r} already; give another name")
-        if none in self.actions:
-            raise ModelError(f"{none!r} is an action; give another value for 'no action yet' (none=…)")
-        n_states, n_copies = self.n_states, self.n_actions + 1
-        # Copy 0 is "none", copy a + 1 follows action a; index s * n_copies + copy keeps the order of rank.
-        occurs = np.zeros((n_states, n_copies), dtype=np.bool_)
-        occurs[:, 0] = self.initial > 0.0
-        alive = self.reachable & ~self.terminal
-        for a, matrix in enumerate(self.transition):
-            occurs[matrix[np.flatnonzero(alive)].indices, a + 1] = True
-        kept = np.flatnonzero(occurs.reshape(-1))
-        new_index = np.full(n_states * n_copies, -1)
-        new_index[kept] = np.arange(len(kept))
-        old = kept // n_copies
+        from missmdp.model.last_action import with_last_action
 
-        def lift(a: int, matrix: sparse.csr_array) -> sparse.csr_array:
-            rows = matrix[old]
-            rows.indices = new_index[rows.indices * n_copies + a + 1].astype(rows.indices.dtype)
-            return sparse.csr_array(
-                # Rows of terminal states lead to copies that need not exist: they are overwritten anyway.
-                (np.where(rows.indices < 0, 0.0, rows.data), np.maximum(rows.indices, 0), rows.indptr),
-                shape=(len(kept), len(kept)),
-            )
-
-        features = {**self.features, name: (none, *self.actions)}
-        space = FeatureSpace(features)
-        codes = np.column_stack([self.space.codes[old], kept % n_copies])
-        initial = np.zeros(len(kept))
-        initial[new_index[np.arange(n_states) * n_copies][self.initial > 0.0]] = self.initial[
-            self.initial > 0.0
-        ]
-        return FactoredMDP(
-            space,
-            self.actions,
-            [lift(a, matrix) for a, matrix in enumerate(self.transition)],
-            self.reward[old],
-            initial,
-            self.terminal[old],
-            self.discount,
-            states=StateSpace(space, codes),
-        )
+        return with_last_action(self, name, none)
 
     def _checked_transition(
         self, action: Any, matrix: sparse.csr_array, *, enumerated: bool
@@ -342,7 +303,7 @@ class FactoredMDP:
     def _reach(self) -> NDArray[np.bool_]:
         """Return the states on a path from an initial one, by a breadth-first search from an extra node."""
         n = self.n_states
-        steps = sparse.csr_array(sum((abs(matrix) for matrix in self.transition), sparse.csr_array((n, n))))
+        steps = sparse.csr_array(sum(self.transition, sparse.csr_array((n, n))))
         start = sparse.csr_array(self.initial[None, :])
         corner = sparse.csr_array((1, 1))
         graph = sparse.block_array([[steps, None], [start, corner]], format="csr")

@@ -53,8 +53,8 @@ def _attribute_names(names: Sequence[str]) -> list[str]:
     for name in names:
         if name not in attributes:
             # Python reads identifiers in this normal form, so that ﬁ and fi are one.
-            plain = unicodedata.normalize("NFKC", name)
-            base = "".join(c if f"f{c}".isidentifier() else "_" for c in plain).lstrip("_") or "feature"
+            normal = unicodedata.normalize("NFKC", name)
+            base = "".join(c if f"f{c}".isidentifier() else "_" for c in normal).lstrip("_") or "feature"
             if not base.isidentifier():
                 base = "f" + base
             if keyword.iskeyword(base):
@@ -78,12 +78,12 @@ def _is_attribute(name: str) -> bool:
 @cache
 def _row_type(kind: str, names: tuple[str, ...]) -> type[Any]:
     """Return the named tuple for states or observations; equal names share one, and rows can be pickled."""
-    plain: Any = namedtuple(kind, _attribute_names(names))  # pyright: ignore[reportUntypedNamedTuple]
+    base: Any = namedtuple(kind, _attribute_names(names))  # pyright: ignore[reportUntypedNamedTuple]
 
     def reduce(row: tuple[Any, ...]) -> tuple[Any, ...]:
         return (_make_row, (kind, names, tuple(row)))
 
-    return type(kind, (plain,), {"__slots__": (), "__reduce__": reduce})
+    return type(kind, (base,), {"__slots__": (), "__reduce__": reduce})
 
 
 def _make_row(kind: str, names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
