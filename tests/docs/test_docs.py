@@ -1,5 +1,7 @@
 """The documentation says what is so: code runs, pictures are current, links lead somewhere."""
 
+import doctest
+import importlib
 import re
 import runpy
 
@@ -22,6 +24,13 @@ def test_the_code_in_the_readme_runs(root, tmp_path, monkeypatch, capsys):
     assert "MNAR" in capsys.readouterr().out
     assert (tmp_path / "ward.svg").exists()
     assert (tmp_path / "ward.mmdp").exists()
+
+
+@pytest.mark.parametrize("module", ["mdp", "missingness", "mgraph"])
+def test_the_examples_in_docstrings_run(module):
+    failed, tried = doctest.testmod(importlib.import_module(f"missmdp.model.{module}"))
+    assert tried > 0
+    assert failed == 0
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -85,6 +85,8 @@ def read_archive(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str,
             if "meta.json" not in archive.namelist():
                 raise FormatError(f"{path}: not a file of missmdp (it has no meta.json)")
             members = {info.filename: archive.read(info) for info in archive.infolist()}
+    except FormatError:
+        raise
     except (
         zipfile.BadZipFile,
         zlib.error,
@@ -94,8 +96,6 @@ def read_archive(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str,
         ValueError,
         TypeError,
     ) as error:
-        if isinstance(error, FormatError):
-            raise
         raise FormatError(f"{path}: not a file of missmdp, or damaged ({error})") from error
     except OSError as error:
         raise FormatError(f"{path}: cannot be read ({error.strerror or error})") from error

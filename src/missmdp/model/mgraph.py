@@ -60,6 +60,8 @@ class MissingnessGraph:
         notes: Iterable[str] = (),
     ) -> None:
         known = None if features is None else tuple(features)
+        if known is not None and not all(isinstance(name, str) for name in known):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ModelError("features are given by their names, which are strings")
         if known is not None and len(set(known)) != len(known):
             twice = next(name for name in known if known.count(name) > 1)
             raise ModelError(f"the feature {twice!r} is listed twice")
@@ -68,8 +70,6 @@ class MissingnessGraph:
         ]
         joined = [(_feature(a, "R", known), _feature(b, "R", known)) for a, b in map(_pair, dependent)]
         missing = [_feature(name, "R", known) for name in can_go_missing or ()]
-        if known is not None and not all(isinstance(name, str) for name in known):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ModelError("features are given by their names, which are strings")
         if known is None:
             known = tuple(dict.fromkeys(name for pair in [*pairs, *joined] for name in pair))
             known = tuple(dict.fromkeys([*known, *missing]))
@@ -107,9 +107,9 @@ class MissingnessGraph:
 
         The parents of R_i are the features with a single-feature contrast: two states that differ in
         that feature alone have different P(R_i). Any set of parents must hold them all. Where they do not
-        determine P(R_i | s), which happens when features move together, features are added in order until
-        they do, and those that turn out not to be needed are taken out again. A choice that could have
-        been made otherwise is reported in `notes`.
+        determine P(R_i | s), which happens when features move together, features are added until they do,
+        always-observed ones first and feature i itself last, and those that turn out not to be needed are
+        taken out again. A choice that could have been made otherwise is reported in `notes`.
         """
         from missmdp.model.mgraph_inference import graph_of
 

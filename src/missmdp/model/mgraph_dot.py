@@ -68,9 +68,7 @@ def _parsed(text: str, where: str) -> Any:
     except (pyparsing.ParseBaseException, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError(f"{where}: not a graph in DOT ({error})") from error
     # pydot stops at the end of the graph without a look at what follows.
-    rest = re.sub(
-        r"//.*|#.*|/\*.*?\*/", "", text[text.rfind("}") + 1 :], flags=re.DOTALL if "/*" in text else 0
-    )
+    rest = re.sub(r"//.*|#.*|/\*[\s\S]*?\*/", "", text[text.rfind("}") + 1 :])
     if graphs and rest.strip():
         raise FormatError(f"{where}: not a graph in DOT (there is more after its end: {rest.strip()[:20]!r})")
     if not graphs:

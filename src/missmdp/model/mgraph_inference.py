@@ -88,25 +88,24 @@ class _Determined:
         """
         everything = np.ones(self._n, dtype=np.bool_)
         contrast = np.array([not self.by(everything & (np.arange(self._n) != j)) for j in range(self._n)])
-        chosen = self._completed(contrast, preference, contrast)
+        chosen = self._completed(contrast, preference)
         others: list[str] = []
         for j in np.flatnonzero(chosen & ~contrast):
             # A determining set without j exists, since j has no contrast: find one in the same way.
             without = [i for i in preference if i != j]
-            names = ", ".join(self._space.features.chosen(self._completed(contrast, without, contrast)))
+            names = ", ".join(self._space.features.chosen(self._completed(contrast, without)))
             if names not in others:
                 others.append(names)
         return chosen, others
 
-    def _completed(
-        self, start: NDArray[np.bool_], allowed: Sequence[int], needed: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
-        chosen = start.copy()
+    def _completed(self, needed: NDArray[np.bool_], allowed: Sequence[int]) -> NDArray[np.bool_]:
+        """Return a determining set: what is needed, and as few of the allowed as elimination leaves."""
+        chosen = needed.copy()
         for j in allowed:
             if self.by(chosen):
                 break
             chosen[j] = True
-        for j in [j for j in reversed(list(allowed)) if chosen[j] and not needed[j]]:
+        for j in [j for j in reversed(allowed) if chosen[j] and not needed[j]]:
             chosen[j] = False
             if not self.by(chosen):
                 chosen[j] = True

@@ -11,24 +11,34 @@ observations z, which carry the state's own values (M(z | s) has the factor 1[z 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.errors import ModelError
 from missmdp.model.checks import as_floats, call, checked_table, number
-from missmdp.model.space import MISSING
+from missmdp.model.space import MISSING, Rows
 from missmdp.model.states import StateSpace
 from missmdp.progress import show_progress
 
 if TYPE_CHECKING:
     from missmdp.model.mdp import FactoredMDP
 
-__all__ = ["MissingnessFunction"]
+__all__ = ["MissingnessFunction", "Occurring"]
 
 _MAX_ENTRIES = 200_000_000
 """Entries of P(pattern | state) above which a missingness function is refused (1.6 GB)."""
+
+
+class Occurring(NamedTuple):
+    """What can be observed, and from where: entry j is state[j] under pattern[j], seen as observation place[j]."""
+
+    observations: Rows
+    """Distinct observations in order of rank."""
+    state: NDArray[np.int64]
+    pattern: NDArray[np.int64]
+    place: NDArray[np.int64]
 
 
 class MissingnessFunction:
@@ -52,9 +62,10 @@ class MissingnessFunction:
 
     Examples
     --------
-    >>> M = MissingnessFunction.independent(mdp, {"infection": 0.3})  # doctest: +SKIP
-    >>> M.distribution(state)  # doctest: +SKIP
-    {Observation(infection=2): 0.7, Observation(infection=None): 0.3}
+    >>> import missmdp as mm
+    >>> M = mm.load_benchmark("example-1").missingness
+    >>> M.distribution(("y", "x"))
+    {Observation(first='y', second='x'): 0.5, Observation(first='y', second=None): 0.5}
     """
 
     def __init__(
@@ -260,6 +271,16 @@ class MissingnessFunction:
         """Return the observations of states (indices) under patterns (indices), as codes, shape (…, n)."""
         return np.where(
             self.patterns[patterns], self.space.codes[states], self.space.codes.dtype.type(MISSING)
+        )
+
+    def occurring(self, states: NDArray[np.bool_] | None = None) -> Occurring:
+        """Return the observations of positive probability, in all states or in those that a mask picks."""
+        possible = self.probabilities > 0.0
+        state, pattern = np.nonzero(possible if states is None else possible & states[:, None])
+        ranks, place = np.unique(self.space.features.rank(self.observe(state, pattern)), return_inverse=True)
+        codes = self.space.features.unrank(ranks)
+        return Occurring(
+            Rows(codes, self.space.features.decode_observation), state, pattern, place.reshape(-1)
         )
 
     def sample(self, states: Iterable[Any], seed: int | np.random.Generator | None = None) -> list[Any]:

@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -112,21 +111,11 @@ class MissMDP:
     @property
     def occurring_observations(self) -> Rows:
         """The observations that M can produce in a reachable state, as named tuples with None for missing."""
-        ranks, _, _ = self._occurring(self.mdp.reachable)
-        return Rows(self.space.features.unrank(ranks), self.space.features.decode_observation)
+        return self.missingness.occurring(self.mdp.reachable).observations
 
     @property
     def _reachable_space(self) -> StateSpace:
         return StateSpace(self.space.features, self.space.codes[self.mdp.reachable])
-
-    def _occurring(
-        self, states: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.int64], tuple[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]:
-        """Return the ranks of what can be observed, the (state, pattern) pairs, and the rank's place for each."""
-        s, k = np.nonzero((self.missingness.probabilities > 0.0) & states[:, None])
-        ranks = self.space.features.rank(self.missingness.observe(s, k))
-        found, place = np.unique(ranks, return_inverse=True)
-        return found, (s, k), place.reshape(-1)
 
     def with_missingness(self, missingness: MissingnessFunction) -> MissMDP:
         """Return the miss-MDP with the same MDP and another missingness function, such as a learned one."""
@@ -146,14 +135,15 @@ class MissMDP:
         All states of the MDP are in it, also unreachable ones that came with matrices.
         Histories of a miss-MDP start with an observation, so the POMDP has `observe_initial` set.
         """
-        found, (s, k), column = self._occurring(np.ones(self.n_states, dtype=np.bool_))
+        seen = self.missingness.occurring()
         matrix = sparse.coo_array(
-            (self.missingness.probabilities[s, k], (s, column)), shape=(self.n_states, len(found))
+            (self.missingness.probabilities[seen.state, seen.pattern], (seen.state, seen.place)),
+            shape=(self.n_states, len(seen.observations)),
         )
         return POMDP(
             states=self.states,
             actions=self.actions,
-            observations=Rows(self.space.features.unrank(found), self.space.features.decode_observation),
+            observations=seen.observations,
             transition=self.mdp.transition,
             reward=self.mdp.reward,
             observation=(sparse.csr_array(matrix),),

@@ -72,17 +72,10 @@ class MemorylessPolicy(ABC):
 
     def table(self, model: MissMDP) -> ActionTable:
         """Return the action probabilities for everything that can be seen in a model."""
-        codes = model.missingness.observe(
-            np.arange(model.n_states)[:, None], np.arange(model.missingness.n_patterns)[None, :]
-        )
-        ranks = model.space.features.rank(codes)
-        possible = model.missingness.probabilities > 0.0
-        found, inverse = np.unique(ranks[possible], return_inverse=True)
-        row = np.zeros(ranks.shape, dtype=np.int32)
-        row[possible] = inverse.reshape(-1)
-        decode = model.space.features.decode_observation
-        chosen = [self.probabilities(decode(seen), model) for seen in model.space.features.unrank(found)]
-        return ActionTable(row, np.array(chosen))
+        seen = model.missingness.occurring()
+        row = np.zeros(model.missingness.probabilities.shape, dtype=np.int32)
+        row[seen.state, seen.pattern] = seen.place
+        return ActionTable(row, np.array([self.probabilities(z, model) for z in seen.observations]))
 
     def agent(self, model: MissMDP | None = None, *, seed: int | None = None) -> Agent:
         """Return an agent for a model, which is needed for the names of the actions."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.states import Groups
+from missmdp.progress import show_progress
 
 __all__ = ["MissingnessTypes", "classify"]
 
@@ -196,11 +197,13 @@ def _against_patterns(view: _View, features: NDArray[np.bool_] | None) -> str | 
     With None, the features are those that the pattern itself shows.
     """
     fixed = None if features is None else view.groups(features)
-    for k in range(len(view.patterns)):
-        values = view.table[:, k]
-        pair = view.differing_pair(values, view.groups(view.patterns[k]) if fixed is None else fixed)
-        if pair is not None:
-            return view.describe_pair(pair, values, view.pattern_name(k))
+    with show_progress("Comparing patterns across states", len(view.patterns)) as advance:
+        for k, pattern in enumerate(view.patterns):
+            values = view.table[:, k]
+            pair = view.differing_pair(values, view.groups(pattern) if fixed is None else fixed)
+            if pair is not None:
+                return view.describe_pair(pair, values, view.pattern_name(k))
+            advance()
     return None
 
 
