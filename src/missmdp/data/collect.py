@@ -25,7 +25,7 @@ from missmdp.data.dataset import NO_ACTION, Dataset
 from missmdp.data.rollout import compile_policy, compile_simulation, seed_words, seen_codes
 from missmdp.errors import DataError
 from missmdp.model.missmdp import MissMDP, checked_model
-from missmdp.model.policy import MemorylessPolicy, Policy, as_policy
+from missmdp.model.policy import BlindPolicy, MemorylessPolicy, Policy, as_policy
 from missmdp.progress import show_progress
 
 __all__ = ["collect"]
@@ -135,6 +135,7 @@ def collect(
         np.concatenate(terminated),
         states if keep_states else None,
         seed,
+        "blind" if isinstance(policy, BlindPolicy) else "adaptive",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,13 @@ from missmdp.errors import DataError
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import MISSING
 
-__all__ = ["Dataset", "Step"]
+__all__ = ["Behaviour", "Dataset", "Step"]
 
 NO_ACTION = -1
 """The code of "no action": the last observation of an episode is not acted on."""
+
+Behaviour = Literal["blind", "adaptive"]
+"""Whether the policy that made a log never reacts to observations, or may."""
 
 Step = tuple[Any, Any]
 """An observation and the action that followed it, or None."""
@@ -42,6 +45,9 @@ class Dataset:
         The true states (indices), where a simulation kept them, shape (N,).
     seed
         The seed of the simulation, if there was one.
+    behaviour
+        Whether the log comes from a policy that does not react to observations ("blind") or may
+        ("adaptive"); None where nobody knows. Bounds on what is learned depend on it.
     """
 
     mdp: FactoredMDP
@@ -51,6 +57,7 @@ class Dataset:
     terminated: NDArray[np.bool_]
     states: NDArray[np.int32] | None = None
     seed: int | None = None
+    behaviour: Behaviour | None = None
 
     def __post_init__(self) -> None:
         n_steps, n_features = len(self.observations), len(self.mdp.space.features)

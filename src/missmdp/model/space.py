@@ -145,15 +145,15 @@ class FeatureSpace:
             _checked_values(name, values) for name, values in features.items()
         )
         self.sizes: NDArray[np.int64] = np.array([len(v) for v in self.values], dtype=np.int64)
-        n_ranks = math.prod(len(v) + 1 for v in self.values)
-        if n_ranks >= _MAX_RANK:
+        self.n_ranks: int = math.prod(len(v) + 1 for v in self.values)
+        if self.n_ranks >= _MAX_RANK:
             raise ModelError(
-                f"the {len(self.names)} features have about 10^{math.log10(n_ranks):.0f} combinations of values; "
+                f"the {len(self.names)} features have about 10^{math.log10(self.n_ranks):.0f} combinations of values; "
                 f"at most {_MAX_RANK:.2g} can be numbered"
             )
         # One slot more than values, so that MISSING has a place of its own (slot 0).
         slots = self.sizes + 1
-        self._weights: NDArray[np.int64] = np.append(np.cumprod(slots[:0:-1])[::-1], 1).astype(np.int64)
+        self.weights: NDArray[np.int64] = np.append(np.cumprod(slots[:0:-1])[::-1], 1).astype(np.int64)
         self._codes: tuple[dict[Any, int], ...] = tuple(
             {value: code for code, value in enumerate(v)} for v in self.values
         )
@@ -281,14 +281,14 @@ class FeatureSpace:
         Ranks order rows like the tuples of their codes, missing first.
         """
         ranks = np.zeros(codes.shape[:-1], dtype=np.int64)
-        for position, weight in enumerate(self._weights):
+        for position, weight in enumerate(self.weights):
             ranks += (codes[..., position].astype(np.int64) + 1) * weight
         return ranks
 
     def unrank(self, ranks: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
         """Return the rows of codes that have these ranks, shape (rows, n)."""
         codes = np.empty((*ranks.shape, len(self)), dtype=self.code_dtype)
-        for position, (weight, size) in enumerate(zip(self._weights, self.sizes, strict=True)):
+        for position, (weight, size) in enumerate(zip(self.weights, self.sizes, strict=True)):
             codes[..., position] = ranks // weight % (size + 1) - 1
         return codes
 

@@ -1,0 +1,213 @@
+"""How often each observation occurs in a log: all that AMCAR, AsMAR and AIMI need to know of it.
+
+The counts #_D(z) of the paper, one per distinct observation. They add up over parts of a log, and they are
+small: a log of a billion rows with four features has at most a few thousand distinct observations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp._kernels.counting import count_ranks
+from missmdp.data.dataset import Behaviour, Dataset
+from missmdp.errors import DataError, FormatError, MissMDPError
+from missmdp.model.archive import encode_values, read_archive, write_archive
+from missmdp.model.mdp import FactoredMDP, checked_mdp
+from missmdp.model.space import MISSING, Rows
+
+__all__ = ["ObservationCounts", "as_counts"]
+
+KIND = "observation counts"
+
+_MAX_DENSE = 50_000_000
+"""Ranks up to which counting uses one counter for each (400 MB at most)."""
+
+
+@dataclass(frozen=True, eq=False)
+class ObservationCounts:
+    """The number of occurrences #_D(z) of every observation z in a log.
+
+    Parameters
+    ----------
+    mdp
+        The MDP whose features the codes stand for.
+    codes
+        The distinct observations in order of rank, with `MISSING`, shape (D, n).
+    counts
+        How often each occurs, shape (D,).
+    behaviour
+        Whether the log comes from a policy that does not react to observations ("blind") or may
+        ("adaptive"); None where nobody knows.
+
+    Examples
+    --------
+    >>> import missmdp as mm
+    >>> model = mm.load_benchmark("icu-smar")
+    >>> one, other = (mm.ObservationCounts.from_dataset(mm.collect(model, 500, seed=s)) for s in (0, 1))
+    >>> (one + other).n_steps
+    1000
+    """
+
+    mdp: FactoredMDP
+    codes: NDArray[np.signedinteger[Any]]
+    counts: NDArray[np.int64]
+    behaviour: Behaviour | None = None
+
+    def __post_init__(self) -> None:
+        features = self.mdp.space.features
+        if self.codes.ndim != 2 or self.codes.shape[1] != len(features):
+            raise DataError(f"codes must have shape (observations, {len(features)}), got {self.codes.shape}")
+        if self.counts.shape != (len(self.codes),):
+            raise DataError(f"counts must have one entry for each of the {len(self.codes)} observations")
+        if len(self.codes) and (
+            (self.codes < MISSING).any() or (self.codes >= features.sizes).any() or (self.counts < 1).any()
+        ):
+            raise DataError("codes must be codes of the features' values or MISSING, and counts positive")
+        if (np.diff(features.rank(self.codes)) <= 0).any():
+            raise DataError("observations must be distinct and in order of rank")
+        for array in (self.codes, self.counts):
+            array.setflags(write=False)
+
+    @classmethod
+    def from_ranks(
+        cls,
+        mdp: FactoredMDP,
+        ranks: NDArray[np.int64],
+        counts: NDArray[np.int64],
+        behaviour: Behaviour | None = None,
+    ) -> ObservationCounts:
+        """Return the counts of observations given by rank, in any order, adding up where one occurs twice."""
+        distinct, place = np.unique(ranks, return_inverse=True)
+        summed = np.zeros(len(distinct), dtype=np.int64)
+        np.add.at(summed, place.reshape(-1), counts)
+        some = summed > 0
+        return cls(mdp, mdp.space.features.unrank(distinct[some]), summed[some], behaviour)
+
+    @classmethod
+    def from_dataset(cls, dataset: Dataset) -> ObservationCounts:
+        """Return the counts of a dataset in memory."""
+        features = dataset.mdp.space.features
+        if features.n_ranks <= _MAX_DENSE:
+            table = np.zeros(features.n_ranks, dtype=np.int64)
+            count_ranks(dataset.observations, features.weights, table)
+            ranks = np.flatnonzero(table)
+            return cls(dataset.mdp, features.unrank(ranks), table[ranks], dataset.behaviour)
+        ranks, counts = np.unique(features.rank(dataset.observations), return_counts=True)
+        return cls(dataset.mdp, features.unrank(ranks), counts.astype(np.int64), dataset.behaviour)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __repr__(self) -> str:
+        return f"ObservationCounts({self.n_steps:,} observations, {len(self):,} distinct)"
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ObservationCounts)
+            and self.mdp.space.features == other.mdp.space.features
+            and np.array_equal(self.codes, other.codes)
+            and np.array_equal(self.counts, other.counts)
+        )
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __add__(self, other: ObservationCounts) -> ObservationCounts:
+        if not isinstance(other, ObservationCounts):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return NotImplemented
+        if self.mdp.space.features != other.mdp.space.features:
+            raise DataError("counts can only be added for the same features with the same values")
+        features = self.mdp.space.features
+        return ObservationCounts.from_ranks(
+            self.mdp,
+            np.concatenate([features.rank(self.codes), features.rank(other.codes)]),
+            np.concatenate([self.counts, other.counts]),
+            self.behaviour if self.behaviour == other.behaviour else None,
+        )
+
+    def __radd__(self, other: Literal[0] | ObservationCounts) -> ObservationCounts:
+        # So that sum() works, which starts from 0.
+        return self if isinstance(other, int) and other == 0 else self.__add__(other)  # type: ignore[arg-type]
+
+    @property
+    def n_steps(self) -> int:
+        """The number of observations counted."""
+        return int(self.counts.sum())
+
+    @property
+    def observations(self) -> Rows:
+        """The distinct observations as named tuples with None for missing."""
+        return Rows(self.codes, self.mdp.space.features.decode_observation)
+
+    @property
+    def observed(self) -> NDArray[np.bool_]:
+        """Which features each distinct observation shows, shape (D, n)."""
+        return self.codes != MISSING
+
+    def missing_rates(self) -> dict[str, float]:
+        """Return feature → share of observations in which it is missing."""
+        total = max(self.n_steps, 1)
+        return {
+            name: float(self.counts[self.codes[:, i] == MISSING].sum()) / total
+            for i, name in enumerate(self.mdp.space.features.names)
+        }
+
+    def always_observed(self) -> tuple[str, ...]:
+        """Return Î_always: the features that are never missing in these data."""
+        return tuple(name for name, rate in self.missing_rates().items() if rate == 0.0)
+
+    def save(self, path: str | Path) -> None:
+        """Save the counts: arrays and JSON, no pickle."""
+        features = self.mdp.space.features
+        meta = {
+            "features": [[n, encode_values(v, f"feature {n!r}")] for n, v in features.as_dict().items()],
+            "behaviour": self.behaviour,
+            "n_steps": self.n_steps,
+        }
+        write_archive(path, KIND, meta, {"codes": self.codes, "counts": self.counts})
+
+    @classmethod
+    def load(cls, path: str | Path, mdp: FactoredMDP) -> ObservationCounts:
+        """Return saved counts for an MDP, which must have the features that were counted.
+
+        Raises
+        ------
+        FormatError
+            If the file holds something else, or is damaged.
+        DataError
+            If the MDP has other features.
+        """
+        mdp = checked_mdp(mdp)
+        meta, arrays = read_archive(path, KIND)
+        features = mdp.space.features
+        wanted = [[n, encode_values(v, f"feature {n!r}")] for n, v in features.as_dict().items()]
+        if meta.get("features") != wanted:
+            raise DataError(f"{path}: these counts are of other features or values than the MDP has")
+        try:
+            codes, counts, behaviour = arrays["codes"], arrays["counts"], meta.get("behaviour")
+            if codes.dtype.kind != "i" or counts.dtype.kind != "i":
+                raise FormatError("codes and counts must be integers")
+            if behaviour not in (None, "blind", "adaptive"):
+                raise FormatError(f"there is no behaviour {behaviour!r}")
+            return cls(mdp, codes.astype(features.code_dtype), counts.astype(np.int64), behaviour)
+        except KeyError as error:
+            raise FormatError(f"{path}: damaged (it has no {error.args[0]!r})") from error
+        except (MissMDPError, ValueError, IndexError) as error:
+            raise FormatError(f"{path}: damaged ({error})") from error
+
+
+def as_counts(data: Dataset | ObservationCounts | Iterable[Any]) -> ObservationCounts:
+    """Return the counts of a dataset, or the counts that came; say what to give where something else came."""
+    if isinstance(data, ObservationCounts):
+        return data
+    if isinstance(data, Dataset):
+        return ObservationCounts.from_dataset(data)
+    raise DataError(
+        f"expected a Dataset or ObservationCounts, got {type(data).__name__} "
+        "(read a table with Dataset.from_table(table, mdp))"
+    )
