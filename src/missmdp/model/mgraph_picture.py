@@ -5,16 +5,12 @@
 
 from __future__ import annotations
 
-import io
 import textwrap
-import threading
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from missmdp.errors import MissMDPError
-from missmdp.model.archive import write_atomically
+from missmdp.model.picture_file import INK, check_picture_name, draw_text, save_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +21,7 @@ __all__ = ["draw_mgraph", "node_colour"]
 
 PURPLE, GREEN, BLUE, GOLD = "#9773A6", "#81B367", "#6C8EBF", "#D6B656"
 """S that can go missing, S always observed, R, Z: the paper's colours."""
-RED, GRAY, INK = "#B5473C", "#C9C9C9", "#333333"
+RED, GRAY = "#B5473C", "#C9C9C9"
 
 INCH = 0.62
 """Inches per unit of the drawing."""
@@ -37,15 +33,6 @@ NAME_LETTER, SMALL_LETTER, LINE = 0.155, 0.112, 0.3
 NAME_WIDTH = 16
 """Letters after which a feature's name is broken."""
 KEY_GAP = 0.2
-OPTIONS: dict[str, dict[str, Any]] = {
-    ".svg": {"format": "svg", "metadata": {"Date": None, "Creator": None}},
-    ".png": {"format": "png", "metadata": {"Software": None}, "dpi": 200},
-    ".pdf": {"format": "pdf", "metadata": {"CreationDate": None, "Creator": None, "Producer": None}},
-}
-"""By the file's ending; without dates and versions, so that the same graph gives the same file."""
-
-_LOCK = threading.Lock()
-"""matplotlib's settings belong to the whole process."""
 
 
 def node_colour(graph: MissingnessGraph, kind: str, feature: str) -> str:
@@ -57,9 +44,7 @@ def node_colour(graph: MissingnessGraph, kind: str, feature: str) -> str:
 
 def draw_mgraph(graph: MissingnessGraph, path: Path, *, title: str | None = None) -> Path:
     """Draw an m-graph into an SVG, PNG or PDF file and return its path; the same graph gives the same file."""
-    if path.suffix.lower() not in OPTIONS:
-        raise MissMDPError(f"{path}: a picture's name must end in {', '.join(OPTIONS)}")
-    import matplotlib as mpl
+    check_picture_name(path)
     from matplotlib.figure import Figure
 
     layout = _layout(graph, title)
@@ -69,23 +54,13 @@ def draw_mgraph(graph: MissingnessGraph, path: Path, *, title: str | None = None
     axes.set_xlim(layout.middle - layout.width / 2, layout.middle + layout.width / 2)
     axes.set_ylim(layout.bottom, layout.top)
     if title:
-        _text(axes, layout.middle, layout.level["S"] + 0.9, title, fontsize=11)
+        draw_text(axes, layout.middle, layout.level["S"] + 0.9, title, fontsize=11)
     _draw_edges(axes, graph, layout)
     _draw_nodes(axes, graph, layout)
     _draw_key(axes, layout)
     for number, line in enumerate(layout.notes):
-        _text(axes, layout.middle, layout.key_level - (number + 1.4) * LINE, line, fontsize=7.5)
-    buffer = io.BytesIO()
-    with (
-        _LOCK,
-        mpl.rc_context({"svg.hashsalt": "missmdp", "svg.fonttype": "path"}),
-        warnings.catch_warnings(),
-    ):
-        # Letters that the font lacks become boxes; the rest of the picture is still worth having.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
-        figure.savefig(buffer, **OPTIONS[path.suffix.lower()])
-    write_atomically(path, buffer.getvalue())
-    return path
+        draw_text(axes, layout.middle, layout.key_level - (number + 1.4) * LINE, line, fontsize=7.5)
+    return save_picture(figure, path)
 
 
 @dataclass(frozen=True)
@@ -150,11 +125,6 @@ def _key_width(entry: tuple[str, str, str]) -> float:
     return 0.3 + SMALL_LETTER * len(entry[0])
 
 
-def _text(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
-    full: dict[str, Any] = {"ha": "center", "va": "center", "color": INK, "parse_math": False, **style}
-    axes.text(x, y, text, **full)
-
-
 def _arrow(
     axes: Axes,
     start: tuple[float, float],
@@ -217,13 +187,13 @@ def _draw_nodes(axes: Axes, graph: MissingnessGraph, layout: _Layout) -> None:
             axes.add_patch(
                 Circle(place, RADIUS, facecolor=colour, edgecolor="white", linewidth=1.2, zorder=3)
             )
-            _text(axes, *place, kind, color="white", fontsize=11, weight="bold", zorder=4)
+            draw_text(axes, *place, kind, color="white", fontsize=11, weight="bold", zorder=4)
             if kind == "S" and not goes_missing:
                 axes.add_patch(
                     Circle(place, RADIUS + RING, facecolor="none", edgecolor=colour, linewidth=1.2, zorder=3)
                 )
         for number, line in enumerate(layout.names[name]):
-            _text(axes, layout.x[name], -0.62 - LINE * number, line, fontsize=9)
+            draw_text(axes, layout.x[name], -0.62 - LINE * number, line, fontsize=9)
 
 
 def _draw_key(axes: Axes, layout: _Layout) -> None:
@@ -240,5 +210,5 @@ def _draw_key(axes: Axes, layout: _Layout) -> None:
             axes.add_patch(Circle((left + 0.1, y), 0.08, facecolor=colour, edgecolor="none"))
         if mark == "ring":
             axes.add_patch(Circle((left + 0.1, y), 0.115, facecolor="none", edgecolor=colour, linewidth=0.8))
-        _text(axes, left + 0.28, y, text, ha="left", fontsize=7.5)
+        draw_text(axes, left + 0.28, y, text, ha="left", fontsize=7.5)
         left += _key_width(entry) + KEY_GAP
