@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from missmdp.model.picture_file import INK, check_picture_name, draw_text, save_picture
+from missmdp.model.picture import INK, check_picture_name, draw_text, save_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""Pictures as files: SVG, PNG or PDF by the file's ending, the same picture as the same bytes."""
+"""What all pictures share: text, boxes, and files that are the same bytes for the same picture."""
 
 # pyright: reportUnknownMemberType=false
 # matplotlib's keyword arguments are untyped.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["INK", "check_picture_name", "draw_text", "save_picture"]
+__all__ = ["INK", "check_picture_name", "draw_box", "draw_text", "save_picture", "shortened"]
 
 INK = "#333333"
 """The colour of text and thin lines."""
@@ -45,8 +45,23 @@ def draw_text(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
     axes.text(x, y, text, **full)
 
 
+def draw_box(axes: Axes, x: float, y: float, width: float, height: float, colour: str, **style: Any) -> None:
+    """Fill a rectangle that has a corner at (x, y)."""
+    from matplotlib.patches import Rectangle
+
+    axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, linewidth=0, **style))
+
+
+def shortened(text: str, letters: int) -> str:
+    """Return a text as it is, or its two ends if it has too many letters; names often differ in the end."""
+    if len(text) <= letters:
+        return text
+    ending = (letters - 1) // 2
+    return f"{text[: letters - 1 - ending]}…{text[len(text) - ending :]}"
+
+
 def save_picture(figure: Figure, path: Path) -> Path:
-    """Write a figure to a file at once or not at all, and return its path."""
+    """Write a figure to an SVG, PNG or PDF file, at once or not at all, and return its path."""
     import matplotlib as mpl
 
     check_picture_name(path)
