@@ -15,7 +15,22 @@ if TYPE_CHECKING:
     from missmdp.data.collect import collect
     from missmdp.data.coverage import Coverage, behaviour_coverage
     from missmdp.data.dataset import Dataset
-    from missmdp.errors import DataError, FormatError, ImpossibleObservation, MissMDPError, ModelError
+    from missmdp.data.describe import describe
+    from missmdp.data.description import Association, Description
+    from missmdp.errors import (
+        AssumptionWarning,
+        DataError,
+        FormatError,
+        ImpossibleObservation,
+        MissMDPError,
+        ModelError,
+    )
+    from missmdp.evaluation.distance import TotalVariation, total_variation
+    from missmdp.learn.aimi import AIMI
+    from missmdp.learn.asmar import AMCAR, AsMAR
+    from missmdp.learn.base import MissingnessEstimator
+    from missmdp.learn.bounds import Bound, GroupBound
+    from missmdp.learn.sample_size import SampleSize, samples_needed
     from missmdp.model.belief import (
         initial_belief,
         initial_belief_ignorable,
@@ -36,7 +51,22 @@ _HOME = {
     "missmdp.data.collect": ("collect",),
     "missmdp.data.coverage": ("Coverage", "behaviour_coverage"),
     "missmdp.data.dataset": ("Dataset",),
-    "missmdp.errors": ("DataError", "FormatError", "ImpossibleObservation", "MissMDPError", "ModelError"),
+    "missmdp.data.describe": ("describe",),
+    "missmdp.data.description": ("Association", "Description"),
+    "missmdp.errors": (
+        "AssumptionWarning",
+        "DataError",
+        "FormatError",
+        "ImpossibleObservation",
+        "MissMDPError",
+        "ModelError",
+    ),
+    "missmdp.evaluation.distance": ("TotalVariation", "total_variation"),
+    "missmdp.learn.aimi": ("AIMI",),
+    "missmdp.learn.asmar": ("AMCAR", "AsMAR"),
+    "missmdp.learn.base": ("MissingnessEstimator",),
+    "missmdp.learn.bounds": ("Bound", "GroupBound"),
+    "missmdp.learn.sample_size": ("SampleSize", "samples_needed"),
     "missmdp.model.belief": (
         "initial_belief",
         "initial_belief_ignorable",
@@ -57,33 +87,47 @@ _HOME = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "AIMI",
+    "AMCAR",
     "MISSING",
     "POMDP",
     "Agent",
+    "AsMAR",
+    "Association",
+    "AssumptionWarning",
     "BlindPolicy",
+    "Bound",
     "Coverage",
     "DataError",
     "Dataset",
+    "Description",
     "FactoredMDP",
     "FormatError",
+    "GroupBound",
     "ImpossibleObservation",
     "MissMDP",
     "MissMDPError",
+    "MissingnessEstimator",
     "MissingnessFunction",
     "MissingnessGraph",
     "MissingnessTypes",
     "ModelError",
     "ObservationPolicy",
     "Policy",
+    "SampleSize",
+    "TotalVariation",
     "UniformPolicy",
     "__version__",
     "behaviour_coverage",
     "collect",
+    "describe",
     "initial_belief",
     "initial_belief_ignorable",
     "list_benchmarks",
     "list_examples",
     "load_benchmark",
+    "samples_needed",
+    "total_variation",
     "update_belief",
     "update_belief_ignorable",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-__all__ = ["DataError", "FormatError", "ImpossibleObservation", "MissMDPError", "ModelError"]
+__all__ = ["AssumptionWarning", "DataError", "FormatError", "ImpossibleObservation", "MissMDPError", "ModelError"]
 
 
 class MissMDPError(Exception):
@@ -47,3 +47,7 @@ class ImpossibleObservation(MissMDPError):  # noqa: N818 (it says what was seen,
         """Survive the way back from a worker process."""
         rebuild = partial(type(self), belief=self.belief, action=self.action, observation=self.observation)
         return (rebuild, self.args)
+
+
+class AssumptionWarning(UserWarning):
+    """The data speak against something that a learner assumes."""

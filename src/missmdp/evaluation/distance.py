@@ -1,0 +1,133 @@
+"""How far one missingness function is from another (Sec. 5, "Metrics")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from missmdp.data.coverage import Coverage, behaviour_coverage
+from missmdp.errors import ModelError
+from missmdp.model.missingness import MissingnessFunction
+from missmdp.model.missmdp import MissMDP
+from missmdp.model.states import StateSpace
+
+__all__ = ["TotalVariation", "total_variation"]
+
+
+@dataclass(frozen=True, eq=False)
+class TotalVariation:
+    """TV(s) = ½ Σ_z |M̂(z | s) − M(z | s)|, and what it comes to over the reachable states."""
+
+    space: StateSpace
+    per_state: NDArray[np.float64]
+    """Shape (S,)."""
+    reachable: NDArray[np.bool_]
+    """The states that count, shape (S,)."""
+    weights: NDArray[np.float64] | None
+    """The share of observations made in each state, where it is known, shape (S,)."""
+
+    @property
+    def average(self) -> float:
+        """ATV: the mean over reachable states."""
+        return float(self.per_state[self.reachable].mean())
+
+    @property
+    def worst(self) -> float:
+        """WTV: the largest over reachable states."""
+        return float(self.per_state[self.reachable].max())
+
+    @property
+    def worst_state(self) -> Any:
+        """A reachable state with the largest total variation."""
+        return self.space.state(int(np.argmax(np.where(self.reachable, self.per_state, -1.0))))
+
+    @property
+    def weighted(self) -> float:
+        """The mean over observations: states weigh as much as behaviour visits them."""
+        if self.weights is None:
+            raise ModelError(
+                "visit-weighted total variation needs the shares of visits: give total_variation a MissMDP as "
+                "the truth, or visits="
+            )
+        return float(self.weights @ self.per_state)
+
+    def __repr__(self) -> str:
+        weighted = "" if self.weights is None else f", weighted={self.weighted:.4g}"
+        return f"TotalVariation(average={self.average:.4g}, worst={self.worst:.4g}{weighted})"
+
+
+def total_variation(
+    estimate: MissingnessFunction,
+    truth: MissingnessFunction | MissMDP,
+    *,
+    reachable: ArrayLike | None = None,
+    visits: Coverage | ArrayLike | None = None,
+) -> TotalVariation:
+    """Return the total variation between two missingness functions in every state.
+
+    Parameters
+    ----------
+    estimate
+        M̂.
+    truth
+        M, or the miss-MDP that it belongs to, which also says what is reachable and (under uniformly random
+        behaviour) how often states are visited.
+    reachable
+        Which states count, shape (S,); by default those that the miss-MDP reaches, or all.
+    visits
+        A `Coverage`, or visits or shares per state, shape (S,), for the visit-weighted mean.
+
+    Examples
+    --------
+    >>> import missmdp as mm
+    >>> truth = mm.load_benchmark("predator-mcar")
+    >>> nothing = mm.MissingnessFunction.fully_observed(truth.mdp)
+    >>> mm.total_variation(nothing, truth).average
+    0.95
+    """
+    if not isinstance(estimate, MissingnessFunction):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ModelError(f"expected a MissingnessFunction, got {type(estimate).__name__}")
+    space = estimate.space
+    chosen = np.ones(len(space), dtype=np.bool_)
+    if isinstance(truth, MissMDP):
+        chosen = truth.mdp.reachable
+        if visits is None:
+            visits = behaviour_coverage(truth)
+        truth = truth.missingness
+    elif not isinstance(truth, MissingnessFunction):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ModelError(f"expected a MissingnessFunction or a MissMDP, got {type(truth).__name__}")
+    if estimate.space != truth.space:
+        raise ModelError("the two missingness functions are over different states")
+    if reachable is not None:
+        chosen = _checked(reachable, len(space), "reachable").astype(np.bool_)
+    if not chosen.any():
+        raise ModelError("no state is reachable")
+    weights = None
+    if visits is not None:
+        weights = _checked(visits.share if isinstance(visits, Coverage) else visits, len(space), "visits")
+        if (weights < 0.0).any() or not 0.0 < weights.sum() < np.inf:
+            raise ModelError("visits must not be negative, and some must be positive")
+        weights = weights / weights.sum()
+    return TotalVariation(space, _per_state(estimate, truth), chosen, weights)
+
+
+def _per_state(estimate: MissingnessFunction, truth: MissingnessFunction) -> NDArray[np.float64]:
+    patterns, place = np.unique(
+        np.concatenate([estimate.patterns, truth.patterns]), axis=0, return_inverse=True
+    )
+    difference = np.zeros((len(estimate.space), len(patterns)))
+    place = place.reshape(-1)
+    # Within one function patterns are distinct, so that no column is written twice.
+    difference[:, place[: estimate.n_patterns]] += estimate.probabilities
+    difference[:, place[estimate.n_patterns :]] -= truth.probabilities
+    return 0.5 * np.abs(difference).sum(axis=1)
+
+
+def _checked(values: ArrayLike, n_states: int, what: str) -> NDArray[np.float64]:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != (n_states,) or np.isnan(array).any():
+        raise ModelError(f"{what} must have one number for each of the {n_states} states")
+    return array

@@ -1,0 +1,373 @@
+"""How many histories a learner needs (Theorems 1 and 2, first claims), computed from a model and a policy.
+
+Half of the failure budget goes to estimation, half to visits. Estimation says how many samples every group needs;
+visits say after how many histories it has them. Histories are independent, and the number N of samples that
+one history gives a group has a moment generating function that the model determines, so by Chernoff's bound
+
+    P(fewer than n samples in h histories) ≤ exp(λ(n − 1)) · E[exp(−λN)]ʰ   for every λ > 0.
+
+E[exp(−λN)] is computed exactly, by going through the horizon backwards. λ → ∞ leaves the paper's argument, which
+counts a history as one sample at most; the best λ asks for far fewer histories.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.data.arguments import checked_count
+from missmdp.data.coverage import behaviour_coverage
+from missmdp.data.dataset import Behaviour
+from missmdp.errors import DataError
+from missmdp.learn.asmar import AsMAR
+from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.bounds import Method, checked_confidence, checked_method, group_limits
+from missmdp.learn.groups import Counter, group_states
+from missmdp.model.missmdp import MissMDP, checked_model
+from missmdp.model.policy import BlindPolicy, MemorylessPolicy, Policy, as_policy
+from missmdp.progress import show_progress
+
+__all__ = ["SampleSize", "samples_needed"]
+
+_BATCH = 8
+"""Groups whose visits are computed together, those that need most histories first."""
+
+_SEARCHES = 14
+"""Steps of the search for λ."""
+
+_MOST_SAMPLES = 10**12
+
+
+class SampleSize(int):
+    """A number of histories, and where it comes from."""
+
+    model: MissMDP
+    epsilon: float
+    confidence: float
+    samples: int
+    """Samples that the group which decides needs."""
+    features: tuple[str, ...]
+    given: dict[str, Any]
+    """The group that decides: the features whose indicators it counts, and the values that its states share."""
+    expected: float
+    """Samples that one history is expected to give that group."""
+    steps: float
+    """Observations that so many histories are expected to hold."""
+
+    @property
+    def histories(self) -> int:
+        """The number itself: the paper's n*."""
+        return int(self)
+
+    def describe(self) -> str:
+        """Return what the number says, in sentences."""
+        given = ", ".join(f"{name} = {value}" for name, value in self.given.items()) or "all states"
+        return (
+            f"{int(self):,} histories (about {self.steps:,.0f} observations) are enough to learn every probability to "
+            f"within {self.epsilon:g}, with probability at least {self.confidence:g}.\n"
+            f"What decides: {', '.join(self.features)} at {given} needs {self.samples:,} samples, and a history gives "
+            f"{self.expected:.3g} of them on average."
+        )
+
+
+class _Group(NamedTuple):
+    """A group of states, and how a row comes to count for it."""
+
+    counter: Counter
+    states: NDArray[np.bool_]
+    """Shape (S,)."""
+    given: dict[str, Any]
+    counted: NDArray[np.float64]
+    """P(the observation counts, and action a is taken | s), shape (S, A)."""
+    needed: int
+    expected: float
+
+
+def samples_needed(
+    model: MissMDP,
+    epsilon: float = 0.05,
+    confidence: float = 0.95,
+    *,
+    learner: MissingnessEstimator | None = None,
+    policy: Policy | Callable[[Any], Any] | None = None,
+    method: Method = "auto",
+    total_variation: bool = False,
+    horizon: int | None = None,
+    progress: bool | None = None,
+) -> SampleSize:
+    """Return after how many histories |M̂(z | s) − M(z | s)| ≤ ε for all reachable states, with probability ≥ δ.
+
+    Parameters
+    ----------
+    model
+        The miss-MDP; its M says what goes missing and how often observations count.
+    epsilon
+        The paper's ε.
+    confidence
+        The paper's δ.
+    learner
+        The learner with its parameters; `AsMAR()` by default.
+    policy
+        The behaviour policy, one without memory; uniformly random by default.
+    method
+        The bound to plan with, as in `learner.bound`; for a policy that reacts to observations those that hold
+        for every number of samples.
+    total_variation
+        Whether ε is for the total variation of each state instead.
+    horizon
+        The most observations per history; by default as in `collect`.
+
+    Deviation
+    ---------
+    The paper counts a history as at most one sample of a group and splits the confidence; see the module.
+
+    Examples
+    --------
+    >>> import missmdp as mm
+    >>> mm.samples_needed(mm.load_benchmark("predator-mcar"), 0.05, 0.95, learner=mm.AMCAR()).samples
+    1237
+    """
+    model, policy = checked_model(model), as_policy(policy)
+    learner = AsMAR() if learner is None else learner
+    learner.check_parameters(model.space.features)
+    confidence, method = checked_confidence(confidence), checked_method(method)
+    horizon = model.mdp.horizon() if horizon is None else checked_count(horizon, "horizon")
+    if isinstance(epsilon, bool) or not 0.0 < epsilon < 1.0:
+        raise DataError(f"epsilon must be a number between 0 and 1, got {epsilon!r}")
+    if not isinstance(policy, MemorylessPolicy):
+        raise DataError(
+            "visits can be computed for policies without memory only (UniformPolicy, BlindPolicy, …)"
+        )
+
+    groups, visits_failure, episode_length = _groups(
+        model, learner, policy, epsilon, confidence, method, horizon, total_variation=total_variation
+    )
+    if not groups:
+        return _result(0, None, model, epsilon, confidence, episode_length)
+    groups.sort(key=lambda group: group.needed / group.expected, reverse=True)
+    acting = _acting(model, policy)
+    best, deciding = 0.0, groups[0]
+    with show_progress("Computing visits", len(groups), enabled=progress) as advance:
+        while groups:
+            batch, groups = groups[:_BATCH], groups[_BATCH:]
+            for group, histories in zip(
+                batch, _histories(model, acting, batch, visits_failure, horizon), strict=True
+            ):
+                if histories > best:
+                    best, deciding = histories, group
+            waiting = len(groups)
+            groups = [g for g in groups if not _surely_enough(g, best, visits_failure, horizon)]
+            advance(len(batch) + waiting - len(groups))
+    return _result(math.ceil(best), deciding, model, epsilon, confidence, episode_length)
+
+
+def _result(
+    histories: int,
+    deciding: _Group | None,
+    model: MissMDP,
+    epsilon: float,
+    confidence: float,
+    episode_length: float,
+) -> SampleSize:
+    result = SampleSize(histories)
+    result.model, result.epsilon, result.confidence = model, epsilon, confidence
+    result.samples = deciding.needed if deciding else 0
+    result.features = model.space.features.chosen(deciding.counter.features) if deciding else ()
+    result.given = deciding.given if deciding else {}
+    result.expected = deciding.expected if deciding else 0.0
+    result.steps = histories * episode_length
+    return result
+
+
+def _groups(
+    model: MissMDP,
+    learner: MissingnessEstimator,
+    policy: MemorylessPolicy,
+    epsilon: float,
+    confidence: float,
+    method: Method,
+    horizon: int,
+    *,
+    total_variation: bool,
+) -> tuple[list[_Group], float, float]:
+    """Return the groups that need samples, the failure budget for the visits of each, and the mean length."""
+    features, reachable = model.space.features, model.mdp.reachable
+    occurs = (model.missingness.probabilities[reachable] > 0.0).any(axis=0)
+    missing = (~model.missingness.patterns[occurs]).sum(axis=0) > 0
+    structure = learner.structure(features, missing)
+    counters = [*structure.counters, *structure.sentinels]
+    grouped = [group_states(model.space, counter.given) for counter in counters]
+    labels = [np.unique(label[reachable]) for _, label in grouped]
+    n_groups = sum(len(label) for label in labels)
+    if n_groups == 0:
+        return [], 1.0, 1.0
+    failure = (1.0 - confidence) / 2.0
+    each = 1.0 - (1.0 - epsilon) ** (1.0 / len(counters))
+    behaviour: Behaviour = "blind" if isinstance(policy, BlindPolicy) else "adaptive"
+    coverage = behaviour_coverage(model, policy, horizon=horizon)
+    visits = coverage.share * coverage.episode_length
+    table = policy.table(model)
+    groups: list[_Group] = []
+    for i, (counter, (values, label), present) in enumerate(zip(counters, grouped, labels, strict=True)):
+        sentinel = i >= len(structure.counters)
+        n_patterns = 2 if counter.together else 2 ** int(counter.features.sum())
+        needed = _needed(
+            n_patterns,
+            structure.hidden,
+            each,
+            failure / (structure.candidates * n_groups),
+            method,
+            behaviour,
+            0.0 if sentinel else learner.smoothing,
+            never_missing=sentinel,
+            total_variation=total_variation or len(counters) > 1,
+        )
+        weights = model.missingness.probabilities * _counts_for(model, counter)
+        counted = np.einsum("sk,ska->sa", weights, table.probabilities[table.row])
+        for g in present:
+            states = label == g
+            expected = float((visits * counted.sum(axis=1))[states].sum())
+            given = {
+                name: features.values[j][values[g, j]]
+                for j, name in enumerate(features.names)
+                if counter.given[j]
+            }
+            if needed and expected == 0.0:
+                raise DataError(
+                    f"no number of histories is enough: under this policy nothing is ever learned of "
+                    f"{', '.join(features.chosen(counter.features))} at "
+                    + (", ".join(f"{name} = {value}" for name, value in given.items()) or "any state")
+                )
+            groups.append(_Group(counter, states, given, counted, needed, expected))
+    return [group for group in groups if group.needed], failure / n_groups, coverage.episode_length
+
+
+def _counts_for(model: MissMDP, counter: Counter) -> NDArray[np.bool_]:
+    """Return under which patterns an observation counts, shape (K,)."""
+    patterns = model.missingness.patterns
+    counts: NDArray[np.bool_] = np.asarray(patterns[:, counter.given].all(axis=1))
+    if counter.together:
+        seen = patterns[:, counter.features].sum(axis=1)
+        counts = counts & ((seen == 0) | (seen == counter.features.sum()))
+    return counts
+
+
+def _needed(
+    n_patterns: int,
+    hidden: int,
+    epsilon: float,
+    failure: float,
+    method: Method,
+    behaviour: Behaviour,
+    smoothing: float,
+    *,
+    never_missing: bool,
+    total_variation: bool,
+) -> int:
+    """Return the least number of samples with which a group's bound is at most ε, whatever is counted."""
+    if n_patterns + hidden == 1:
+        return 0
+
+    def enough(n: int) -> bool:
+        # The bounds are widest where the samples are spread evenly, over two patterns or over all.
+        spread = [1] if never_missing else [min(2, n_patterns), n_patterns]
+        counts = np.stack([_evenly(n, over, n_patterns) for over in spread])
+        estimate = ((counts + smoothing) / (n + n_patterns * smoothing)).astype(np.float64)
+        limits = group_limits(counts, estimate, hidden, failure, method, behaviour)
+        # Smoothing moves one-sided counts most.
+        moved = (n_patterns - 1) * smoothing / (n + n_patterns * smoothing)
+        width = limits.tv if total_variation else limits.radius(estimate)
+        return float(width.max()) + moved <= epsilon
+
+    high = 1
+    while not enough(high):
+        high *= 2
+        if high > _MOST_SAMPLES:
+            raise DataError(f"more than {_MOST_SAMPLES:.0e} samples per group would be needed")
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    # Odd and even numbers differ a little where the bounds are exact.
+    return high if enough(high + 1) else high + 2
+
+
+def _evenly(n: int, over: int, n_patterns: int) -> NDArray[np.int64]:
+    """Return n samples spread over the first patterns, shape (K,)."""
+    counts = np.zeros(n_patterns, dtype=np.int64)
+    counts[:over] = n // over
+    counts[: n % over] += 1
+    return counts
+
+
+def _acting(model: MissMDP, policy: MemorylessPolicy) -> NDArray[np.float64]:
+    """Return P(a | s), zero in terminal states, after which nothing comes, shape (S, A)."""
+    table = policy.table(model)
+    acting = np.einsum("sk,ska->sa", model.missingness.probabilities, table.probabilities[table.row])
+    acting[model.mdp.terminal] = 0.0
+    return acting
+
+
+def _histories(
+    model: MissMDP, acting: NDArray[np.float64], batch: list[_Group], failure: float, horizon: int
+) -> NDArray[np.float64]:
+    """Return after how many histories each group of a batch has its samples, by the best λ of a search."""
+    needed = np.array([float(group.needed) for group in batch])
+    spent = -math.log(failure)
+
+    def histories(log_rate: NDArray[np.float64]) -> NDArray[np.float64]:
+        rate = np.exp(log_rate)
+        log_mgf = np.log(_mgf(model, acting, batch, np.exp(-rate), horizon))
+        with np.errstate(divide="ignore"):
+            return (rate * (needed - 1.0) + spent) / -log_mgf
+
+    # Golden section over ln λ, for all groups of the batch at once.
+    ratio = (math.sqrt(5.0) - 1.0) / 2.0
+    low, high = np.full(len(batch), math.log(1e-4)), np.full(len(batch), math.log(20.0))
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = histories(left), histories(right)
+    best = np.minimum(at_left, at_right)
+    for _ in range(_SEARCHES - 2):
+        lower = at_left < at_right
+        high, low = np.where(lower, right, high), np.where(lower, low, left)
+        probe = np.where(lower, high - ratio * (high - low), low + ratio * (high - low))
+        value = histories(probe)
+        left, right = np.where(lower, probe, right), np.where(lower, left, probe)
+        at_left, at_right = np.where(lower, value, at_right), np.where(lower, at_left, value)
+        best = np.minimum(best, value)
+    return best
+
+
+def _mgf(
+    model: MissMDP,
+    acting: NDArray[np.float64],
+    batch: list[_Group],
+    factor: NDArray[np.float64],
+    horizon: int,
+) -> NDArray[np.float64]:
+    """Return E[factorᴺ] for the number N of samples in one history, shape (groups,)."""
+    mdp = model.mdp
+    states = np.stack([group.states for group in batch], axis=1)
+    counted = np.stack([group.counted for group in batch], axis=1)
+    # An observation that counts multiplies by the factor, so P(a | s) loses (1 − factor) of what counts.
+    loss = np.where(states[:, :, None], counted, 0.0) * (1.0 - factor)[None, :, None]
+    step = np.where(mdp.terminal[:, None, None], 0.0, acting[:, None, :] - loss)
+    last = 1.0 - loss.sum(axis=2)
+    after = last
+    for _ in range(horizon - 1):
+        later = last * mdp.terminal[:, None]
+        for a, matrix in enumerate(mdp.transition):
+            later = later + step[:, :, a] * (matrix @ after)
+        after = later
+    return mdp.initial @ after
+
+
+def _surely_enough(group: _Group, histories: float, failure: float, horizon: int) -> bool:
+    """Return whether so many histories suffice for a group by a bound that needs its mean only."""
+    mean = histories * group.expected
+    short = 1.0 - (group.needed - 1.0) / mean if mean > 0.0 else 0.0
+    return short > 0.0 and short**2 * mean / (2.0 * horizon) >= -math.log(failure)
