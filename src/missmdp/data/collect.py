@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from missmdp._kernels.random import episode_key
 from missmdp._kernels.rollout import first_state, next_state, run_episodes, seen_as
 from missmdp.data.arguments import checked_count
-from missmdp.data.dataset import NO_ACTION, Dataset
+from missmdp.data.dataset import NO_ACTION, Dataset, action_dtype
 from missmdp.data.rollout import compile_policy, compile_simulation, seed_words, seen_codes
 from missmdp.errors import DataError
 from missmdp.model.missmdp import MissMDP, checked_model
@@ -102,7 +102,7 @@ def collect(
         threads = 1
 
     observations = np.empty((steps, len(model.space.features)), dtype=model.space.features.code_dtype)
-    actions = np.empty(steps, dtype=_action_dtype(model))
+    actions = np.empty(steps, dtype=action_dtype(model.n_actions))
     states = np.empty(steps if keep_states else 0, dtype=np.int32)
     lengths: list[NDArray[np.int64]] = []
     terminated: list[NDArray[np.bool_]] = []
@@ -141,7 +141,10 @@ def collect(
 
 def _refuse_what_does_not_fit(model: MissMDP, steps: int, *, keep_states: bool) -> None:
     """Raise `DataError` with an estimate if the result would be larger than the machine's memory."""
-    row = len(model.space.features) * model.space.features.code_dtype.itemsize + _action_dtype(model).itemsize
+    row = (
+        len(model.space.features) * model.space.features.code_dtype.itemsize
+        + action_dtype(model.n_actions).itemsize
+    )
     needed = steps * (row + (4 if keep_states else 0))
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -198,7 +201,7 @@ def _kernel_runner(
     model: MissMDP, policy: MemorylessPolicy, words: NDArray[np.uint64], horizon: int, *, keep_states: bool
 ) -> Run:
     simulation, sampler, codes = compile_simulation(model), compile_policy(policy, model), seen_codes(model)
-    action_dtype = _action_dtype(model)
+    action_type = action_dtype(model.n_actions)
 
     def run(first: int, episodes: int) -> list[_Chunk]:
         chunks: list[_Chunk] = []
@@ -206,7 +209,7 @@ def _kernel_runner(
             rows = min(episodes * horizon, max(horizon, 2 * _CHUNK_ROWS))
             chunk = _Chunk(
                 np.empty((rows, codes.shape[1]), dtype=codes.dtype),
-                np.empty(rows, dtype=action_dtype),
+                np.empty(rows, dtype=action_type),
                 np.empty(rows if keep_states else 0, dtype=np.int32),
                 np.empty(episodes, dtype=np.int64),
                 np.empty(episodes, dtype=np.bool_),
@@ -242,14 +245,10 @@ def _agent_runner(
         seen = np.array(rows)
         return _Chunk(
             codes[seen],
-            np.array([*actions, NO_ACTION], dtype=_action_dtype(model)),
+            np.array([*actions, NO_ACTION], dtype=action_dtype(model.n_actions)),
             (seen // simulation.n_patterns if keep_states else np.empty(0)).astype(np.int32),
             np.array([len(rows)]),
             np.array([bool(model.mdp.terminal[state])]),
         )
 
     return lambda first, episodes: [episode(number) for number in range(first, first + episodes)]
-
-
-def _action_dtype(model: MissMDP) -> np.dtype[np.signedinteger[Any]]:
-    return np.dtype(np.int8 if model.n_actions <= 127 else np.int16 if model.n_actions <= 32767 else np.int32)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,14 @@ from missmdp.errors import DataError
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import MISSING
 
-__all__ = ["Behaviour", "Dataset", "Step"]
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from missmdp.data.binning import Binning
+
+__all__ = ["Behaviour", "Dataset", "Step", "action_dtype"]
 
 NO_ACTION = -1
 """The code of "no action": the last observation of an episode is not acted on."""
@@ -23,6 +31,11 @@ Behaviour = Literal["blind", "adaptive"]
 
 Step = tuple[Any, Any]
 """An observation and the action that followed it, or None."""
+
+
+def action_dtype(n_actions: int) -> np.dtype[np.signedinteger[Any]]:
+    """Return the smallest signed integer type that holds every action's code and `NO_ACTION`."""
+    return np.dtype(np.int8 if n_actions <= 127 else np.int16 if n_actions <= 32767 else np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +61,12 @@ class Dataset:
     behaviour
         Whether the log comes from a policy that does not react to observations ("blind") or may
         ("adaptive"); None where nobody knows. Bounds on what is learned depend on it.
+    episode_ids
+        What the table from which the data came calls its episodes; None for 0, 1, 2, …
+    bins
+        How measurements were put into bins, per feature, where they were.
+    notes
+        Sentences about what was left out when a table was read.
     """
 
     mdp: FactoredMDP
@@ -58,6 +77,9 @@ class Dataset:
     states: NDArray[np.int32] | None = None
     seed: int | None = None
     behaviour: Behaviour | None = None
+    episode_ids: tuple[Any, ...] | None = None
+    bins: Mapping[str, Binning] | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n_steps, n_features = len(self.observations), len(self.mdp.space.features)
@@ -76,9 +98,30 @@ class Dataset:
             raise DataError(
                 "offsets must rise from 0 to the number of observations, one step per episode at least"
             )
+        if self.episode_ids is not None and len(self.episode_ids) != len(self.terminated):
+            raise DataError(
+                f"episode_ids must have one entry for each of the {len(self.terminated)} episodes"
+            )
+        self._check_codes()
         for array in (self.observations, self.actions, self.offsets, self.terminated, self.states):
             if array is not None:
                 array.setflags(write=False)
+
+    def _check_codes(self) -> None:
+        features = self.mdp.space.features
+        for name, column, size in zip(features.names, self.observations.T, features.sizes, strict=True):
+            if column.size and (column.min() < MISSING or column.max() >= size):
+                raise DataError(
+                    f"the codes of feature {name!r} must be 0 to {size - 1}, or {MISSING} for missing"
+                )
+        if self.actions.size and (self.actions.min() < NO_ACTION or self.actions.max() >= self.mdp.n_actions):
+            raise DataError(
+                f"the codes of actions must be 0 to {self.mdp.n_actions - 1}, or {NO_ACTION} for none"
+            )
+        if self.states is not None and self.states.size:
+            low, high = self.states.min(), self.states.max()
+            if low < 0 or high >= self.mdp.n_states:
+                raise DataError(f"states must be indices from 0 to {self.mdp.n_states - 1}")
 
     def __len__(self) -> int:
         return self.n_steps
@@ -116,6 +159,92 @@ class Dataset:
             raise DataError("rewards depend on the true states, which this dataset has not kept")
         taken = self.actions != NO_ACTION
         return np.where(taken, self.mdp.reward[self.states, np.where(taken, self.actions, 0)], 0.0)
+
+    @classmethod
+    def from_table(
+        cls,
+        source: Any,
+        mdp: FactoredMDP,
+        *,
+        episode: str = "episode",
+        step: str = "step",
+        action: str = "action",
+        terminated: str = "terminated",
+        bins: Mapping[str, Binning] | None = None,
+        per_file: bool = False,
+        progress: bool | None = None,
+    ) -> Dataset:
+        """Return the dataset in a trajectory table: one row per step, one column per feature, null for missing.
+
+        Rows may come in any order. Steps count 0, 1, 2, … in each episode (or 1, 2, 3, … in all of them), and the
+        action is null in the last row of an episode; an action there is left out, since its result is not known.
+        In CSV files an empty cell is missing, and so are NA, NaN, null and the like, unless they are values.
+
+        Parameters
+        ----------
+        source
+            A CSV or Parquet file, a folder of them, a glob, a list of paths; a pandas, polars or pyarrow frame or
+            whatever speaks Arrow; an ibis table; or a mapping from column to list of values.
+        mdp
+            The MDP whose features and actions the table has.
+        episode, step, action, terminated
+            The names of these columns. `terminated` may be absent: then an episode ended in a terminal state
+            if only terminal states admit its last observation.
+        bins
+            Feature → `Binning` for columns that hold measurements; the k-th bin is the feature's k-th value.
+        per_file
+            Whether each file numbers its own episodes; otherwise the same id in two files is one episode.
+        progress
+            Whether to show progress; by default on a terminal.
+
+        Raises
+        ------
+        DataError
+            If anything is wrong; the message names file, row, episode, column and value.
+        """
+        from missmdp.data.tables import dataset_from_table
+
+        return dataset_from_table(
+            source,
+            mdp,
+            episode=episode,
+            step=step,
+            action=action,
+            terminated=terminated,
+            bins=bins,
+            per_file=per_file,
+            progress=progress,
+        )
+
+    def to_arrow(self) -> pa.Table:
+        """Return a trajectory table: episode, step, the features, action, reward (with true states), terminated."""
+        from missmdp.data.writing import to_arrow
+
+        return to_arrow(self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the table as a pandas frame with nullable columns, so that integers stay integers."""
+        from missmdp.data.writing import to_pandas
+
+        return to_pandas(self)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the table as a polars frame."""
+        from missmdp.data.writing import to_polars
+
+        return to_polars(self)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the table as CSV, missing values as empty cells."""
+        from missmdp.data.writing import to_csv
+
+        to_csv(self, path)
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the table as Parquet, which also keeps the seed, the behaviour and the bins."""
+        from missmdp.data.writing import to_parquet
+
+        to_parquet(self, path)
 
     def missing_rates(self) -> dict[str, float]:
         """Return feature → share of observations in which it is missing."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from missmdp.errors import FormatError, ModelError
 from missmdp.model.space import is_missing, plain
 
-__all__ = ["Columns", "settle_types"]
+__all__ = ["Columns", "meaning", "settle_types"]
 
 # Leading zeros make a code, not a number, and so do more digits than a number can hold.
 _INTEGER = re.compile(r"[+-]?(0|[1-9]\d{0,17})")
@@ -100,12 +100,13 @@ def settle_types(tables: Iterable[Columns], names: Iterable[str], known: Iterabl
     by_word = {str(value): value for value in known}
     columns = [(table, name) for table in tables if table.is_text for name in names if name in table]
     words = {cell for table, name in columns for cell in cast("list[str]", table[name])}
-    parse = _meaning(words)
+    parse = meaning(words)
     for table, name in columns:
         table.convert(name, lambda word: by_word[word] if word in by_word else parse(word))
 
 
-def _meaning(words: set[str]) -> Callable[[str], Any]:
+def meaning(words: set[str]) -> Callable[[str], Any]:
+    """Return what words mean if they are all the words of a column: integers, truth values, decimals, or text."""
     if all(_INTEGER.fullmatch(word) for word in words):
         return int
     if all(word.lower() in _BOOLEANS for word in words):

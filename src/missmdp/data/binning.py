@@ -1,0 +1,174 @@
+"""Measurements as bins: a temperature becomes one of the few values that a feature has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.data.arguments import checked_count
+from missmdp.errors import DataError
+from missmdp.model.space import MISSING, is_missing, plain
+
+__all__ = ["Binning", "as_number", "checked_bins"]
+
+
+@dataclass(frozen=True)
+class Binning:
+    """Intervals that cover all numbers; a number on an edge belongs to the upper one.
+
+    Parameters
+    ----------
+    edges
+        The inner edges, strictly increasing; k edges make k + 1 bins.
+
+    Examples
+    --------
+    >>> fever = Binning.from_edges([36.5, 38])
+    >>> fever([35.9, 38, None, 37.2]).tolist()
+    [0, 2, -1, 1]
+    >>> print(fever.describe())
+    3 bins: below 36.5; 36.5 to below 38; 38 and above
+    """
+
+    edges: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        try:
+            edges = tuple(float(edge) for edge in self.edges)
+        except (TypeError, ValueError, OverflowError):
+            raise DataError(f"the edges of bins must be a list of numbers, got {self.edges!r}") from None
+        if not edges:
+            raise DataError("bins need at least one edge between them")
+        if not all(map(math.isfinite, edges)):
+            raise DataError(f"the edges of bins must be finite (the outer bins are open), got {list(edges)}")
+        if any(high <= low for low, high in pairwise(edges)):
+            raise DataError(f"the edges of bins must be strictly increasing, got {list(edges)}")
+        object.__setattr__(self, "edges", edges)
+
+    @classmethod
+    def from_edges(cls, edges: Iterable[float]) -> Binning:
+        """Return bins with these inner edges."""
+        if isinstance(edges, str | bytes):
+            raise DataError(f"the edges of bins must be a list of numbers, got {edges!r}")
+        try:
+            return cls(tuple(edges))
+        except TypeError:
+            raise DataError(f"the edges of bins must be a list of numbers, got {edges!r}") from None
+
+    @classmethod
+    def quantiles(cls, values: Iterable[Any], bins: int = 4) -> Binning:
+        """Return bins that hold about equally many of these values each; missing ones do not count."""
+        if checked_count(bins, "the number of bins") < 2:
+            raise DataError(f"quantiles make at least 2 bins, got {bins!r}")
+        numbers = _numbers(values)
+        numbers = numbers[np.isfinite(numbers)]
+        if not numbers.size:
+            raise DataError("quantiles need at least one value that is not missing")
+        edges = np.quantile(numbers, np.arange(1, bins) / bins)
+        # Below the smallest value there is no bin to fill.
+        if (np.diff(edges) <= 0).any() or edges[0] <= numbers.min():
+            raise DataError(
+                f"{bins} bins of equal weight would have equal edges or empty bins ({_listed(edges)}), since many "
+                "values are the same; ask for fewer bins or give edges with Binning.from_edges"
+            )
+        return cls(tuple(edges.tolist()))
+
+    def __len__(self) -> int:
+        """Return the number of bins."""
+        return len(self.edges) + 1
+
+    def __call__(self, values: Iterable[Any]) -> NDArray[np.int64]:
+        """Return the bin of each value, counted from 0, `MISSING` for missing ones."""
+        return self.codes(_numbers(values))
+
+    def codes(self, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the bin of each number, `MISSING` for NaN."""
+        found = np.searchsorted(np.array(self.edges), numbers, side="right")
+        return np.where(np.isnan(numbers), MISSING, found).astype(np.int64)
+
+    def labels(self) -> tuple[str, ...]:
+        """Return the bins in words."""
+        first, last = self.edges[0], self.edges[-1]
+        between = [f"{a:.12g} to below {b:.12g}" for a, b in pairwise(self.edges)]
+        return (f"below {first:.12g}", *between, f"{last:.12g} and above")
+
+    def describe(self) -> str:
+        """Return what the bins are, in one line."""
+        return f"{len(self)} bins: {'; '.join(self.labels())}"
+
+    def __str__(self) -> str:
+        return self.describe()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the bins as JSON: a dict with the edges."""
+        return {"edges": list(self.edges)}
+
+    @classmethod
+    def from_json(cls, content: Any) -> Binning:
+        """Return what `to_json` was given."""
+        edges = cast("dict[Any, Any]", content).get("edges") if isinstance(content, dict) else None
+        if not isinstance(edges, list):
+            raise DataError(f"expected bins such as {{'edges': [36.5, 38]}}, got {content!r}")
+        return cls.from_edges(cast("list[Any]", edges))
+
+
+def as_number(value: Any) -> float | None:
+    """Return a cell as a number, NaN where it is missing, None where it is something else."""
+    if is_missing(value):
+        return math.nan
+    if isinstance(value, bool | np.bool_) or (isinstance(value, str) and "_" in value):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def checked_bins(bins: Any, sizes: Mapping[str, int | None]) -> dict[str, Binning]:
+    """Return the bins per feature; as many as the feature has values, where that is known."""
+    if bins is None:
+        return {}
+    try:
+        given = dict(bins)
+    except (TypeError, ValueError):
+        raise DataError(f"bins must map features to Binning, got {bins!r}") from None
+    for name, binning in given.items():
+        if name not in sizes:
+            raise DataError(f"bins: there is no feature {name!r}; the features are {', '.join(sizes)}")
+        if not isinstance(binning, Binning):
+            raise DataError(
+                f"bins: expected a Binning for {name!r}, such as Binning.from_edges([36.5, 38]), got {binning!r}"
+            )
+        size = sizes[name]
+        if size is not None and len(binning) != size:
+            raise DataError(
+                f"bins: {name!r} has {size} values but {len(binning)} bins; the k-th bin becomes the "
+                f"k-th value, so give {size - 1} edges"
+            )
+    return given
+
+
+def _numbers(values: Any) -> NDArray[np.float64]:
+    if isinstance(values, np.ndarray) and (array := cast("NDArray[Any]", values)).dtype.kind in "iuf":
+        return array.astype(np.float64).reshape(-1)
+    try:
+        # Iterating over Arrow arrays gives Arrow scalars.
+        given = cast("Any", values)
+        listed = [plain(value) for value in (given.to_pylist() if hasattr(given, "to_pylist") else given)]
+    except TypeError:
+        raise DataError(f"expected a list of numbers, got {values!r}") from None
+    numbers = [as_number(value) for value in listed]
+    for place, (value, number) in enumerate(zip(listed, numbers, strict=True)):
+        if number is None:
+            raise DataError(f"value {place + 1} is {value!r}, not a number")
+    return np.array(numbers, dtype=np.float64)
+
+
+def _listed(edges: NDArray[np.float64]) -> str:
+    return ", ".join(f"{edge:.6g}" for edge in edges)

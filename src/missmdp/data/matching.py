@@ -1,0 +1,120 @@
+"""Which of a feature's values a cell means.
+
+Cells are compared as Python compares: 3.0 means 3 and True means 1. Where nothing is equal, what counts is
+how values are written: the word "3" means 3, and the number 1 means a value that is the word "1".
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Any
+
+from missmdp.model.space import MISSING, is_missing, plain
+
+__all__ = ["MISSING_WORDS", "UNKNOWN", "Matcher", "listed", "parse_number", "same_word"]
+
+UNKNOWN = -2
+"""The code of a cell that means none of the values."""
+
+MISSING_WORDS = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>"})
+"""Words in CSV files that stand for a missing value, unless a value of the column is written like that."""
+
+_TRUTH = {"true": True, "false": False}
+
+
+class Matcher:
+    """Finds the code of a cell among the values that its column can take.
+
+    Parameters
+    ----------
+    values
+        The values; a value's code is its position.
+    """
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = tuple(values)
+        self._codes = {value: code for code, value in enumerate(self.values)}
+        words = [str(value).strip() for value in self.values]
+        self._words = {word: code for code, word in enumerate(words)}
+        # Two values that are written alike cannot be told apart by their words.
+        self._unclear = (
+            {word for word in words if word and words.count(word) > 1}
+            if len(self._words) < len(words)
+            else set[str]()
+        )
+
+    def code(self, value: Any, *, is_text: bool = False) -> int:
+        """Return the code of a cell, `MISSING` or `UNKNOWN`; `is_text` says that it is from a CSV file."""
+        value = plain(value)
+        if is_missing(value) or (is_text and not value):
+            return MISSING
+        if isinstance(value, bytes):
+            value = value.decode(errors="replace")
+        found = self._word_code(value) if is_text else self._equal_code(value)
+        if found == UNKNOWN and is_text and value in MISSING_WORDS:
+            return MISSING
+        if found == UNKNOWN:
+            found = self._parsed_code(value) if isinstance(value, str) else self._written_code(value)
+        return found
+
+    def _equal_code(self, value: Any) -> int:
+        try:
+            return self._codes.get(value, UNKNOWN)
+        except TypeError:
+            return UNKNOWN
+
+    def _word_code(self, word: str) -> int:
+        return UNKNOWN if word in self._unclear else self._words.get(word, UNKNOWN)
+
+    def _parsed_code(self, word: str) -> int:
+        """Return the code of what a word means as a number or a truth value, or of how it is written."""
+        if word in self._unclear:
+            return UNKNOWN
+        for meaning in (parse_number(word), _TRUTH.get(word.lower())):
+            if meaning is not None and (found := self._equal_code(meaning)) != UNKNOWN:
+                return found
+        return self._word_code(word)
+
+    def _written_code(self, value: Any) -> int:
+        """Return the code of the value that is a word, written as this one would be."""
+        found = self._word_code(str(value))
+        if found == UNKNOWN and isinstance(value, float) and value.is_integer():
+            found = self._word_code(str(int(value)))
+        if found == UNKNOWN and isinstance(value, bool):
+            found = self._word_code(str(value).lower())
+        return found
+
+    def explain(self, value: Any) -> str:
+        """Return what would be right instead of an unknown value."""
+        if str(value).strip() in self._unclear:
+            return f"it could mean several of {listed(self.values)}, which are written alike"
+        close = difflib.get_close_matches(str(value), self._words, n=1)
+        hint = f"; did you mean {self.values[self._words[close[0]]]!r}?" if close else ""
+        return f"its values are {listed(self.values)}{hint}"
+
+
+def parse_number(word: str) -> int | float | None:
+    """Return the number that a word is, or None."""
+    if "_" in word:
+        return None
+    try:
+        return int(word)
+    except ValueError:
+        try:
+            return float(word)
+        except ValueError:
+            return None
+
+
+def same_word(value: Any) -> str:
+    """Return how a value is written when values of different files are compared: 3.0 and "3" are the same."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value)
+
+
+def listed(values: Sequence[Any], most: int = 12) -> str:
+    """Return values for a sentence, the first dozen of them."""
+    shown = ", ".join(repr(value) for value in values[:most])
+    return shown + (f", … ({len(values)} in all)" if len(values) > most else "")
