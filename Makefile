@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUN_STAMP := $(VENV)/.ready-run
 DEV_STAMP := $(VENV)/.ready-dev
 
-.PHONY: help demo test test-slow check format bench figures clean
+.PHONY: help demo test test-slow check format bench figures tables clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,6 +48,9 @@ bench: $(DEV_STAMP)  ## speed, as ratios within one run
 
 figures: $(RUN_STAMP)  ## the pictures in docs/
 	$(BIN)/python docs/make_figures.py
+
+tables: $(RUN_STAMP)  ## the simulated tables in docs/
+	$(BIN)/python docs/make_coverage.py
 
 clean:           ## remove the environment and what was made
 	rm -rf $(VENV) demo .pytest_cache .ruff_cache .hypothesis

@@ -11,13 +11,21 @@ FIGURES = Path(__file__).parent / "figures"
 
 
 def draw_all(folder: Path) -> list[Path]:
-    """Draw the m-graph of every benchmark and example into a folder and return the paths."""
+    """Draw the m-graph of every benchmark and example, and what is missing in a log; return the paths."""
     drawn: list[Path] = []
     for name in [*mm.list_benchmarks(), *mm.list_examples()]:
         types = mm.load_benchmark(name).types()
         path = folder / f"mgraph-{name}.svg"
         drawn.append(mm.load_benchmark(name).mgraph().draw(path, title=f"{name}: {types.name}"))
-    return drawn
+    return [*drawn, draw_description(folder)]
+
+
+def draw_description(folder: Path) -> Path:
+    """Draw what is missing in a simulated log of the ICU."""
+    name, steps, seed = "icu-mnar-unid", 10_000, 0
+    data = mm.collect(mm.load_benchmark(name), steps, seed=seed)
+    title = f"{name}: what is missing in {steps:,} simulated steps (seed {seed})"
+    return mm.describe(data).draw(folder / f"describe-{name}.svg", title=title)
 
 
 if __name__ == "__main__":
