@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from missmdp.data.coverage import Coverage, behaviour_coverage
     from missmdp.data.dataset import Dataset
     from missmdp.data.describe import describe
-    from missmdp.data.description import Association, Description
+    from missmdp.data.description import Description
     from missmdp.errors import (
         AssumptionWarning,
         DataError,
@@ -52,7 +52,7 @@ _HOME = {
     "missmdp.data.coverage": ("Coverage", "behaviour_coverage"),
     "missmdp.data.dataset": ("Dataset",),
     "missmdp.data.describe": ("describe",),
-    "missmdp.data.description": ("Association", "Description"),
+    "missmdp.data.description": ("Description",),
     "missmdp.errors": (
         "AssumptionWarning",
         "DataError",
@@ -93,7 +93,6 @@ __all__ = [
     "POMDP",
     "Agent",
     "AsMAR",
-    "Association",
     "AssumptionWarning",
     "BlindPolicy",
     "Bound",

@@ -221,9 +221,14 @@ def test_the_order_of_features_and_of_values_matters_for_equality():
 
 
 @pytest.mark.parametrize("count", [70, 700])
-def test_too_many_features_to_number_are_refused(count):
+def test_too_many_features_to_number_are_refused_in_models(count):
+    space = FeatureSpace({f"f{i}": [0, 1] for i in range(count)})
+    assert space.encode_observation({"f3": 1})[3] == 1
     with pytest.raises(mm.ModelError, match=f"the {count} features"):
-        FeatureSpace({f"f{i}": [0, 1] for i in range(count)})
+        space.rank(np.zeros((1, count), dtype=np.int8))
+    start = {(0,) * count: 1.0}
+    with pytest.raises(mm.ModelError, match=f"the {count} features"):
+        mm.FactoredMDP(space, ["stay"], lambda state, action: {state: 1.0}, 0.0, start)
 
 
 @pytest.mark.parametrize("clone", [copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))])

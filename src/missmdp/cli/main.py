@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -13,6 +15,19 @@ from missmdp.errors import MissMDPError
 __all__ = ["cli", "main"]
 
 MODEL_HELP = "MODEL is a benchmark's name, an .mmdp file, or module:function."
+DATA_HELP = """\b
+Examples:
+  missmdp describe log.csv
+  missmdp describe visits/ --episode patient --step hour --picture missing.svg
+  missmdp describe "2024-*.parquet" --most 20
+"""
+COLLECT_HELP = f"""\b
+Examples:
+  missmdp collect icu-smar --steps 10000 -o icu.parquet
+  missmdp collect ward.mmdp --steps 500 --seed 7 -o - | head
+
+{MODEL_HELP}
+"""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -22,6 +37,11 @@ def cli() -> None:
 
     MODEL is always one of: a benchmark's name (see `missmdp benchmarks`), an .mmdp file, or module:function,
     a function without arguments that returns a MissMDP.
+
+    Commands that find out how values go missing also take an MDP: module:function that returns a FactoredMDP, or
+    a folder with the tables transitions, rewards, initial and optionally terminal (.csv or .parquet), and
+    optionally discount.txt. Tables have one column per feature; transitions also action, next_<feature> and
+    probability, rewards also action and reward, initial also probability.
     """
 
 
@@ -104,10 +124,90 @@ def coverage(model: str, steps: int, visits: float, most: int) -> None:
     print_coverage(behaviour_coverage(load_model(model)), steps=steps, visits=visits, most=most)
 
 
+@cli.command(epilog=DATA_HELP)
+@click.argument("data", nargs=-1, required=True)
+@click.option(
+    "--picture", type=click.Path(dir_okay=False, path_type=Path), help="Also draw an .svg, .png or .pdf."
+)
+@click.option(
+    "--most", type=click.IntRange(min=0), default=10, show_default=True, help="How many of each kind to list."
+)
+@click.option("--episode", default="episode", show_default=True, help="Column of the episode.")
+@click.option("--step", default="step", show_default=True, help="Column of the step.")
+@click.option("--action", default="action", show_default=True, help="Column of the action.")
+@click.option("--per-file", is_flag=True, help="Each file numbers its own episodes.")
+def describe(
+    data: tuple[str, ...],
+    picture: Path | None,
+    most: int,
+    episode: str,
+    step: str,
+    action: str,
+    per_file: bool,
+) -> None:
+    """Describe what is missing in a log.
+
+    How often features are missing, together with what, at which steps, and beside which values of others. No
+    model is needed.
+
+    DATA is one or more CSV or Parquet files, folders of these, or patterns such as "*.csv", with one row per
+    step. Columns are the episode, the step, the action, and the features; reward and terminated are left out.
+    An empty cell is a missing value.
+    """
+    from missmdp.cli.printing_data import print_description
+    from missmdp.data.describe import describe
+    from missmdp.model.picture import check_picture_name
+
+    if picture is not None:
+        check_picture_name(picture)
+    source = data[0] if len(data) == 1 else list(data)
+    described = describe(source, episode=episode, step=step, action=action, per_file=per_file)
+    print_description(described, most=most)
+    if picture is not None:
+        described.draw(picture)
+        click.echo(f"\nDrawn to {picture}")
+
+
+@cli.command(epilog=COLLECT_HELP)
+@click.argument("model")
+@click.option("-o", "--output", help="A .parquet or .csv file, or - to print CSV.")
+@click.option("--steps", type=click.IntRange(min=1), required=True, help="How many observations.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the simulation."
+)
+@click.option("--horizon", type=click.IntRange(min=1), help="The most observations per episode.")
+@click.option(
+    "--threads", type=click.IntRange(min=1), help="By default one per core; the result is the same."
+)
+def collect(
+    model: str, output: str | None, steps: int, seed: int, horizon: int | None, threads: int | None
+) -> None:
+    """Simulate a log under random actions, and write it to a file."""
+    from missmdp.cli.models import load_model
+    from missmdp.cli.output import STANDARD_OUTPUT, dataset_writer
+    from missmdp.cli.printing_data import print_collected
+    from missmdp.data.collect import collect
+
+    write = dataset_writer(output)
+    dataset = collect(load_model(model), steps, seed=seed, horizon=horizon, threads=threads)
+    write(dataset)
+    # What is printed about a log must not get into a log that is printed.
+    print_collected(dataset, output, stderr=output == STANDARD_OUTPUT)
+
+
+def _as_typed(message: str) -> str:
+    """Return a message in which arguments that a Python user would pass are options that one can type."""
+    return re.sub(
+        r"\bpass (episode|step|action)='([^']*)'",
+        lambda found: f"give --{found[1]} {shlex.quote(found[2])}",
+        message,
+    )
+
+
 def main() -> None:
     """Run the command line; our own errors are a message, not a traceback."""
     try:
         cli(prog_name="missmdp")
     except (MissMDPError, OSError) as error:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(f"Error: {_as_typed(str(error))}", err=True)
         sys.exit(1)

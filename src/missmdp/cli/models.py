@@ -6,12 +6,19 @@ import importlib
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from missmdp.benchmarks.registry import load_benchmark
-from missmdp.errors import ModelError
+from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
+from missmdp.errors import FormatError, ModelError
+from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 
-__all__ = ["load_model"]
+__all__ = ["load_mdp", "load_model"]
+
+TABLES = {"transitions": True, "rewards": True, "initial": True, "terminal": False}
+"""The tables that a folder holds, and whether they must be there; named as in `FactoredMDP.from_tables`."""
+SUFFIXES = (".csv", ".parquet", ".pq")
+DISCOUNT = "discount.txt"
 
 
 def load_model(name: str) -> MissMDP:
@@ -19,17 +26,73 @@ def load_model(name: str) -> MissMDP:
 
     The module may be given by its path (`models.py:ward`), and what it names may also be a model itself.
     """
+    mdp, model = load_mdp(name)
+    if model is None:
+        raise ModelError(
+            f"{name}: this is {mdp!r}, of which it is not known how values go missing; "
+            "`missmdp learn` finds that out from a log, and writes an .mmdp file"
+        )
+    return model
+
+
+def load_mdp(name: str) -> tuple[FactoredMDP, MissMDP | None]:
+    """Return the MDP that a name stands for, and the model with its missingness where the name gives that too.
+
+    Names as in `load_model`, and besides functions that return a `FactoredMDP`, and folders of tables:
+    transitions, rewards, initial and optionally terminal (.csv or .parquet, see `FactoredMDP.from_tables`), and
+    optionally discount.txt with the discount.
+    """
     if name.lower().endswith(".mmdp"):
-        return MissMDP.load(name)
-    if ":" in name:
-        return _from_function(name)
+        return _both(MissMDP.load(name))
+    if name not in (*list_benchmarks(), *list_examples()):
+        if Path(name).is_dir():
+            return _from_folder(Path(name)), None
+        if ":" in name:
+            return _from_function(name)
     try:
-        return load_benchmark(name)
+        return _both(load_benchmark(name))
     except ModelError as error:
-        raise ModelError(f"{error} (or give an .mmdp file or module:function)") from None
+        raise ModelError(f"{error} (or give an .mmdp file, a folder of tables, or module:function)") from None
 
 
-def _from_function(name: str) -> MissMDP:
+def _both(model: MissMDP) -> tuple[FactoredMDP, MissMDP]:
+    return model.mdp, model
+
+
+def _from_folder(folder: Path) -> FactoredMDP:
+    tables = {table: _table(folder, table, needed=needed) for table, needed in TABLES.items()}
+    options: dict[str, Any] = {}
+    if (folder / DISCOUNT).exists():
+        options["discount"] = _discount(folder / DISCOUNT)
+    try:
+        return FactoredMDP.from_tables(**tables, **options)
+    except (ModelError, FormatError) as error:
+        raise type(error)(f"{folder}: {error}") from error
+
+
+def _table(folder: Path, table: str, *, needed: bool) -> Path | None:
+    found = [folder / f"{table}{suffix}" for suffix in SUFFIXES if (folder / f"{table}{suffix}").is_file()]
+    if len(found) > 1:
+        raise ModelError(
+            f"{folder}: there is both {found[0].name} and {found[1].name}; which one is meant cannot be told"
+        )
+    if needed and not found:
+        raise ModelError(
+            f"{folder}: there is no {table}.csv or {table}.parquet; a model as a folder needs the tables "
+            f"{', '.join(name for name, must in TABLES.items() if must)} "
+            f"and may have {', '.join(name for name, must in TABLES.items() if not must)} and {DISCOUNT}"
+        )
+    return found[0] if found else None
+
+
+def _discount(path: Path) -> float:
+    try:
+        return float(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise FormatError(f"{path}: expected one number, such as 0.95 ({error})") from error
+
+
+def _from_function(name: str) -> tuple[FactoredMDP, MissMDP | None]:
     module_name, _, attribute = name.rpartition(":")
     module = _module(module_name, name)
     found = getattr(module, attribute, None)
@@ -42,11 +105,13 @@ def _from_function(name: str) -> MissMDP:
             raise ModelError(f"{name}: {error}") from error
         except Exception as error:
             raise ModelError(f"{name}: calling it raised {type(error).__name__}: {error}") from error
-    if not isinstance(found, MissMDP):
-        raise ModelError(
-            f"{name}: expected a MissMDP or a function that returns one, got {type(found).__name__}"
-        )
-    return found
+    if isinstance(found, MissMDP):
+        return _both(found)
+    if isinstance(found, FactoredMDP):
+        return found, None
+    raise ModelError(
+        f"{name}: expected a MissMDP, a FactoredMDP or a function that returns one, got {type(found).__name__}"
+    )
 
 
 def _module(module_name: str, name: str) -> ModuleType:

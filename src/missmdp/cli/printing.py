@@ -16,17 +16,26 @@ from missmdp.errors import ModelError
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missmdp import MissMDP
 
-__all__ = ["print_benchmarks", "print_coverage", "print_model", "print_simulation"]
+__all__ = [
+    "make_console",
+    "make_table",
+    "print_benchmarks",
+    "print_coverage",
+    "print_model",
+    "print_simulation",
+]
 
 PREVIEW_ROWS = 8
 
 
-def _console() -> Console:
+def make_console(*, stderr: bool = False) -> Console:
+    """Return where to print."""
     # Not highlighted: numbers in states and names are not what the eye should jump to.
-    return Console(highlight=False, soft_wrap=True)
+    return Console(highlight=False, soft_wrap=True, stderr=stderr)
 
 
-def _table(*columns: str, title: str | None = None) -> Table:
+def make_table(*columns: str, title: str | None = None) -> Table:
+    """Return an empty table with these columns, without lines."""
     table = Table(box=None, pad_edge=False, title=title, title_justify="left", title_style="bold")
     for column in columns:
         table.add_column(escape(column), header_style="bold", justify="left")
@@ -35,7 +44,7 @@ def _table(*columns: str, title: str | None = None) -> Table:
 
 def print_benchmarks() -> None:
     """Print the names of benchmarks and examples with their sizes and types."""
-    table = _table("name", "states", "observations", "type", "can go missing")
+    table = make_table("name", "states", "observations", "type", "can go missing")
     for name in [*list_benchmarks(), *list_examples()]:
         model = load_benchmark(name)
         types = model.types()
@@ -46,16 +55,16 @@ def print_benchmarks() -> None:
             types.name,
             ", ".join(types.can_go_missing),
         )
-    _console().print(table)
+    make_console().print(table)
 
 
 def print_model(model: MissMDP, graph: MissingnessGraph, name: str) -> None:
     """Print a model's size, its type of missingness, and what drives it."""
-    console = _console()
+    console = make_console()
     mdp = model.mdp
     console.print(f"[bold]{escape(model.name or name)}[/bold]")
     sizes = ", ".join(f"{feature} ({len(values)})" for feature, values in model.features.items())
-    size = _table()
+    size = make_table()
     size.show_header = False
     size.add_column()
     size.add_column()
@@ -90,20 +99,20 @@ def _observations(model: MissMDP) -> str:
 
 def print_simulation(model: MissMDP, dataset: Dataset) -> None:
     """Print what a simulated log looks like and how often features are missing in it."""
-    console = _console()
+    console = make_console()
     console.print(
         f"\n[bold]{dataset.n_steps:,} simulated observations[/bold] in {dataset.n_episodes:,} episodes "
         f"(uniformly random actions, seed {dataset.seed})"
     )
     names = model.space.features.names
-    log = _table("step", *names, "action")
+    log = make_table("step", *names, "action")
     for step, (observation, action) in enumerate(islice(dataset.episode(0), PREVIEW_ROWS)):
         values = ["·" if value is None else escape(str(value)) for value in observation]
         log.add_row(str(step), *values, "" if action is None else escape(str(action)))
     console.print(log)
     console.print("(· = missing)\n")
     share = behaviour_coverage(model).share
-    rates = _table("feature", "missing in the log", "expected")
+    rates = make_table("feature", "missing in the log", "expected")
     for name, rate in dataset.missing_rates().items():
         expected = float(share @ model.missingness.missing_rate(name))
         rates.add_row(escape(name), f"{rate:.1%}", f"{expected:.1%}")
@@ -112,13 +121,13 @@ def print_simulation(model: MissMDP, dataset: Dataset) -> None:
 
 def print_coverage(coverage: Coverage, *, steps: int, visits: float, most: int) -> None:
     """Print whether behaviour is fair, and the rarest states."""
-    console = _console()
+    console = make_console()
     console.print(escape(coverage.describe(steps, visits)))
     rare = coverage.rare(steps, visits)
     if not rare or not most:
         return
     features = coverage.model.space.features.names
-    table = _table(
+    table = make_table(
         *features,
         f"expected visits in {steps:,}",
         title=f"\nThe rarest of {len(rare)} states below {visits:g} visits",

@@ -146,14 +146,6 @@ class FeatureSpace:
         )
         self.sizes: NDArray[np.int64] = np.array([len(v) for v in self.values], dtype=np.int64)
         self.n_ranks: int = math.prod(len(v) + 1 for v in self.values)
-        if self.n_ranks >= _MAX_RANK:
-            raise ModelError(
-                f"the {len(self.names)} features have about 10^{math.log10(self.n_ranks):.0f} combinations of values; "
-                f"at most {_MAX_RANK:.2g} can be numbered"
-            )
-        # One slot more than values, so that MISSING has a place of its own (slot 0).
-        slots = self.sizes + 1
-        self.weights: NDArray[np.int64] = np.append(np.cumprod(slots[:0:-1])[::-1], 1).astype(np.int64)
         self._codes: tuple[dict[Any, int], ...] = tuple(
             {value: code for code, value in enumerate(v)} for v in self.values
         )
@@ -197,6 +189,24 @@ class FeatureSpace:
         """The smallest signed integer type that holds every code and `MISSING`."""
         largest = int(self.sizes.max())
         return np.dtype(np.int8 if largest <= 127 else np.int16 if largest <= 32767 else np.int32)
+
+    @cached_property
+    def weights(self) -> NDArray[np.int64]:
+        """What one step of each feature's code adds to a rank, shape (n,).
+
+        Raises
+        ------
+        ModelError
+            If there are too many combinations to number them; a log may have them, a model cannot.
+        """
+        if self.n_ranks >= _MAX_RANK:
+            raise ModelError(
+                f"the {len(self.names)} features have about 10^{math.log10(self.n_ranks):.0f} combinations of values; "
+                f"at most {_MAX_RANK:.2g} can be numbered"
+            )
+        # One slot more than values, so that MISSING has a place of its own (slot 0).
+        slots = self.sizes + 1
+        return np.append(np.cumprod(slots[:0:-1])[::-1], 1).astype(np.int64)
 
     def position(self, name: str) -> int:
         """Return the position of a feature; raise `ModelError` if there is none of that name."""

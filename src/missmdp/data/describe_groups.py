@@ -1,0 +1,143 @@
+"""Rows of a log in groups, by the step or by a feature's value, and how often features are missing in each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Groups", "MissingBy", "group_steps", "group_values", "wilson_interval"]
+
+MOST_VALUES = 12
+"""More values than these are put in groups."""
+MOST_STEPS, STEP_GROUPS = 20, 16
+"""More steps than the first are put in about as many groups as the second."""
+OTHER = "other"
+
+_Z95 = 1.959963984540054
+"""The 97.5 % quantile of the normal distribution."""
+
+
+class Groups(NamedTuple):
+    """Values in groups."""
+
+    group_of: NDArray[np.int64]
+    """The group of each value, −1 where the value does not occur, shape (values,)."""
+    labels: tuple[str, ...]
+    """What to call each group."""
+    ordered: bool
+    """Whether the groups go from small to large."""
+
+
+@dataclass(frozen=True, eq=False)
+class MissingBy:
+    """How often each feature is missing in groups of rows."""
+
+    what: str
+    """What makes the groups: a feature's name, or "step"."""
+    labels: tuple[str, ...]
+    """Each group's value, range of values, or "other", shape (G,)."""
+    rows: NDArray[np.int64]
+    """The rows in each group; all have at least one, shape (G,)."""
+    missing: NDArray[np.int64]
+    """The rows of each group in which each feature is missing, shape (G, n)."""
+    ordered: bool
+    """Whether the groups go from small to large."""
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def rates(self) -> NDArray[np.float64]:
+        """The share of each group's rows in which each feature is missing, shape (G, n)."""
+        return self.missing / self.rows[:, None]
+
+    @property
+    def intervals(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The 95 % Wilson intervals of the rates, each of shape (G, n); see `wilson_interval`."""
+        return wilson_interval(self.missing, self.rows[:, None])
+
+
+def wilson_interval(
+    hits: NDArray[np.int64], rows: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the lower and upper ends of the 95 % Wilson intervals for shares hits / rows.
+
+    They hold for independent rows. Rows of one episode are not independent, so that the intervals of a log are
+    an indication only, and too narrow where what is missing stays missing.
+    """
+    share, z2 = hits / rows, _Z95**2 / rows
+    middle = (share + z2 / 2) / (1 + z2)
+    half = np.sqrt(share * (1 - share) * z2 + z2**2 / 4) / (1 + z2)
+    # Rounding must not exclude the shares 0 and 1 themselves.
+    return np.where(hits == 0, 0.0, middle - half), np.where(hits == rows, 1.0, middle + half)
+
+
+def group_steps(counts: NDArray[np.int64]) -> Groups:
+    """Return the steps 0, 1, … in groups, given how many rows each has."""
+    used = np.flatnonzero(counts)
+    most = len(used) if len(used) <= MOST_STEPS else STEP_GROUPS
+    return _ranges(range(len(counts)), used, counts, most)
+
+
+def group_values(values: Sequence[Any], counts: NDArray[np.int64]) -> Groups:
+    """Return a feature's values in groups, given how many rows have each.
+
+    Up to 12 values that occur are a group each. More are put in 12 ranges with about as many rows in each if
+    they can be ordered, and otherwise the 12 most frequent are kept and the rest is one group.
+    """
+    used = np.flatnonzero(counts)
+    order = _ordered(values, used)
+    if order is not None and len(used) > MOST_VALUES:
+        return _ranges(values, order, counts, MOST_VALUES)
+    if len(used) <= MOST_VALUES:
+        group_of = np.full(len(counts), -1, dtype=np.int64)
+        group_of[used] = np.arange(len(used))
+        ordered = order is not None and np.array_equal(order, used)
+        return Groups(group_of, tuple(_labels(values, used)), ordered)
+    frequent = used[np.argsort(-counts[used], kind="stable")[:MOST_VALUES]]
+    group_of = np.where(counts > 0, MOST_VALUES, -1)
+    group_of[frequent] = np.arange(MOST_VALUES)
+    return Groups(group_of, (*_labels(values, frequent), OTHER), ordered=False)
+
+
+def _ordered(values: Sequence[Any], used: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Return the codes from the smallest value to the largest, None where values are names or do not compare."""
+    if any(isinstance(values[code], str | bytes | bool | tuple) for code in used):
+        return None
+    try:
+        return np.array(sorted(used.tolist(), key=lambda code: values[code]), dtype=np.int64)
+    except TypeError:
+        return None
+
+
+def _ranges(values: Sequence[Any], order: NDArray[np.int64], counts: NDArray[np.int64], most: int) -> Groups:
+    """Return values in at most `most` ranges, each with about as many rows as the next.
+
+    A value goes where the middle of its rows falls, so that one with many rows is alone in its range.
+    """
+    rows = counts[order]
+    middle = 2 * np.cumsum(rows) - rows
+    slots = np.arange(len(order)) if len(order) <= most else middle * most // (2 * rows.sum())
+    starts = np.flatnonzero(np.diff(slots, prepend=-1))
+    group_of = np.full(len(counts), -1, dtype=np.int64)
+    group_of[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(order)))
+    last = np.append(starts[1:], len(order)) - 1
+    ends = _labels(values, np.concatenate([order[starts], order[last]]))
+    pairs = zip(ends[: len(starts)], ends[len(starts) :], strict=True)
+    labels = tuple(low if low == high else f"{low} – {high}" for low, high in pairs)
+    return Groups(group_of, labels, ordered=True)
+
+
+def _labels(values: Sequence[Any], codes: NDArray[np.int64]) -> list[str]:
+    """Return values as text, floats with as few digits from four on as tell them apart."""
+    listed = [values[int(code)] for code in codes]
+    distinct = len(set(listed))
+    for digits in range(4, 17):
+        labels = [f"{value:.{digits}g}" if isinstance(value, float) else str(value) for value in listed]
+        if len(set(labels)) == distinct:
+            return labels
+    return [str(value) for value in listed]
