@@ -51,6 +51,7 @@ figures: $(RUN_STAMP)  ## the pictures in docs/
 
 tables: $(RUN_STAMP)  ## the simulated tables in docs/
 	$(BIN)/python docs/make_coverage.py
+	$(BIN)/python docs/make_learning_table.py
 
 clean:           ## remove the environment and what was made
 	rm -rf $(VENV) demo .pytest_cache .ruff_cache .hypothesis

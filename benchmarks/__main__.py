@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import bench_collect, bench_model
+from benchmarks import bench_collect, bench_learn, bench_model
 
-BENCHES = {"model": bench_model.run, "collect": bench_collect.run}
+BENCHES = {"model": bench_model.run, "collect": bench_collect.run, "learn": bench_learn.run}
 
 
 def main(names: list[str]) -> None:

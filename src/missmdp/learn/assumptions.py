@@ -142,7 +142,8 @@ def _chi_square(table: NDArray[np.int64]) -> float:
     """Return the p-value of independence within each stratum, for counts of shape (strata, rows, columns).
 
     Rows and columns with small expected counts are left out, where the distribution is only a poor
-    approximation; choosing them by margins does not disturb the test.
+    approximation; choosing them by margins does not disturb the test. Each stratum has the factor (n − 1)/n, which
+    makes its mean given the margins exactly its degrees of freedom: over many small strata the rest would add up.
     """
     o = table.astype(np.float64)
     column = o.sum(axis=1, keepdims=True)
@@ -157,7 +158,8 @@ def _chi_square(table: NDArray[np.int64]) -> float:
     total = row.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         expected = row * column / total
-        statistic = np.where(expected > 0.0, (o - expected) ** 2 / expected, 0.0).sum()
+        terms = np.where(expected > 0.0, (o - expected) ** 2 / expected, 0.0) * (1.0 - 1.0 / total)
+    statistic = np.where(total > 0.0, terms, 0.0).sum()
     freedom = np.maximum((row > 0).sum(axis=1) - 1, 0) * np.maximum((column > 0).sum(axis=2) - 1, 0)
     degrees = float(freedom.sum())
     return float(special.chdtrc(degrees, float(statistic))) if degrees else 1.0
@@ -209,12 +211,13 @@ def _log_p_of_pair(counts: ObservationCounts, i: GroupCounts, j: GroupCounts) ->
     for key in keys[np.argsort(-sizes, kind="stable")[:_MOST_STRATA]]:
         here = usable & (stratum == key)
         n0, k0 = _sums(counts.counts, here & j_missing, i_missing)
-        log_p = np.full(2, -np.inf)
-        for v in of_states[home == key]:
-            n, k = _sums(counts.counts, here & ~j_missing & (value == v), i_missing)
-            log_p = np.maximum(log_p, [_fisher(k0, n0, k, n), _fisher(n0 - k0, n0, n - k, n)])
-        if np.isfinite(log_p).all():
-            statistic -= 2.0 * log_p
+        shown = [
+            _sums(counts.counts, here & ~j_missing & (value == v), i_missing) for v in of_states[home == key]
+        ]
+        if shown:
+            statistic -= 2.0 * np.array(
+                [_outside(k0, n0, shown), _outside(n0 - k0, n0, [(n, n - k) for n, k in shown])]
+            )
             strata += 1
     if not strata:
         return 0.0
@@ -223,6 +226,13 @@ def _log_p_of_pair(counts: ObservationCounts, i: GroupCounts, j: GroupCounts) ->
     tail = float(special.chdtrc(2 * strata, worst))
     leading = -worst / 2.0 + (strata - 1) * math.log(max(worst / 2.0, 1.0)) - math.lgamma(strata)
     return (math.log(tail) if tail > 0.0 else leading) + math.log(2.0)
+
+
+def _outside(k0: int, n0: int, shown: Sequence[tuple[int, int]]) -> float:
+    """Return the log p-value that k0 of n0 is a share no larger than the largest of k of n."""
+    if any(k0 * n <= k * n0 for n, k in shown):
+        return 0.0
+    return max(_fisher(k0, n0, k, n) for n, k in shown)
 
 
 def _sums(

@@ -54,6 +54,10 @@ class MissingnessEstimator(ABC):
         The groups of reachable states without data, and what they got.
     warnings_ : tuple of Finding
         Where the data speak against what the learner assumes.
+    estimates_ : tuple of numpy.ndarray
+        The probabilities of each counter's patterns, shape (groups, patterns) each.
+    structure_ : Structure
+        What was counted.
     """
 
     assumes: str
@@ -68,6 +72,8 @@ class MissingnessEstimator(ABC):
     always_observed_: tuple[str, ...]
     unseen_: tuple[Unseen, ...]
     warnings_: tuple[Finding, ...]
+    estimates_: tuple[NDArray[np.float64], ...]
+    structure_: Structure
     observation_counts_: ObservationCounts
 
     def fit(self, data: Dataset | ObservationCounts) -> Self:
@@ -83,7 +89,7 @@ class MissingnessEstimator(ABC):
         parts = [count_groups(counts, c, only_seen=self.only_seen) for c in structure.counters]
         estimates = [part.probabilities(self.smoothing, self.unseen) for part in parts]
         self.missingness_ = as_missingness(counts.mdp, list(zip(parts, estimates, strict=True)))
-        self.counts_ = tuple(parts)
+        self.counts_, self.estimates_, self.structure_ = tuple(parts), tuple(estimates), structure
         self.always_observed_ = features.chosen(~_counted(structure.counters, len(features)))
         self.unseen_ = tuple(group for part in parts for group in part.unseen(self.unseen))
         self.observation_counts_ = counts
@@ -119,15 +125,15 @@ class MissingnessEstimator(ABC):
         if not hasattr(self, "missingness_"):
             raise DataError(f"{type(self).__name__} has learned nothing yet: call fit(data) first")
         counts = self.observation_counts_
-        features = counts.mdp.space.features
-        missing = ~features.mask(counts.always_observed())
-        structure = self.structure(features, missing)
+        # What was learned, whatever has been set since.
+        structure = self.structure_
         return learned_bound(
-            parts=[(part, part.probabilities(self.smoothing, self.unseen)) for part in self.counts_],
+            parts=list(zip(self.counts_, self.estimates_, strict=True)),
             sentinels=[count_groups(counts, counter) for counter in structure.sentinels],
             hidden=structure.hidden,
             candidates=structure.candidates,
             missingness=self.missingness_,
+            reachable=counts.mdp.reachable,
             confidence=confidence,
             method=method,
             behaviour=behaviour or counts.behaviour or "adaptive",

@@ -75,6 +75,8 @@ class GroupBound:
     """The largest |M̂ − M| over patterns."""
     tv: float
     """The largest total variation."""
+    never_missing: bool = False
+    """Whether M̂ takes the features as always observed because they were never missing in the data."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,10 +127,13 @@ class Bound:
         if self.weakest is not None and self.tv > 0.0:
             group = self.weakest
             given = ", ".join(f"{name} = {value}" for name, value in group.given.items()) or "all states"
+            names = ", ".join(group.features)
+            what = f"whether {names} is always observed" if group.never_missing else names
             lines.append(
-                f"Known worst: {', '.join(group.features)} at {given} "
-                f"({group.samples:,} samples, total variation up to {group.tv:.3g})."
+                f"Known worst: {what} at {given} ({group.samples:,} samples, total variation up to {group.tv:.3g})."
             )
+            if group.never_missing:
+                lines.append("Declare always_observed=[…] where that is known.")
         return "\n".join(lines)
 
     __str__ = describe
@@ -183,6 +188,7 @@ def learned_bound(
     hidden: int,
     candidates: int,
     missingness: MissingnessFunction,
+    reachable: NDArray[np.bool_],
     confidence: float,
     method: Method,
     behaviour: Behaviour,
@@ -200,6 +206,8 @@ def learned_bound(
         Categories beyond the patterns of a part that might occur.
     candidates
         In how many ways the data could have decided what the groups are.
+    reachable
+        The states of which something is claimed, shape (S,).
     """
     method, behaviour = checked_method(method), checked_behaviour(behaviour)
     confidence = checked_confidence(confidence)
@@ -214,11 +222,8 @@ def learned_bound(
         extra = part.n_possible - len(part.patterns) + hidden
         limits = group_limits(part.counts, estimate, extra, failure, method, behaviour)
         all_limits.append(limits)
-        groups += _group_bounds(part, estimate, limits)
+        groups += _group_bounds(part, estimate, limits, never_missing=len(all_limits) > len(parts))
     per_state, per_state_tv = _per_state(everything, all_limits, len(parts), missingness)
-    reachable = (
-        everything[0][0].mdp.reachable if everything else np.ones(len(missingness.space), dtype=np.bool_)
-    )
     per_state[~reachable] = per_state_tv[~reachable] = 1.0
     return Bound(
         confidence,
@@ -233,7 +238,9 @@ def learned_bound(
     )
 
 
-def _group_bounds(part: GroupCounts, estimate: NDArray[np.float64], limits: Limits) -> list[GroupBound]:
+def _group_bounds(
+    part: GroupCounts, estimate: NDArray[np.float64], limits: Limits, *, never_missing: bool
+) -> list[GroupBound]:
     radius, samples = limits.radius(estimate), part.samples
     shown = part.patterns[:, part.counter.features]
     return [
@@ -247,6 +254,7 @@ def _group_bounds(part: GroupCounts, estimate: NDArray[np.float64], limits: Limi
             limits.upper[g],
             float(radius[g]),
             float(limits.tv[g]),
+            never_missing,
         )
         for g in np.flatnonzero(part.reachable)
     ]
@@ -342,7 +350,7 @@ def _cells(
     padded = np.concatenate([counts, np.zeros((len(counts), 1), dtype=np.int64)], axis=1)
     if method == "okamoto":
         frequency = padded / np.maximum(n, 1)
-        half = okamoto_radius(n, confidence=1.0 - each)
+        half = okamoto_radius(n, each)
         lower, upper = np.maximum(frequency - half, 0.0), np.minimum(frequency + half, 1.0)
     else:
         lower, upper = clopper_pearson(padded, n, each)
@@ -400,7 +408,8 @@ def _mixture(counts: NDArray[np.int64], estimate: NDArray[np.float64], extra: in
     n = counts.sum(axis=1, keepdims=True)
     divergence = mixture_divergence(counts, n_categories, failure)
     frequency = counts / np.maximum(n, 1)
-    around = _from_radius(counts, estimate, extra, divergence_tv(frequency, divergence))
+    radius = divergence_tv(frequency, divergence, unlisted=extra > 0)
+    around = _from_radius(counts, estimate, extra, radius)
     lower, upper = divergence_interval(frequency, divergence[:, None])
     _, unseen = divergence_interval(np.zeros(len(counts)), divergence)
     box = _from_box(

@@ -43,14 +43,12 @@ _MOST_SUBSETS = 10
 _BISECTIONS = 60
 
 
-def okamoto_radius(n_samples: ArrayLike, *, confidence: ArrayLike, n_groups: int = 1) -> NDArray[np.float64]:
-    """Return the half-width that holds for all groups at once (App. B, eq:okamoto), infinite for no samples.
-
-    Deviation: splits the failure budget 1 − confidence over the groups; the paper splits the confidence.
-    """
-    failure = (1.0 - np.asarray(confidence, dtype=np.float64)) / n_groups
+def okamoto_radius(n_samples: ArrayLike, failure: ArrayLike) -> NDArray[np.float64]:
+    """Return the half-width for one category (App. B, eq:okamoto), infinite for no samples."""
+    n = np.asarray(n_samples, dtype=np.float64)
+    # Of the failure, not of the confidence 1 − failure, which is 1.0 for small ones.
     with np.errstate(divide="ignore"):
-        return np.sqrt(np.log(2.0 / failure) / (2.0 * np.asarray(n_samples, dtype=np.float64)))
+        return np.sqrt((math.log(2.0) - np.log(failure)) / (2.0 * n))
 
 
 def clopper_pearson(
@@ -131,16 +129,28 @@ def _upper(frequency: NDArray[np.float64], divergence: NDArray[np.float64]) -> N
     return high
 
 
-def divergence_tv(frequency: NDArray[np.float64], divergence: NDArray[np.float64]) -> NDArray[np.float64]:
+def divergence_tv(
+    frequency: NDArray[np.float64], divergence: NDArray[np.float64], *, unlisted: bool = False
+) -> NDArray[np.float64]:
     """Return the largest TV(p̂, p) that KL(p̂ ‖ p) ≤ divergence allows, shape (G,).
 
     Total variation is the largest difference on any set of categories, and on a set the divergence is at most
     the whole one. With few categories all sets are tried; Pinsker's inequality bounds the rest.
+
+    Parameters
+    ----------
+    frequency
+        p̂ of the listed categories, shape (G, K).
+    divergence
+        Shape (G,).
+    unlisted
+        Whether there are further categories, of frequency 0.
     """
     pinsker = np.sqrt(divergence / 2.0)
     n_groups, n_categories = frequency.shape
     if n_categories > _MOST_SUBSETS or not n_groups:
         return pinsker
-    subsets = np.array(list(product((0.0, 1.0), repeat=n_categories)))
+    # Sets that differ in unlisted categories have the same frequency; without these, the empty set says nothing.
+    subsets = np.array(list(product((0.0, 1.0), repeat=n_categories)))[0 if unlisted else 1 :]
     on_set = np.clip(frequency @ subsets.T, 0.0, 1.0)
     return np.minimum((_upper(on_set, divergence[:, None]) - on_set).max(axis=1), pinsker)

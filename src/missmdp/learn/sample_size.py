@@ -39,6 +39,9 @@ _BATCH = 8
 _SEARCHES = 14
 """Steps of the search for λ."""
 
+_SHARES = 17
+"""Splits of the samples over two patterns that are tried for the widest bound."""
+
 _MOST_SAMPLES = 10**12
 
 
@@ -136,7 +139,7 @@ def samples_needed(
     learner.check_parameters(model.space.features)
     confidence, method = checked_confidence(confidence), checked_method(method)
     horizon = model.mdp.horizon() if horizon is None else checked_count(horizon, "horizon")
-    if isinstance(epsilon, bool) or not 0.0 < epsilon < 1.0:
+    if not isinstance(epsilon, float | np.floating) or not 0.0 < epsilon < 1.0:
         raise DataError(f"epsilon must be a number between 0 and 1, got {epsilon!r}")
     if not isinstance(policy, MemorylessPolicy):
         raise DataError(
@@ -273,9 +276,7 @@ def _needed(
         return 0
 
     def enough(n: int) -> bool:
-        # The bounds are widest where the samples are spread evenly, over two patterns or over all.
-        spread = [1] if never_missing else [min(2, n_patterns), n_patterns]
-        counts = np.stack([_evenly(n, over, n_patterns) for over in spread])
+        counts = np.stack([_evenly(n, 1, n_patterns)]) if never_missing else _widest(n, n_patterns, epsilon)
         estimate = ((counts + smoothing) / (n + n_patterns * smoothing)).astype(np.float64)
         limits = group_limits(counts, estimate, hidden, failure, method, behaviour)
         # Smoothing moves one-sided counts most.
@@ -294,6 +295,19 @@ def _needed(
         low, high = (low, middle) if enough(middle) else (middle, high)
     # Odd and even numbers differ a little where the bounds are exact.
     return high if enough(high + 1) else high + 2
+
+
+def _widest(n: int, n_patterns: int, epsilon: float) -> NDArray[np.int64]:
+    """Return the samples at which bounds are widest: over all patterns evenly, or over two nearly so, shape (…, K).
+
+    The farther end of an interval is farthest where ½ lies in the middle between it and the frequency.
+    """
+    counts = [_evenly(n, n_patterns, n_patterns)]
+    if n_patterns > 1:
+        for share in 0.5 - epsilon * np.linspace(0.0, 1.0, _SHARES):
+            fewer = min(max(round(n * share), 0), n)
+            counts.append(np.array([fewer, n - fewer] + [0] * (n_patterns - 2)))
+    return np.stack(counts)
 
 
 def _evenly(n: int, over: int, n_patterns: int) -> NDArray[np.int64]:
@@ -321,9 +335,10 @@ def _histories(
 
     def histories(log_rate: NDArray[np.float64]) -> NDArray[np.float64]:
         rate = np.exp(log_rate)
-        log_mgf = np.log(_mgf(model, acting, batch, np.exp(-rate), horizon))
-        with np.errstate(divide="ignore"):
-            return (rate * (needed - 1.0) + spent) / -log_mgf
+        complement = _mgf_complement(model, acting, batch, -np.expm1(-rate), horizon)
+        # Where nearly nothing is left of 1, rounding decides what; taking more for left is safe and costs little.
+        log_mgf = np.log1p(-np.minimum(complement, 1.0 - 1e-9))
+        return (rate * (needed - 1.0) + spent) / -log_mgf
 
     # Golden section over ln λ, for all groups of the batch at once.
     ratio = (math.sqrt(5.0) - 1.0) / 2.0
@@ -342,24 +357,27 @@ def _histories(
     return best
 
 
-def _mgf(
+def _mgf_complement(
     model: MissMDP,
     acting: NDArray[np.float64],
     batch: list[_Group],
-    factor: NDArray[np.float64],
+    lost: NDArray[np.float64],
     horizon: int,
 ) -> NDArray[np.float64]:
-    """Return E[factorᴺ] for the number N of samples in one history, shape (groups,)."""
+    """Return 1 − E[(1 − lost)ᴺ] for the number N of samples in one history, shape (groups,).
+
+    The complement, since for groups that are hardly ever visited the mean itself rounds to 1.
+    """
     mdp = model.mdp
     states = np.stack([group.states for group in batch], axis=1)
     counted = np.stack([group.counted for group in batch], axis=1)
-    # An observation that counts multiplies by the factor, so P(a | s) loses (1 − factor) of what counts.
-    loss = np.where(states[:, :, None], counted, 0.0) * (1.0 - factor)[None, :, None]
+    # An observation that counts multiplies by 1 − lost: P(a | s) loses that share of what counts.
+    loss = np.where(states[:, :, None], counted, 0.0) * lost[None, :, None]
     step = np.where(mdp.terminal[:, None, None], 0.0, acting[:, None, :] - loss)
-    last = 1.0 - loss.sum(axis=2)
-    after = last
+    here = loss.sum(axis=2)
+    after = here
     for _ in range(horizon - 1):
-        later = last * mdp.terminal[:, None]
+        later = here
         for a, matrix in enumerate(mdp.transition):
             later = later + step[:, :, a] * (matrix @ after)
         after = later

@@ -1,0 +1,90 @@
+"""What `missmdp learn` prints."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from rich.markup import escape
+
+from missmdp.cli.printing import make_console, make_table
+from missmdp.data.validation import DataReport
+from missmdp.evaluation.distance import total_variation
+from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.bounds import Bound, GroupBound
+from missmdp.learn.table import missing_in
+from missmdp.model.missmdp import MissMDP
+
+__all__ = ["print_learned", "print_report"]
+
+_WIDE = 5
+"""Patterns up to which each has a column of its own."""
+
+
+def print_report(report: DataReport, notes: tuple[str, ...]) -> None:
+    """Print what is odd about a log, on standard error."""
+    console = make_console(stderr=True)
+    for note in notes:
+        console.print(escape(f"Note: {note}"))
+    for problem in report.problems:
+        console.print(escape(f"Problem: {problem}"), style="yellow")
+
+
+def print_learned(learner: MissingnessEstimator, bound: Bound, known: MissMDP | None, *, most: int) -> None:
+    """Print learned probabilities with intervals, how sure they are, and what speaks against them."""
+    console = make_console()
+    counts = learner.observation_counts_
+    always = ", ".join(learner.always_observed_) or "none"
+    console.print(f"[bold]{escape(repr(learner))}[/bold] on {counts.n_steps:,} observations")
+    console.print(escape(f"always observed: {always}"))
+    shown = [group for group in bound.per_group if not group.never_missing]
+    for _, part in groupby(shown, key=lambda group: (group.features, tuple(group.given))):
+        _print_part(list(part), most)
+    console.print()
+    console.print(escape(bound.describe()))
+    if learner.unseen_:
+        console.print(
+            escape(
+                f"{len(learner.unseen_)} groups without data got the {learner.unseen_[0].gets} distribution."
+            )
+        )
+    if known is not None:
+        distance = total_variation(learner.missingness_, known)
+        console.print(
+            f"Distance from the model's own M in total variation: {distance.average:.4f} on average, "
+            f"{distance.worst:.4f} at worst, {distance.weighted:.4f} weighted by visits."
+        )
+    for finding in learner.warnings_:
+        console.print(escape(f"Warning: {finding}"), style="yellow")
+
+
+def _print_part(groups: list[GroupBound], most: int) -> None:
+    console = make_console()
+    first = groups[0]
+    listed = sorted(groups, key=lambda group: -group.samples)[:most]
+    kept = [group for group in groups if group in listed]
+    title = f"\nP(missing) of {', '.join(first.features)}"
+    if len(kept) < len(groups):
+        title += f", the {len(kept)} groups of {len(groups)} with most samples"
+    patterns = [missing_in(first.features, pattern) for pattern in first.patterns]
+    if len(patterns) == 2:
+        columns, places = ["missing"], [1]
+    elif len(patterns) <= _WIDE:
+        columns, places = patterns, list(range(len(patterns)))
+    else:
+        columns, places = ["what", "probability"], []
+    table = make_table(*first.given, "samples", *columns, title=escape(title))
+    for group in kept:
+        values = [escape(str(value)) for value in group.given.values()]
+        row = [*values, f"{group.samples:,}"]
+        if places:
+            table.add_row(*row, *[_interval(group, k) for k in places])
+            continue
+        for k in sorted(range(len(patterns)), key=lambda k: -group.estimate[k])[:_WIDE]:
+            table.add_row(*row, escape(patterns[k]), _interval(group, k))
+            row = [""] * len(row)
+    if kept:
+        console.print(table)
+
+
+def _interval(group: GroupBound, k: int) -> str:
+    return f"{group.estimate[k]:.3f} [dim]({group.lower[k]:.3f}–{group.upper[k]:.3f})[/dim]"
