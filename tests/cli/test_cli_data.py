@@ -1,5 +1,6 @@
 """The commands about logs, and models that come as tables or functions."""
 
+import os
 import subprocess
 import sys
 
@@ -137,6 +138,19 @@ def test_errors_are_messages_without_a_traceback(arguments, message, tmp_path):
     assert done.stderr.startswith("Error: ")
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_letters_that_cannot_be_printed_are_replaced(tmp_path, data):
+    data.to_csv(tmp_path / "log.csv")
+    done = subprocess.run(
+        [sys.executable, "-m", "missmdp", "describe", "log.csv"],
+        capture_output=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        check=True,
+    )
+    assert b"infection" in done.stdout
+    assert b"???" in done.stdout
 
 
 def write_tables(folder, **more):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import shlex
 import sys
@@ -206,6 +207,10 @@ def _as_typed(message: str) -> str:
 
 def main() -> None:
     """Run the command line; our own errors are a message, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Bars and dots are not worth failing for where the terminal or file cannot hold them.
+            stream.reconfigure(errors="replace")
     try:
         cli(prog_name="missmdp")
     except (MissMDPError, OSError) as error:

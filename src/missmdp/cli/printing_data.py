@@ -40,9 +40,10 @@ def print_description(described: Description, *, most: int) -> None:
 def _print_patterns(described: Description, most: int) -> None:
     table = make_table("missing together", "rows", "share", "", title="\nWhat is missing together")
     patterns = described.together(most)
-    longest = max(rows for _, rows in patterns)
-    for names, rows in patterns:
-        bar = "█" * max(1, round(BAR * rows / longest))
+    longest = int(described.pattern_rows[0])
+    for number, (names, rows) in enumerate(patterns):
+        # No bar for all rarer patterns together, which may dwarf the frequent ones.
+        bar = "█" * max(1, round(BAR * rows / longest)) if number < most else ""
         table.add_row(escape(names), f"{rows:,}", percent(rows / described.n_rows), bar)
     make_console().print(table)
 

@@ -16,7 +16,7 @@ from missmdp.model.picture import INK, draw_box, draw_text, shortened
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_by_value"]
+__all__ = ["MOST_BLOCKS", "draw_by_value"]
 
 CELL, CELL_HEIGHT, SMALL = 0.27, 0.22, 0.55
 """A cell's width and height in inches, and how much smaller it is with few rows."""

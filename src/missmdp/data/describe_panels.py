@@ -48,22 +48,19 @@ def draw_patterns(
     patterns, rows = _drawn_patterns(described, gaps)
     rarer = described.n_rows - int(rows.sum())
     bars = left + max(len(gaps) * COLUMN, 0.4 if rarer else 0.0) + 0.1
-    scale = (left + width - bars - PERCENT) / max(int(rows.max()), rarer)
-
-    def draw_bar(count: int, colour: str) -> None:
-        draw_box(axes, bars, y - 0.07, scale * count, 0.14, colour)
-        share = percent(count / described.n_rows)
-        draw_text(axes, bars + scale * count + 0.06, y, share, ha="left", fontsize=7)
-
+    scale = (left + width - bars - PERCENT) / int(rows.max())
     for number, (pattern, count) in enumerate(zip(patterns, rows.tolist(), strict=True)):
         if number % 2 == 0:
             draw_box(axes, left, y - ROW / 2, len(gaps) * COLUMN, ROW, GROUND, zorder=0)
         _draw_dots(axes, pattern, left + COLUMN / 2, y)
-        draw_bar(count, BLUE if pattern.any() else GRAY)
+        draw_box(axes, bars, y - 0.07, scale * count, 0.14, BLUE if pattern.any() else GRAY)
+        share = percent(count / described.n_rows)
+        draw_text(axes, bars + scale * count + 0.06, y, share, ha="left", fontsize=7)
         y += ROW
     if rarer:
+        # Without a bar: all rarer patterns together may dwarf the frequent ones.
         draw_text(axes, bars - 0.1, y, "rarer", ha="right", fontsize=7)
-        draw_bar(rarer, PALE)
+        draw_text(axes, bars, y, percent(rarer / described.n_rows), ha="left", fontsize=7)
         y += ROW
     y += 0.03
     for x, gap, text in ((left, True, "missing"), (left + 0.75, False, "observed")):

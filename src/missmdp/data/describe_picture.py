@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from missmdp.data.describe_heat import draw_by_value
+from missmdp.data.describe_heat import MOST_BLOCKS, draw_by_value
 from missmdp.data.describe_panels import draw_patterns, draw_steps
 from missmdp.data.description import Description
 from missmdp.model.picture import check_picture_name, draw_text, save_picture, shortened
@@ -45,7 +45,7 @@ def draw_description(described: Description, path: Path, *, title: str | None = 
             draw_steps(axes, described, gaps, names, (MARGIN + half + GAP, y), half),
         )
         y = max(ends) + GAP
-        if len(described.features) > 1:
+        if len(described.features) > 1 and any(map(len, described.by_value)):
             y = draw_by_value(axes, described, gaps, names, (MARGIN, y), WIDTH - 2 * MARGIN)
     for line in _remarks(described, drawn=len(gaps)):
         draw_text(axes, MARGIN, y, line, ha="left", fontsize=7)
@@ -71,4 +71,7 @@ def _remarks(described: Description, *, drawn: int) -> list[str]:
     absent = len(described.can_go_missing) - drawn
     if absent:
         lines.append(f"Not drawn: {absent} that {'are' if absent > 1 else 'is'} missing more seldom")
+    with_values = sum(len(by) > 0 for by in described.by_value)
+    if drawn and with_values > MOST_BLOCKS:
+        lines.append(f"By value: the {MOST_BLOCKS} of {with_values} features where rates differ most clearly")
     return lines
