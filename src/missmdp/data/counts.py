@@ -6,10 +6,10 @@ small: a log of a billion rows with four features has at most a few thousand dis
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,12 @@ from missmdp.data.dataset import Behaviour, Dataset
 from missmdp.errors import DataError, FormatError, MissMDPError
 from missmdp.model.archive import encode_values, read_archive, write_archive
 from missmdp.model.mdp import FactoredMDP, checked_mdp
-from missmdp.model.space import MISSING, Rows
+from missmdp.model.space import MISSING, FeatureSpace, Rows
 
-__all__ = ["ObservationCounts", "as_counts"]
+if TYPE_CHECKING:
+    from missmdp.data.binning import Binning
+
+__all__ = ["ObservationCounts", "RankCounter", "as_counts"]
 
 KIND = "observation counts"
 
@@ -92,14 +95,42 @@ class ObservationCounts:
     @classmethod
     def from_dataset(cls, dataset: Dataset) -> ObservationCounts:
         """Return the counts of a dataset in memory."""
-        features = dataset.mdp.space.features
-        if features.n_ranks <= _MAX_DENSE:
-            table = np.zeros(features.n_ranks, dtype=np.int64)
-            count_ranks(dataset.observations, features.weights, table)
-            ranks = np.flatnonzero(table)
-            return cls(dataset.mdp, features.unrank(ranks), table[ranks], dataset.behaviour)
-        ranks, counts = np.unique(features.rank(dataset.observations), return_counts=True)
-        return cls(dataset.mdp, features.unrank(ranks), counts.astype(np.int64), dataset.behaviour)
+        counter = RankCounter(dataset.mdp.space.features)
+        counter.add(dataset.observations)
+        return cls.from_ranks(dataset.mdp, *counter.result(), dataset.behaviour)
+
+    @classmethod
+    def from_table(
+        cls,
+        source: Any,
+        mdp: FactoredMDP,
+        *,
+        episode: str = "episode",
+        step: str = "step",
+        action: str = "action",
+        terminated: str = "terminated",
+        bins: Mapping[str, Binning] | None = None,
+        per_file: bool = False,
+        progress: bool | None = None,
+    ) -> ObservationCounts:
+        """Return the counts of a trajectory table, of any size: rows are counted where they are, not loaded.
+
+        The same as counting `Dataset.from_table` with these arguments, and with the same errors. An ibis table is
+        counted by its own back end.
+        """
+        from missmdp.data.counting import counts_from_table
+
+        return counts_from_table(
+            source,
+            mdp,
+            episode=episode,
+            step=step,
+            action=action,
+            terminated=terminated,
+            bins=bins,
+            per_file=per_file,
+            progress=progress,
+        )
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -199,6 +230,34 @@ class ObservationCounts:
             raise FormatError(f"{path}: damaged (it has no {error.args[0]!r})") from error
         except (MissMDPError, ValueError, IndexError) as error:
             raise FormatError(f"{path}: damaged ({error})") from error
+
+
+class RankCounter:
+    """Counts rows of codes by their rank, part by part."""
+
+    def __init__(self, features: FeatureSpace) -> None:
+        self._features = features
+        dense = features.n_ranks <= _MAX_DENSE
+        self._table = np.zeros(features.n_ranks, dtype=np.int64) if dense else None
+        self._ranks = self._counts = np.empty(0, dtype=np.int64)
+
+    def add(self, observations: NDArray[np.integer[Any]]) -> None:
+        """Count some rows."""
+        if self._table is not None:
+            count_ranks(observations, self._features.weights, self._table)
+            return
+        found, counts = np.unique(self._features.rank(observations), return_counts=True)
+        self._ranks, place = np.unique(np.concatenate([self._ranks, found]), return_inverse=True)
+        summed = np.zeros(len(self._ranks), dtype=np.int64)
+        np.add.at(summed, place.reshape(-1), np.concatenate([self._counts, counts]))
+        self._counts = summed
+
+    def result(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the ranks that occur and how often."""
+        if self._table is None:
+            return self._ranks, self._counts
+        ranks = np.flatnonzero(self._table)
+        return ranks, self._table[ranks]
 
 
 def as_counts(data: Dataset | ObservationCounts | Iterable[Any]) -> ObservationCounts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -17,6 +17,7 @@ from missmdp.model.space import is_missing, plain
 
 __all__ = ["frame_part", "is_query"]
 
+_BATCH_ROWS = 1 << 19
 _EXPECTED = (
     "a path, a folder, a glob or a list of paths of CSV or Parquet files, a pandas, polars or pyarrow frame, "
     "an ibis table, or a mapping from column to values"
@@ -128,7 +129,20 @@ def _arrow_part(table: Any) -> Part:
 def _query_part(table: Any) -> Part:
     def read(names: Sequence[str]) -> Batches:
         with reading("the query"):
-            for batch in table.select(list(names)).to_pyarrow_batches():
+            for batch in _query_batches(table.select(list(names))):
                 yield {name: batch.column(name) for name in names}
 
-    return Part("", tuple(table.columns), read)
+    return Part("", tuple(table.columns), read, query=table)
+
+
+def _query_batches(query: Any) -> Iterator[Any]:
+    try:
+        batches = iter(query.to_pyarrow_batches())
+        first = next(batches, None)
+    except AttributeError:
+        # Some versions of ibis ask DuckDB for batches by a name that it no longer knows.
+        yield from query.to_pyarrow().to_batches(max_chunksize=_BATCH_ROWS)
+        return
+    if first is not None:
+        yield first
+        yield from batches

@@ -29,7 +29,7 @@ def parquet_part(path: Path) -> Part:
             for batch in file.iter_batches(_BATCH_ROWS, columns=list(columns)):
                 yield {name: batch.column(name) for name in columns}
 
-    return Part(str(path), names, read, path=path, n_rows=n_rows, metadata=metadata)
+    return Part(str(path), names, read, path=path, n_rows=n_rows, metadata=metadata, schema=schema)
 
 
 def _opened(path: Path, read_dictionary: Sequence[str] = ()) -> Any:

@@ -42,6 +42,10 @@ class Part:
     """The number of rows, where it is known beforehand."""
     metadata: Mapping[bytes, bytes] = field(default_factory=dict[bytes, bytes])
     """What the file says about itself."""
+    schema: Any = None
+    """The Arrow schema, where the file has types."""
+    query: Any = None
+    """The ibis table, if it is one."""
 
     def row(self, row: int) -> str:
         """Return the place of a row (from 0) in words; people count from 1."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from missmdp.model.space import MISSING
 
-__all__ = ["Place", "Sorting", "broken_episodes", "explain_episode", "sort_rows"]
+__all__ = ["Orderly", "Place", "Sorting", "broken_episodes", "explain_episode", "sort_rows"]
 
 
 class Place(NamedTuple):
@@ -56,6 +56,33 @@ def sort_rows(episode: NDArray[np.int64], step: NDArray[np.int64], n_episodes: i
 def first_step(step: NDArray[np.int64], offsets: NDArray[np.int64]) -> int:
     """Return from where steps count: 1 if all episodes start there, else 0."""
     return 1 if len(offsets) > 1 and (step[offsets[:-1]] == 1).all() else 0
+
+
+class Orderly:
+    """Sees, batch by batch, whether rows are histories in order as they come, one episode after the other."""
+
+    def __init__(self) -> None:
+        self.so_far = True
+        """Whether all rows up to now are; where not, they may still be histories in another order."""
+        self._first = 0
+        self._last: tuple[int, int, bool] | None = None
+
+    def add(self, episode: NDArray[np.int64], step: NDArray[np.int64], idle: NDArray[np.bool_]) -> None:
+        """Look at more rows; `idle` says where there is no action."""
+        if self._last is None:
+            self._first = int(step[0])
+            self.so_far = self._first in (0, 1)
+        else:
+            last_episode, last_step, last_idle = self._last
+            episode = np.concatenate([[last_episode], episode])
+            step = np.concatenate([[last_step], step])
+            idle = np.concatenate([[last_idle], idle])
+        self._last = int(episode[-1]), int(step[-1]), bool(idle[-1])
+        same = episode[1:] == episode[:-1]
+        goes_on = (step[1:] == step[:-1] + 1) & ~idle[:-1]
+        # Episodes are numbered as they appear, so a new one has the next number.
+        begins = (episode[1:] == episode[:-1] + 1) & (step[1:] == self._first)
+        self.so_far &= bool(((same & goes_on) | (~same & begins)).all())
 
 
 def broken_episodes(

@@ -30,7 +30,7 @@ from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.space import MISSING, FeatureSpace
 from missmdp.progress import show_progress
 
-__all__ = ["TableRows", "dataset_from_table", "open_table", "read_log", "read_rows"]
+__all__ = ["OpenTable", "TableRows", "all_parts", "dataset_from_table", "open_table", "read_log", "read_rows"]
 
 _log = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ def read_rows(
             batches.append(batch)
             advance(len(batch.step))
     if not batches:
-        raise DataError(f"{_all_parts(table.parts)}: the table has no rows")
+        raise DataError(f"{all_parts(table.parts)}: the table has no rows")
     lengths = [len(batch.step) for batch in batches]
     starts = np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.int64)
     origins = [(batch.part, batch.row) for batch in batches]
@@ -342,6 +342,7 @@ def _ends(rows: TableRows, mdp: FactoredMDP) -> tuple[NDArray[np.bool_], int]:
     return ended, int(np.count_nonzero(early))
 
 
-def _all_parts(parts: Iterable[Part]) -> str:
+def all_parts(parts: Iterable[Part]) -> str:
+    """Return the names of all parts, for sentences."""
     names = [part.shown for part in parts]
     return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
