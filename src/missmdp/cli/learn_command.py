@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from missmdp.cli.options import DATA_HELP, MDP_HELP, table_arguments, table_options
+
 if TYPE_CHECKING:
     from missmdp.learn.base import MissingnessEstimator
 
 __all__ = ["learn"]
 
-EPILOG = """\b
+EPILOG = f"""\b
 Examples:
   missmdp learn icu-smar log.parquet
   missmdp learn ward/ "visits/*.csv" --learner amcar --episode patient --step hour -o learned.mmdp
-  missmdp learn predator-smar log.csv --learner aimi --block x,y --assume "simple MAR"
+  missmdp learn predator-smar log.csv --learner aimi --block x,y --assume smar
   missmdp learn models.py:ward log.csv --bins temperature=36.5,37.5,38.5 -o table.csv
 
-MODEL is a benchmark's name, an .mmdp file, module:function (a MissMDP or a FactoredMDP), or a folder of tables
-(see `missmdp --help`). DATA is one or more CSV or Parquet files, folders of these, or patterns.
+{MDP_HELP} {DATA_HELP}
 """
 
 _LEARNERS = ("amcar", "asmar", "aimi")
@@ -67,14 +68,10 @@ _SUFFIXES = (".mmdp", ".csv", ".parquet", ".pq")
     type=click.Choice(["all", "seen"]),
     help="amcar, asmar: which patterns to learn.  [default: all]",
 )
-@click.option("--assume", type=click.Choice(["simple MAR", "MCAR"], case_sensitive=False), help="aimi.")
+@click.option("--assume", type=click.Choice(["smar", "mcar"]), help="aimi: indicators depend on less.")
 @click.option("--graph", metavar="FILE", help="aimi: an m-graph in DOT, or `model` for the model's own.")
 @click.option("--block", "blocks", multiple=True, metavar="A,B", help="aimi: go missing together; repeat.")
-@click.option("--bins", multiple=True, metavar="FEATURE=EDGES", help="Bin a column of measurements; repeat.")
-@click.option("--episode", default="episode", show_default=True, help="Column of the episode.")
-@click.option("--step", default="step", show_default=True, help="Column of the step.")
-@click.option("--action", default="action", show_default=True, help="Column of the action.")
-@click.option("--per-file", is_flag=True, help="Each file numbers its own episodes.")
+@table_options
 @click.option(
     "--validate/--no-validate",
     default=True,
@@ -97,10 +94,9 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
     learner assumes is true. Where the data speak against that, it says so.
     """
     from missmdp.cli.models import load_mdp
-    from missmdp.cli.printing_learned import print_learned, print_report
+    from missmdp.cli.printing_learned import print_learned
     from missmdp.data.counts import ObservationCounts
     from missmdp.data.dataset import Dataset
-    from missmdp.data.validation import validate
     from missmdp.errors import AssumptionWarning
     from missmdp.learn.table import write_learned
     from missmdp.model.missmdp import MissMDP
@@ -111,11 +107,11 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
     mdp, known = load_mdp(model)
     learner = _learner(options, known)
     source = data[0] if len(data) == 1 else list(data)
-    table = {
-        **{name: options[name] for name in ("episode", "step", "action", "per_file")},
-        "bins": _bins(options["bins"]),
-    }
+    table = table_arguments(options)
     if options["validate"]:
+        from missmdp.cli.printing_learned import print_report
+        from missmdp.data.validation import validate
+
         log = Dataset.from_table(source, mdp, **table)
         print_report(validate(log, mdp), log.notes)
     else:
@@ -165,7 +161,7 @@ def _learner(options: dict[str, Any], known: Any) -> MissingnessEstimator:
             return AIMI(
                 **common,
                 assume=options["assume"],
-                blocks=blocks,
+                blocks=blocks or (),
                 graph=_graph(options["graph"], known),
             )
 
@@ -180,17 +176,3 @@ def _graph(graph: str | None, known: Any) -> Any:
     if known is None:
         raise click.UsageError("--graph model: this model does not say how values go missing")
     return known.mgraph()
-
-
-def _bins(given: tuple[str, ...]) -> dict[str, Any] | None:
-    from missmdp.data.binning import Binning
-
-    bins: dict[str, Any] = {}
-    for item in given:
-        feature, equals, edges = item.rpartition("=")
-        try:
-            bins[feature] = Binning.from_edges([float(edge) for edge in edges.split(",")])
-        except ValueError as error:
-            hint = "" if equals else " (expected FEATURE=EDGE,EDGE,…)"
-            raise click.UsageError(f"--bins {item}: {error}{hint}") from error
-    return bins or None

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
 from missmdp.cli.printing import make_console, make_table
-from missmdp.data.validation import DataReport
 from missmdp.evaluation.distance import total_variation
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.bounds import Bound, GroupBound
 from missmdp.learn.table import missing_in
 from missmdp.model.missmdp import MissMDP
 
+if TYPE_CHECKING:
+    from missmdp.data.validation import DataReport
+
 __all__ = ["print_learned", "print_report"]
 
-_WIDE = 5
+_WIDE = 4
 """Patterns up to which each has a column of its own."""
 
 
@@ -62,22 +65,31 @@ def _print_part(groups: list[GroupBound], most: int) -> None:
     first = groups[0]
     listed = sorted(groups, key=lambda group: -group.samples)[:most]
     kept = [group for group in groups if group in listed]
-    title = f"\nP(missing) of {', '.join(first.features)}"
+    names = ", ".join(first.features)
+    title = (
+        f"\nP({names} missing)"
+        if len(first.patterns) == 2
+        else f"\nProbability of what is missing of {names}"
+    )
     if len(kept) < len(groups):
         title += f", the {len(kept)} groups of {len(groups)} with most samples"
     patterns = [missing_in(first.features, pattern) for pattern in first.patterns]
     if len(patterns) == 2:
-        columns, places = ["missing"], [1]
+        columns, places = ["probability"], [1]
     elif len(patterns) <= _WIDE:
         columns, places = patterns, list(range(len(patterns)))
     else:
         columns, places = ["what", "probability"], []
     table = make_table(*first.given, "samples", *columns, title=escape(title))
+    for column in table.columns[len(first.given) + 1 :]:
+        column.min_width = 13 if len(places) > 1 else None
     for group in kept:
         values = [escape(str(value)) for value in group.given.values()]
         row = [*values, f"{group.samples:,}"]
         if places:
-            table.add_row(*row, *[_interval(group, k) for k in places])
+            # Under each other, so that several patterns fit beside each other.
+            between = " " if len(places) == 1 else "\n"
+            table.add_row(*row, *[_interval(group, k, between=between) for k in places])
             continue
         for k in sorted(range(len(patterns)), key=lambda k: -group.estimate[k])[:_WIDE]:
             table.add_row(*row, escape(patterns[k]), _interval(group, k))
@@ -86,5 +98,6 @@ def _print_part(groups: list[GroupBound], most: int) -> None:
         console.print(table)
 
 
-def _interval(group: GroupBound, k: int) -> str:
-    return f"{group.estimate[k]:.3f} [dim]({group.lower[k]:.3f}–{group.upper[k]:.3f})[/dim]"
+def _interval(group: GroupBound, k: int, *, between: str = " ") -> str:
+    """Return an estimate and its interval."""
+    return f"{group.estimate[k]:.3f}{between}[dim]({group.lower[k]:.3f}–{group.upper[k]:.3f})[/dim]"

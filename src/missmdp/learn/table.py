@@ -43,8 +43,7 @@ def learned_rows(bound: Bound, features: tuple[str, ...]) -> list[dict[str, Any]
 
 def write_learned(bound: Bound, features: tuple[str, ...], path: str | Path) -> None:
     """Write `learned_rows` to a .csv or .parquet file."""
-    import pyarrow as pa
-    from pyarrow import csv, parquet
+    from missmdp.data.arrow import arrow_csv, pa, parquet
 
     path = Path(path)
     rows = learned_rows(bound, features)
@@ -59,7 +58,7 @@ def write_learned(bound: Bound, features: tuple[str, ...], path: str | Path) -> 
     buffer = pa.BufferOutputStream()
     match path.suffix.lower():
         case ".csv":
-            csv.write_csv(table, buffer)
+            arrow_csv.write_csv(table, buffer)
         case ".parquet" | ".pq":
             parquet.write_table(table, buffer)
         case suffix:
