@@ -12,11 +12,15 @@ from missmdp._version import __version__
 
 if TYPE_CHECKING:
     from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
+    from missmdp.data.binning import Binning
     from missmdp.data.collect import collect
+    from missmdp.data.counts import ObservationCounts
     from missmdp.data.coverage import Coverage, behaviour_coverage
     from missmdp.data.dataset import Dataset
     from missmdp.data.describe import describe
     from missmdp.data.description import Description
+    from missmdp.data.report import DataReport
+    from missmdp.data.validation import validate
     from missmdp.errors import (
         AssumptionWarning,
         DataError,
@@ -48,11 +52,15 @@ if TYPE_CHECKING:
 
 _HOME = {
     "missmdp.benchmarks.registry": ("list_benchmarks", "list_examples", "load_benchmark"),
+    "missmdp.data.binning": ("Binning",),
     "missmdp.data.collect": ("collect",),
+    "missmdp.data.counts": ("ObservationCounts",),
     "missmdp.data.coverage": ("Coverage", "behaviour_coverage"),
     "missmdp.data.dataset": ("Dataset",),
     "missmdp.data.describe": ("describe",),
     "missmdp.data.description": ("Description",),
+    "missmdp.data.report": ("DataReport",),
+    "missmdp.data.validation": ("validate",),
     "missmdp.errors": (
         "AssumptionWarning",
         "DataError",
@@ -94,10 +102,12 @@ __all__ = [
     "Agent",
     "AsMAR",
     "AssumptionWarning",
+    "Binning",
     "BlindPolicy",
     "Bound",
     "Coverage",
     "DataError",
+    "DataReport",
     "Dataset",
     "Description",
     "FactoredMDP",
@@ -111,6 +121,7 @@ __all__ = [
     "MissingnessGraph",
     "MissingnessTypes",
     "ModelError",
+    "ObservationCounts",
     "ObservationPolicy",
     "Policy",
     "SampleSize",
@@ -129,6 +140,7 @@ __all__ = [
     "total_variation",
     "update_belief",
     "update_belief_ignorable",
+    "validate",
 ]
 
 

@@ -18,7 +18,7 @@ from missmdp.data.arrow import compute, pa, parquet
 from missmdp.data.counts import ObservationCounts, RankCounter
 from missmdp.data.encoding import ColumnEncoder
 from missmdp.data.matching import UNKNOWN
-from missmdp.data.queries import engine, episode_summary, health, ibis
+from missmdp.data.queries import engine, episode_summary, health, ibis, quiet
 from missmdp.data.reading import reading
 from missmdp.data.rows import Episodes, encoded_batches
 from missmdp.data.structure import Orderly, Place, explain_episode
@@ -52,16 +52,13 @@ def _by_query(table: OpenTable, mdp: FactoredMDP) -> ObservationCounts | None:
     part = table.parts[0]
     try:
         if part.query is not None:
-            return (
-                _query_counts(part.query, table, mdp)
-                if _types_are_simple(part.query.schema(), table)
-                else None
-            )
+            with quiet():
+                return _query_counts(part.query, table, mdp)
         if not _engine_understands(table):
             return None
         with engine() as (connection, _):
             files = connection.read_parquet([str(part.path) for part in table.parts], filename=table.per_file)
-            return _query_counts(files, table, mdp) if _types_are_simple(files.schema(), table) else None
+            return _query_counts(files, table, mdp)
     except MissMDPError:
         raise
     except Exception as error:
@@ -99,6 +96,9 @@ def _types_are_simple(schema: Any, table: OpenTable) -> bool:
 
 
 def _query_counts(rows: Any, table: OpenTable, mdp: FactoredMDP) -> ObservationCounts | None:
+    """Return the counts of rows in a back end, or None if anything about them is unusual or wrong."""
+    if not _types_are_simple(rows.schema(), table):
+        return None
     names, encoders = table.encoders.names, table.encoders
     places = {f"f{i}": name for i, name in enumerate(encoders.features)}
     chosen = rows.select(

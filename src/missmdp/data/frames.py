@@ -136,13 +136,8 @@ def _query_part(table: Any) -> Part:
 
 
 def _query_batches(query: Any) -> Iterator[Any]:
-    try:
-        batches = iter(query.to_pyarrow_batches())
-        first = next(batches, None)
-    except AttributeError:
-        # Some versions of ibis ask DuckDB for batches by a name that it no longer knows.
-        yield from query.to_pyarrow().to_batches(max_chunksize=_BATCH_ROWS)
-        return
-    if first is not None:
-        yield first
-        yield from batches
+    connection = getattr(query.get_backend(), "con", None)
+    if type(connection).__name__ == "DuckDBPyConnection" and not hasattr(connection, "fetch_record_batch"):
+        # ibis up to 12 asks for batches by this name, which DuckDB has given up in version 2.
+        return iter(query.to_pyarrow().to_batches(max_chunksize=_BATCH_ROWS))
+    return iter(query.to_pyarrow_batches())

@@ -6,13 +6,14 @@ A table of a query has the columns `e` (episode), `s` (step) and `idle` (whether
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Health", "engine", "episode_summary", "health", "ibis"]
+__all__ = ["Health", "engine", "episode_summary", "health", "ibis", "quiet"]
 
 ibis: Any = import_module("ibis")
 
@@ -22,9 +23,18 @@ _WINDOW = 32
 
 
 @contextmanager
+def quiet() -> Generator[None, None, None]:
+    """Keep to ourselves that the library of queries calls its engine in ways that will change."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
+
+
+@contextmanager
 def engine() -> Generator[tuple[Any, Path], None, None]:
     """Give an embedded query engine of bounded memory, and a folder for what does not fit; both go away."""
-    with tempfile.TemporaryDirectory(prefix="missmdp-", ignore_cleanup_errors=True) as folder:
+    with quiet(), tempfile.TemporaryDirectory(prefix="missmdp-", ignore_cleanup_errors=True) as folder:
         connection = ibis.duckdb.connect(
             memory_limit=_MEMORY, temp_directory=str(Path(folder) / "spill"), preserve_insertion_order=False
         )

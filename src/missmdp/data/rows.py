@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,10 +112,10 @@ class Fault(NamedTuple):
     column: str
     rows: NDArray[np.int64]
     """Rows of the batch."""
+    cells: Cells
+    """All cells of the column in the batch."""
     reason: Callable[[int], str]
     """What is wrong with the cell in a row, and what would be right."""
-    value: Callable[[int], Any]
-    """The cell in a row."""
     where: Callable[[int], str]
     """File, row and episode of a row."""
 
@@ -166,17 +165,14 @@ def _encode(
             check(
                 column,
                 codes == UNKNOWN,
-                lambda place: encoder.explain(value_of(column, place), cells[column]),
+                lambda place: encoder.explain(cell(cells[column], place), cells[column]),
             )
         return codes
-
-    def value_of(column: str, place: int) -> Any:
-        return cell(cells[column], place)
 
     def check(column: str, bad: NDArray[np.bool_], reason: Callable[[int], str]) -> None:
         rows = np.flatnonzero(bad)
         if rows.size:
-            faults.append(Fault(column, rows, reason, partial(value_of, column), where))
+            faults.append(Fault(column, rows, cells[column], reason, where))
 
     episode = take(
         in_order(factorise(cells[names.episode])),

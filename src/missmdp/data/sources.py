@@ -78,7 +78,8 @@ def find_files(source: Any) -> list[Path] | None:
     """Return the files that a source names, in order, or None if it is a table in memory."""
     if isinstance(source, str | Path):
         return _expand(source)
-    if isinstance(source, (list, tuple, set, frozenset, Iterator)):
+    speaks_arrow = hasattr(source, "__arrow_c_stream__")
+    if isinstance(source, (list, tuple, set, frozenset, Iterator)) and not speaks_arrow:
         listed = list(cast("Iterable[Any]", source))
         if isinstance(source, set | frozenset):
             listed.sort(key=str)
@@ -112,7 +113,7 @@ def _expand(source: str | Path) -> list[Path]:
             raise DataError(f"no file matches {str(source)!r} (looking for {_EXPECTED})")
         return found
     if not exists:
-        raise DataError(f"{path}: there is no such file")
+        raise DataError(f"{path}: there is no such file (looking for {_EXPECTED})")
     if not is_table(path):
         raise DataError(f"{path}: cannot tell what this file holds; expected {_EXPECTED}")
     return [path]

@@ -30,7 +30,16 @@ from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.space import MISSING, FeatureSpace
 from missmdp.progress import show_progress
 
-__all__ = ["OpenTable", "TableRows", "all_parts", "dataset_from_table", "open_table", "read_log", "read_rows"]
+__all__ = [
+    "OpenTable",
+    "TableRows",
+    "all_parts",
+    "dataset_from_table",
+    "endings",
+    "open_table",
+    "read_log",
+    "read_rows",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -169,24 +178,9 @@ def dataset_from_table(
     table = open_table(source, mdp, **options)
     rows = read_rows(table, progress=progress)
     _raise_if_broken(rows)
-    last = rows.offsets[1:] - 1
-    notes = list(table.notes)
-    acted = int(np.count_nonzero(rows.actions[last] != MISSING))
-    if acted:
-        notes.append(
-            f"{acted:,} of {len(last):,} episodes end with an action whose result was not logged; "
-            "these last actions are left out"
-        )
+    terminated, notes = endings(rows, mdp)
     actions = np.array(rows.actions)
-    actions[last] = NO_ACTION
-    terminated, early = _ends(rows, mdp)
-    if early:
-        notes.append(
-            f"{table.encoders.names.terminated!r} is true before the last row in {early:,} episodes; "
-            "only the last row of an episode counts"
-        )
-    for note in notes[len(table.notes) :]:
-        _log.info(note)
+    actions[rows.offsets[1:] - 1] = NO_ACTION
     metadata = read_metadata(table.parts)
     ids = rows.episodes.names(table.parts)
     return Dataset(
@@ -199,8 +193,38 @@ def dataset_from_table(
         behaviour=metadata.behaviour,
         episode_ids=None if ids == tuple(range(len(ids))) else ids,
         bins=table.bins or metadata.bins,
-        notes=tuple(notes),
+        notes=(*table.notes, *notes),
     )
+
+
+def endings(rows: TableRows, mdp: FactoredMDP) -> tuple[NDArray[np.bool_], list[str]]:
+    """Return which episodes ended in a terminal state, and notes on how episodes end.
+
+    Where a table does not say, an episode did if only terminal states admit its last observation.
+    """
+    last = rows.offsets[1:] - 1
+    notes: list[str] = []
+    acted = int(np.count_nonzero(rows.actions[last] != MISSING))
+    if acted:
+        notes.append(
+            f"{acted:,} of {len(last):,} episodes end with an action whose result was not logged; "
+            "these last actions are left out"
+        )
+    said = rows.terminated[last]
+    ended, open_ = said == 1, said == MISSING
+    if open_.any():
+        ended[open_] = only_admitted_by(mdp.space, mdp.terminal, rows.observations[last[open_]])
+    if rows.terminated.max() == 1:
+        often = np.add.reduceat(rows.terminated == 1, rows.offsets[:-1], dtype=np.int64)
+        early = int(np.count_nonzero(often > (said == 1)))
+        if early:
+            notes.append(
+                f"{rows.table.encoders.names.terminated!r} is true before the last row in {early:,} episodes; "
+                "only the last row of an episode counts"
+            )
+    for note in notes:
+        _log.info(note)
+    return ended, notes
 
 
 def read_log(
@@ -323,23 +347,6 @@ def _raise_if_broken(rows: TableRows) -> None:
     broken = broken_episodes(rows.step, rows.actions, rows.offsets)
     if broken.size:
         raise DataError(rows.explain(int(broken[0])))
-
-
-def _ends(rows: TableRows, mdp: FactoredMDP) -> tuple[NDArray[np.bool_], int]:
-    """Return which episodes ended in a terminal state, and how many say so too early.
-
-    Where a table does not say, an episode did if only terminal states admit its last observation.
-    """
-    last = rows.offsets[1:] - 1
-    said = rows.terminated[last]
-    ended = said == 1
-    open_ = said == MISSING
-    if open_.any():
-        ended[open_] = only_admitted_by(mdp.space, mdp.terminal, rows.observations[last[open_]])
-    if rows.terminated.max() < 1:
-        return ended, 0
-    early = np.add.reduceat(rows.terminated == 1, rows.offsets[:-1], dtype=np.int64) - (said == 1)
-    return ended, int(np.count_nonzero(early))
 
 
 def all_parts(parts: Iterable[Part]) -> str:
