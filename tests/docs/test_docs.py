@@ -7,7 +7,24 @@ import runpy
 
 import pytest
 
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/notation.md", "docs/architecture.md", "docs/benchmarks.md"]
+DOCUMENTS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    *(f"docs/{name}.md" for name in ("architecture", "benchmarks", "bounds", "data", "learning", "notation")),
+]
+WITH_CODE = ["README.md", "docs/bounds.md", "docs/data.md", "docs/learning.md"]
+WITH_EXAMPLES = [
+    "model.mdp",
+    "model.missingness",
+    "model.mgraph",
+    "data.binning",
+    "data.counts",
+    "data.describe",
+    "learn.asmar",
+    "learn.aimi",
+    "learn.sample_size",
+    "evaluation.distance",
+]
 
 
 @pytest.fixture
@@ -15,22 +32,41 @@ def root(request):
     return request.config.rootpath
 
 
-def test_the_code_in_the_readme_runs(root, tmp_path, monkeypatch, capsys):
-    blocks = re.findall(r"```python\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
+@pytest.mark.parametrize("document", WITH_CODE)
+def test_the_code_in_documents_runs(root, tmp_path, monkeypatch, capsys, document):
+    blocks = re.findall(r"```python\n(.*?)```", (root / document).read_text(), re.DOTALL)
     assert blocks
     monkeypatch.chdir(tmp_path)
+    names = {}
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
-    assert "MNAR" in capsys.readouterr().out
-    assert (tmp_path / "ward.svg").exists()
-    assert (tmp_path / "ward.mmdp").exists()
+        exec(compile(block, document, "exec"), names)
+    if document == "README.md":
+        assert "MNAR" in capsys.readouterr().out
+        assert (tmp_path / "ward.svg").exists()
+        assert (tmp_path / "ward.mmdp").exists()
 
 
-@pytest.mark.parametrize("module", ["mdp", "missingness", "mgraph"])
+@pytest.mark.parametrize("module", WITH_EXAMPLES)
 def test_the_examples_in_docstrings_run(module):
-    failed, tried = doctest.testmod(importlib.import_module(f"missmdp.model.{module}"))
+    failed, tried = doctest.testmod(importlib.import_module(f"missmdp.{module}"))
     assert tried > 0
     assert failed == 0
+
+
+def test_all_examples_in_docstrings_are_run(root):
+    source = root / "src" / "missmdp"
+    found = {
+        ".".join(path.relative_to(source).with_suffix("").parts)
+        for path in source.rglob("*.py")
+        if re.search(r"^\s+>>> ", path.read_text(), re.MULTILINE)
+    }
+    assert found == set(WITH_EXAMPLES)
+
+
+@pytest.mark.slow
+def test_the_table_of_learning_is_what_make_tables_makes(root):
+    learning_table = runpy.run_path(str(root / "docs" / "make_learning_table.py"))["learning_table"]
+    assert learning_table() in (root / "docs" / "learning.md").read_text(), "run `make tables`"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

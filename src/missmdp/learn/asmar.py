@@ -137,7 +137,7 @@ class AMCAR(_JointPatterns):
     >>> import missmdp as mm
     >>> truth = mm.load_benchmark("predator-mcar")
     >>> learner = mm.AMCAR().fit(mm.collect(truth, 1000, seed=0))
-    >>> learner.missingness_.missing_rate("x").round(2)[0]
+    >>> round(float(learner.missingness_.missing_rate("x")[0]), 2)
     0.95
     """
 
