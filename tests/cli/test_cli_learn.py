@@ -1,0 +1,221 @@
+"""The commands `learn` and `validate`."""
+
+import csv
+import warnings
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import missmdp as mm
+from missmdp.cli.main import cli
+
+
+@pytest.fixture
+def run():
+    def invoke(*arguments):
+        return CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=True)
+
+    return invoke
+
+
+@pytest.fixture(scope="module")
+def data():
+    return mm.collect(mm.load_benchmark("icu-smar"), 5_000, seed=3)
+
+
+@pytest.fixture
+def log(data, tmp_path):
+    path = tmp_path / "log.parquet"
+    data.to_parquet(path)
+    return path
+
+
+def test_learn_prints_probabilities_with_intervals(run, data, log):
+    result = run("learn", "icu-smar", log, "--confidence", 0.9)
+    assert result.exit_code == 0, result.output
+    learner = mm.AsMAR().fit(data)
+    bound = learner.bound(0.9)
+    assert bound.behaviour == "blind", "the file says so of itself"
+    assert bound.describe() in result.output
+    group = max(bound.per_group, key=lambda group: group.samples)
+    assert f"{group.samples:,}" in result.output
+    for value in group.estimate:
+        assert f"{value:.3f}" in result.output
+    assert f"({group.lower[0]:.3f}–{group.upper[0]:.3f})" in result.output
+    tv = mm.total_variation(learner.missingness_, mm.load_benchmark("icu-smar"))
+    assert f"{tv.average:.4f} on average, {tv.worst:.4f} at worst" in result.output
+
+
+def test_learn_is_the_same_with_and_without_loading_the_rows(run, log):
+    loaded = run("learn", "icu-smar", log, "--validate")
+    counted = run("learn", "icu-smar", log, "--no-validate")
+    assert loaded.exit_code == counted.exit_code == 0
+    assert loaded.output == counted.output
+
+
+def test_learn_saves_the_model_and_the_table(run, data, log, tmp_path):
+    model, table = tmp_path / "learned.mmdp", tmp_path / "learned.csv"
+    assert run("learn", "icu-smar", log, "-o", model, "-o", table).exit_code == 0
+    learner = mm.AsMAR().fit(data)
+    saved = mm.MissMDP.load(model)
+    assert np.array_equal(saved.missingness.probabilities, learner.missingness_.probabilities)
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    bound = learner.bound(0.95)
+    assert len(rows) == sum(len(group.patterns) for group in bound.per_group)
+    for row in rows:
+        assert row["indicators"] == "infection + heart_rate"
+        assert row["given_infection"] == ""
+        given = {"test": int(row["given_test"]), "temperature": int(row["given_temperature"])}
+        group = next(g for g in bound.per_group if g.given == given)
+        lacking = [] if row["missing"] == "nothing" else row["missing"].split(" + ")
+        k = next(
+            k
+            for k, p in enumerate(group.patterns)
+            if [f for f, s in zip(group.features, p, strict=True) if not s] == lacking
+        )
+        assert float(row["estimate"]) == group.estimate[k]
+        assert (float(row["lower"]), float(row["upper"])) == (group.lower[k], group.upper[k])
+        assert int(row["samples"]) == group.samples
+
+
+@pytest.mark.parametrize(
+    ("options", "learner"),
+    [
+        (["--learner", "amcar", "--patterns", "seen"], mm.AMCAR(patterns="seen")),
+        (["--ignore", "test", "--unseen", "pooled"], mm.AsMAR(ignore=["test"], unseen="pooled")),
+        (["--learner", "aimi", "--always", "test"], mm.AIMI(always_observed=["test"])),
+        (
+            ["--learner", "aimi", "--assume", "smar", "--smoothing", 0.5],
+            mm.AIMI(assume="simple MAR", smoothing=0.5),
+        ),
+        (["--learner", "aimi", "--graph", "model"], mm.AIMI(graph=mm.load_benchmark("icu-smar").mgraph())),
+        (
+            ["--learner", "aimi", "--block", "infection, heart_rate"],
+            mm.AIMI(blocks=[("infection", "heart_rate")]),
+        ),
+    ],
+)
+def test_options_reach_the_learner(run, data, log, tmp_path, options, learner):
+    result = run("learn", "icu-smar", log, *options, "-o", tmp_path / "learned.mmdp")
+    assert result.exit_code == 0, result.output
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mm.AssumptionWarning)
+        learner.fit(data)
+    saved = mm.MissMDP.load(tmp_path / "learned.mmdp").missingness
+    assert np.array_equal(saved.probabilities, learner.missingness_.probabilities)
+    for finding in learner.warnings_:
+        assert str(finding) in result.output
+
+
+def test_an_mgraph_from_a_file(run, data, log, tmp_path):
+    graph = mm.load_benchmark("icu-smar").mgraph()
+    (tmp_path / "graph.dot").write_text(graph.to_dot())
+    result = run("learn", "icu-smar", log, "--learner", "aimi", "--graph", tmp_path / "graph.dot")
+    assert result.exit_code == 0, result.output
+    assert mm.AIMI(graph=graph).fit(data).bound().describe() in result.output
+
+
+def test_method_and_behaviour_reach_the_bound(run, data, log):
+    result = run("learn", "icu-smar", log, "--method", "okamoto", "--behaviour", "adaptive")
+    assert mm.AsMAR().fit(data).bound(0.95, "okamoto", behaviour="adaptive").describe() in result.output
+
+
+def test_learning_with_an_mdp_alone(run, log, tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(
+        "import missmdp as mm\ndef mdp():\n    return mm.load_benchmark('icu-smar').mdp\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    result = run("learn", "mine:mdp", log, "-o", tmp_path / "learned.mmdp")
+    assert result.exit_code == 0, result.output
+    assert "Distance" not in result.output
+    assert mm.MissMDP.load(tmp_path / "learned.mmdp").n_states == 800
+    assert run("learn", "mine:mdp", log, "--learner", "aimi", "--graph", "model").exit_code == 2
+
+
+def test_bins_of_measurements(run, tmp_path):
+    mdp = mm.FactoredMDP(
+        {"fever": ["low", "high"]},
+        ["wait"],
+        lambda state, action: [(("low",), 0.5), (("high",), 0.5)],
+        0.0,
+        {("low",): 1.0},
+        discount=0.9,
+    )
+    mm.MissMDP(mdp, mm.MissingnessFunction.fully_observed(mdp)).save(tmp_path / "ward.mmdp")
+    (tmp_path / "log.csv").write_text(
+        "patient,step,fever,action\n" + "".join(f"{i},0,{36 + i % 5},wait\n{i},1,,\n" for i in range(60))
+    )
+    arguments = [
+        "learn",
+        tmp_path / "ward.mmdp",
+        tmp_path / "log.csv",
+        "--episode",
+        "patient",
+        "--learner",
+        "amcar",
+    ]
+    result = run(*arguments, "--bins", "fever=38")
+    assert result.exit_code == 0, result.output
+    assert "0.500" in result.output
+    wrong = run(*arguments)
+    assert isinstance(wrong.exception, mm.DataError)
+    assert "fever" in str(wrong.exception)
+    assert run(*arguments, "--bins", "fever").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--block", "x,y"], "--block is for --learner aimi"),
+        (["--learner", "aimi", "--ignore", "test"], "--ignore is for --learner asmar"),
+        (["-o", "learned.txt"], "learned.txt"),
+        (["--learner", "em"], "em"),
+    ],
+)
+def test_wrong_usage_is_said_before_anything_is_read(run, options, message):
+    result = run("learn", "icu-smar", "no-such-file.csv", *options)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--confidence", 1.5], "confidence"),
+        (["--smoothing", -1], "smoothing"),
+        (["--always", "infection"], "'infection' is declared always observed"),
+        (["--ignore", "tset"], "there is no feature 'tset'"),
+    ],
+)
+def test_errors_are_messages(run, log, options, message):
+    result = run("learn", "icu-smar", log, *options)
+    assert isinstance(result.exception, mm.DataError)
+    assert message in str(result.exception)
+
+
+def test_validate_says_what_does_not_fit(run, log, data, tmp_path):
+    result = run("validate", "icu-smar", log)
+    assert result.exit_code == 0
+    assert result.output.strip() == mm.validate(data, data.mdp).describe()
+    table = data.to_pandas()
+    table.loc[3, "temperature"] = 9
+    table.to_csv(tmp_path / "broken.csv", index=False)
+    result = run("validate", "icu-smar", tmp_path / "broken.csv")
+    assert result.exit_code == 1
+    assert "9" in result.output
+    assert "temperature" in result.output
+
+
+def test_learn_reports_problems_of_the_log_but_goes_on(run, tmp_path):
+    """Predator's prey cannot jump across the map: the log has such a step, and is learned from nevertheless."""
+    model = mm.load_benchmark("predator-smar")
+    table = mm.collect(model, 300, seed=0).to_pandas()
+    seen = table.index[table["x"].notna() & (table["step"] > 2)][0]
+    table.loc[seen, ["u", "v"]] = [4 - table.loc[seen, "u"], 4 - table.loc[seen, "v"]]
+    table.to_csv(tmp_path / "log.csv", index=False)
+    result = run("learn", "predator-smar", tmp_path / "log.csv")
+    assert result.exit_code == 0
+    assert "Problem" in result.stderr
+    assert "always observed: u, v" in result.stdout
