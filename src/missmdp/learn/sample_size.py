@@ -7,7 +7,8 @@ one history gives a group has a moment generating function that the model determ
     P(fewer than n samples in h histories) ≤ exp(λ(n − 1)) · E[exp(−λN)]ʰ   for every λ > 0.
 
 E[exp(−λN)] is computed exactly, by going through the horizon backwards. λ → ∞ leaves the paper's argument, which
-counts a history as one sample at most; the best λ asks for far fewer histories.
+counts a history as one sample at most; the best λ asks for far fewer histories. Where the data decide what is always
+observed, and by that the groups, every feature that can go missing must also do so at least once.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from missmdp.data.coverage import behaviour_coverage
 from missmdp.data.dataset import Behaviour
 from missmdp.errors import DataError
 from missmdp.learn.asmar import AsMAR
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import MissingnessEstimator, Structure
 from missmdp.learn.bounds import Method, checked_confidence, checked_method, group_limits
 from missmdp.learn.groups import Counter, group_states
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.policy import BlindPolicy, MemorylessPolicy, Policy, as_policy
+from missmdp.model.space import FeatureSpace
 from missmdp.progress import show_progress
 
 __all__ = ["SampleSize", "samples_needed"]
@@ -60,6 +62,8 @@ class SampleSize(int):
     """Samples that one history is expected to give that group."""
     steps: float
     """Observations that so many histories are expected to hold."""
+    to_appear: bool
+    """Whether what decides is that a feature must be seen to go missing, not to be taken as always observed."""
 
     @property
     def histories(self) -> int:
@@ -69,11 +73,18 @@ class SampleSize(int):
     def describe(self) -> str:
         """Return what the number says, in sentences."""
         given = ", ".join(f"{name} = {value}" for name, value in self.given.items()) or "all states"
+        names = ", ".join(self.features)
+        decides = (
+            f"{names} must go missing once, or it is taken as always observed, and a history has {self.expected:.3g} "
+            "such observations on average."
+            if self.to_appear
+            else f"{names} at {given} needs {self.samples:,} samples, and a history gives {self.expected:.3g} of them "
+            "on average."
+        )
         return (
             f"{int(self):,} histories (about {self.steps:,.0f} observations) are enough to learn every probability to "
             f"within {self.epsilon:g}, with probability at least {self.confidence:g}.\n"
-            f"What decides: {', '.join(self.features)} at {given} needs {self.samples:,} samples, and a history gives "
-            f"{self.expected:.3g} of them on average."
+            f"What decides: {decides}"
         )
 
 
@@ -88,6 +99,8 @@ class _Group(NamedTuple):
     """P(the observation counts, and action a is taken | s), shape (S, A)."""
     needed: int
     expected: float
+    to_appear: bool = False
+    """Whether it counts the observations in which a feature is missing."""
 
 
 def samples_needed(
@@ -132,7 +145,7 @@ def samples_needed(
     --------
     >>> import missmdp as mm
     >>> mm.samples_needed(mm.load_benchmark("predator-mcar"), 0.05, 0.95, learner=mm.AMCAR()).samples
-    1237
+    1449
     """
     model, policy = checked_model(model), as_policy(policy)
     learner = AsMAR() if learner is None else learner
@@ -183,6 +196,7 @@ def _result(
     result.given = deciding.given if deciding else {}
     result.expected = deciding.expected if deciding else 0.0
     result.steps = histories * episode_length
+    result.to_appear = deciding.to_appear if deciding else False
     return result
 
 
@@ -246,7 +260,37 @@ def _groups(
                     + (", ".join(f"{name} = {value}" for name, value in given.items()) or "any state")
                 )
             groups.append(_Group(counter, states, given, counted, needed, expected))
-    return [group for group in groups if group.needed], failure / n_groups, coverage.episode_length
+    groups = [group for group in groups if group.needed]
+    for j in _must_appear(learner, features, missing, structure):
+        weights = model.missingness.probabilities * ~model.missingness.patterns[:, j]
+        counted = np.einsum("sk,ska->sa", weights, table.probabilities[table.row])
+        counter = Counter(np.arange(len(features)) == j, np.zeros_like(missing), together=False)
+        states = np.ones(len(model.space), dtype=np.bool_)
+        expected = float(visits @ counted.sum(axis=1))
+        groups.append(_Group(counter, states, {}, counted, 1, expected, to_appear=True))
+        n_groups += 1
+        if expected == 0.0:
+            raise DataError(
+                f"no number of histories is enough: under this policy {features.names[j]} never goes missing, though "
+                "it can elsewhere"
+            )
+    return groups, failure / n_groups, coverage.episode_length
+
+
+def _must_appear(
+    learner: MissingnessEstimator, features: FeatureSpace, missing: NDArray[np.bool_], structure: Structure
+) -> list[int]:
+    """Return the features without whose missing values in the data the learner would form other groups."""
+
+    def given(some: Structure) -> set[bytes]:
+        return {counter.given.tobytes() for counter in some.counters}
+
+    return [
+        int(j)
+        for j in np.flatnonzero(missing)
+        if not given(learner.structure(features, missing & (np.arange(len(missing)) != j)))
+        <= given(structure)
+    ]
 
 
 def _counts_for(model: MissMDP, counter: Counter) -> NDArray[np.bool_]:
