@@ -71,11 +71,13 @@ class Binning:
         if not numbers.size:
             raise DataError("quantiles need at least one value that is not missing")
         edges = np.quantile(numbers, np.arange(1, bins) / bins)
-        # Below the smallest value there is no bin to fill.
-        if (np.diff(edges) <= 0).any() or edges[0] <= numbers.min():
+        # Where values repeat, edges may be equal, and where they are few, there may be none between two edges.
+        if (np.diff(edges) <= 0).any() or len(
+            np.unique(np.searchsorted(edges, numbers, side="right"))
+        ) < bins:
             raise DataError(
-                f"{bins} bins of equal weight would have equal edges or empty bins ({_listed(edges)}), since many "
-                "values are the same; ask for fewer bins or give edges with Binning.from_edges"
+                f"{bins} bins of equal weight would have equal edges or empty bins (edges {_listed(edges)}), since "
+                "values are the same or few; ask for fewer bins or give edges with Binning.from_edges"
             )
         return cls(tuple(edges.tolist()))
 
