@@ -274,6 +274,8 @@ def test_the_promise_is_kept(promise):
         ({"learner": mm.AsMAR(smoothing=-1)}, mm.DataError, "smoothing"),
         ({"learner": mm.AsMAR(ignore=["age"])}, mm.DataError, "age"),
         ({"policy": 3}, mm.ModelError, "policy"),
+        ({"learner": mm.AsMAR}, mm.DataError, r"such as AsMAR\(\)"),
+        ({"learner": "AsMAR"}, mm.DataError, "learner must be a learner"),
     ],
 )
 def test_bad_arguments_are_named(options, error, message):

@@ -149,6 +149,8 @@ def samples_needed(
     """
     model, policy = checked_model(model), as_policy(policy)
     learner = AsMAR() if learner is None else learner
+    if not isinstance(learner, MissingnessEstimator):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DataError(f"learner must be a learner such as AsMAR(), got {learner!r}")
     learner.check_parameters(model.space.features)
     confidence, method = checked_confidence(confidence), checked_method(method)
     horizon = model.mdp.horizon() if horizon is None else checked_count(horizon, "horizon")
