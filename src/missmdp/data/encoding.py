@@ -133,5 +133,9 @@ class StepColumn:
 
     def explain(self, value: Any, cells: Cells) -> str:
         """Return what steps are."""
-        what = "is missing" if is_missing(value) or value in MISSING_WORDS else f"cannot be {value!r}"
+        what = (
+            "is missing"
+            if is_missing(value) or (isinstance(value, str) and value in MISSING_WORDS)
+            else f"cannot be {value!r}"
+        )
         return f"{what}; steps are integers that count 0, 1, 2, … in each episode"

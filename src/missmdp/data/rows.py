@@ -91,6 +91,14 @@ class Episodes:
             self._are_words &= is_text
         return found
 
+    def keep(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Forget the episodes that are not among these numbers, and return the new numbers of the others."""
+        used, renumbered = np.unique(numbers, return_inverse=True)
+        self.ids = [self.ids[number] for number in used]
+        self.parts = [self.parts[number] for number in used]
+        self._numbers = {}
+        return renumbered.reshape(-1).astype(np.int64)
+
     def names(self, parts: Sequence[Part]) -> tuple[Any, ...]:
         """Return the ids; words from CSV files are integers if all of them are written like integers."""
         ids = self.ids

@@ -156,6 +156,8 @@ def read_rows(
             column[kept] for column in (episode, step, observations, terminated)
         )
         actions = actions[kept] if len(actions) else actions
+        # Episodes of which no row is left are none.
+        episode = episodes.keep(episode)
     sorting = sort_rows(episode, step, len(episodes.ids))
     return TableRows(
         table,
