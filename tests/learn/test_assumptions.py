@@ -277,6 +277,63 @@ def test_dependent_indicators_are_found_in_either_order():
     assert _log_p_of_pair(counts, c, b) < -20
 
 
+def p_of_pair(rows, rest_values, j_values):
+    """Return the p-value that b is missing, where c is missing too, as often as at some value of c, by a.
+
+    Fisher's exact test against every value of c in both directions, the largest p-value of each, Fisher's method
+    over the values of a, and twice the smaller one.
+    """
+    both = []
+    for more in (True, False):
+        chosen = []
+        for a in rest_values:
+            hidden = [b is None for (x, b, c), n in rows.items() for _ in range(n) if x == a and c is None]
+            if not hidden:
+                continue
+            each = []
+            for v in j_values:
+                shown = [b is None for (x, b, c), n in rows.items() for _ in range(n) if x == a and c == v]
+                table = [[sum(s), len(s) - sum(s)] for s in (hidden, shown)]
+                ahead = (sum(hidden) * len(shown) - sum(shown) * len(hidden)) * (1 if more else -1)
+                test = stats.fisher_exact(table, alternative="greater" if more else "less")
+                each.append(test.pvalue if ahead > 0 else 1.0)
+            chosen.append(max(each))
+        both.append(stats.combine_pvalues(chosen, method="fisher").pvalue)
+    return 2 * min(both)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_test_of_a_pair_is_what_it_says(seed):
+    """Random tables of a shown, b and c shown or not, with and without dependence."""
+    rng = np.random.default_rng(seed)
+    mdp = sticky(FEATURES)
+    rows = {
+        (a, b, c): int(rng.integers(0, 25) * (4 if b is None and c is None else 1))
+        for a, b, c in product([0, 1, 2], [0, None], [0, 1, None])
+    }
+    rows = {z: n for z, n in rows.items() if n}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("missmdp.learn.base.warnings.warn", lambda *a, **k: None)
+        learner = mm.AIMI().fit(counts_of(mdp, rows))
+    parts = {part.features: part for part in learner.counts_}
+    if (("b",) not in parts) or (("c",) not in parts):
+        return
+    got = _log_p_of_pair(counts_of(mdp, rows), parts["b",], parts["c",])
+    assert math.exp(got) == pytest.approx(p_of_pair(rows, [0, 1, 2], [0, 1]), rel=1e-6)
+
+
+def test_p_values_are_multiplied_by_the_number_of_tests(monkeypatch):
+    """Three features for AMCAR to depend on, three pairs for AIMI: 1e-4 is split over them."""
+    mdp = sticky(FEATURES)
+    rows = counts_of(mdp, {(0, 0, 0): 500, (None, 0, 0): 300, (0, None, 0): 200, (0, 0, None): 100})
+    for p_value, said in ((3.2e-5, 3), (3.5e-5, 0)):
+        monkeypatch.setattr(assumptions, "_chi_square", lambda table, p=p_value: p)
+        # The smaller of two directions counts twice.
+        monkeypatch.setattr(assumptions, "_log_p_of_pair", lambda counts, i, j, p=p_value: math.log(p / 2))
+        assert len(findings(mm.AMCAR(), rows)) == said
+        assert len(findings(mm.AIMI(), rows)) == said
+
+
 # What needs no test
 
 

@@ -216,6 +216,21 @@ def test_auto_is_clopper_pearson_for_one_indicator_and_the_mixture_when_adaptive
     assert (group.lower, group.upper) == (pytest.approx(lower), pytest.approx(upper))
 
 
+def test_auto_spends_half_on_cells_and_half_on_the_whole(ward):
+    """Several patterns: the tighter of Clopper–Pearson per cell and the TV radius, each with half of the budget."""
+    learner = mm.AMCAR(smoothing=0, always_observed=["sex"]).fit(counts_of(ward, COUNTS))
+    group = learner.bound(0.9, behaviour="blind").per_group[0]
+    n, half = group.samples, 0.1 / 4 / 2
+    radius = min(weissman_radius(n, 4, half), mcdiarmid_radius(n, 4, half))
+    lower, upper = clopper_pearson(np.round(group.estimate * n), n, half / 4)
+    assert group.lower == pytest.approx(np.maximum(lower, group.estimate - radius))
+    assert group.upper == pytest.approx(np.minimum(upper, group.estimate + radius))
+    boxed = np.maximum(group.estimate - lower, upper - group.estimate).sum() / 2
+    assert group.tv == pytest.approx(
+        min(radius, boxed, (group.estimate - lower).sum(), (upper - group.estimate).sum())
+    )
+
+
 def test_bounds_stay_useful_with_very_many_samples(ward):
     """A budget that is tiny compared with 1 is no budget of zero."""
     learner = mm.AMCAR().fit(counts_of(ward, {z: 10**7 * c for z, c in COUNTS.items()}))
@@ -402,6 +417,53 @@ def put_to_one(p, low, high, rng):
     for i in rng.permutation(len(p)):
         p[i] = np.clip(p[i] + 1.0 - p.sum(), low[i], high[i])
     return p if abs(p.sum() - 1.0) < 1e-9 else None
+
+
+AIMI_VARIANTS = [
+    mm.AIMI,
+    lambda: mm.AIMI(smoothing=1.0),
+    lambda: mm.AIMI(assume="MCAR"),
+    lambda: mm.AIMI(blocks=[("a", "c")]),
+]
+
+
+@pytest.mark.parametrize("method", ["clopper-pearson", "weissman", "anytime"])
+@pytest.mark.parametrize("variant", range(len(AIMI_VARIANTS)))
+@settings(max_examples=20)
+@given(seed=seeds(), n=st.sampled_from([1, 2, 3, 5, 10, 40]))
+def test_every_choice_of_factors_within_their_intervals_is_within_aimis_bound(variant, method, seed, n):
+    """M made of factors at the ends of the groups' intervals, those of features that were never missing included."""
+    rng = np.random.default_rng(seed)
+    mdp = free_mdp({"a": [0, 1], "b": [0, 1], "c": [0]})
+    codes = np.array(list(product((0, 1), (0, 1), (0,))))[rng.integers(4, size=n)]
+    hidden = rng.random((n, 3)) < rng.choice([0.0, 0.3, 0.9], size=3)
+    listed = [
+        tuple(None if h else int(v) for v, h in zip(*row, strict=True))
+        for row in zip(codes, hidden, strict=True)
+    ]
+    learner = AIMI_VARIANTS[variant]().fit(dataset_of(mdp, listed))
+    bound = learner.bound(0.6, method, behaviour="blind")
+    for _ in range(8):
+        # P(observed) of each factor; the first pattern is the one that shows it.
+        chosen = [float(rng.choice([g.lower[0], g.upper[0]])) for g in bound.per_group]
+
+        def truth(state, chosen=chosen):
+            patterns = {(1, 1, 1): 1.0}
+            for group, shown in zip(bound.per_group, chosen, strict=True):
+                if any(getattr(state, name) != value for name, value in group.given.items()):
+                    continue
+                mask = [name not in group.features for name in mdp.features]
+                lost = {
+                    tuple(int(r and m) for r, m in zip(r, mask, strict=True)): p for r, p in patterns.items()
+                }
+                patterns = {r: p * shown for r, p in patterns.items()}
+                for r, p in lost.items():
+                    patterns[r] = patterns.get(r, 0.0) + p * (1 - shown)
+            return patterns
+
+        cells, tv = distances(learner.missingness_, mm.MissingnessFunction.from_patterns(mdp, truth))
+        assert (cells <= bound.per_state + 1e-9).all()
+        assert (tv <= bound.per_state_tv + 1e-9).all()
 
 
 def compositions(n, k):

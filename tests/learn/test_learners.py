@@ -297,6 +297,13 @@ def test_a_graph_merges_rows_in_which_other_features_are_missing(ward):
     assert learned.missing_rate("pulse") == pytest.approx(np.full(12, 3 / 8))
 
 
+def test_rows_in_which_a_parent_is_missing_are_left_out_not_guessed(ward):
+    """AIMI by all other features: every row is counted once or left out, and none is outside of the model."""
+    pulse, fever = mm.AIMI().fit(dataset_of(ward, ROWS)).counts_
+    assert (pulse.samples.sum(), pulse.left_out, pulse.outside) == (3, 5, 0)
+    assert (fever.samples.sum(), fever.left_out, fever.outside) == (5, 3, 0)
+
+
 def test_groups_without_data_get_what_was_chosen(ward):
     """Rows of one sex only: the other gets one half of everything, or what all rows say."""
     listed = [row for row in ROWS if row[0] == "f"]

@@ -176,6 +176,26 @@ def test_luck_with_visits_is_paid_for(learner):
     assert f"{needed.samples:,}" in needed.describe()
 
 
+def test_policies_that_may_react_are_planned_for_as_such():
+    """The same behaviour, but told as a function of the observation: bounds must hold for every number of samples."""
+    model = ward(pulse=by_site)
+    blind = mm.samples_needed(model, 0.1)
+    reacts = mm.samples_needed(model, 0.1, policy=lambda z: {"wait": 0.5, "visit": 0.5})
+    assert reacts.samples > blind.samples
+    assert reacts.samples == mm.samples_needed(model, 0.1, method="anytime").samples
+    assert reacts.expected == pytest.approx(blind.expected)
+
+
+def test_independent_factors_share_epsilon():
+    """Two indicators with errors e each: 1 − (1 − e)² ≤ ε."""
+    model = ward(pulse=0.3, site=0.3)
+    needed = mm.samples_needed(model, 0.1, 0.9, learner=mm.AIMI(assume="MCAR", smoothing=0.0))
+    counts = np.column_stack([np.arange(needed.samples + 1), needed.samples - np.arange(needed.samples + 1)])
+    limits = group_limits(counts, counts / needed.samples, 0, 0.05 / 2, "auto", "blind")
+    widest = limits.tv.max()
+    assert 0.099 < 1 - (1 - widest) ** 2 <= 0.1 * (1 + 1e-4)
+
+
 def test_one_sample_per_history_needs_more():
     """The paper's argument: a history counts at most once, each with P(visit), by Chernoff's bound for a binomial."""
     model = ward(pulse=by_site)
