@@ -270,8 +270,59 @@ def test_bins_are_computed_by_the_query(mdp, tmp_path):
         mm.ObservationCounts.from_table(tmp_path / "log.parquet", mdp)
 
 
-def test_names_that_the_engine_would_misread_are_no_trouble(mdp, tmp_path):
-    """Stars and brackets in file names, and columns that differ in case only."""
+@pytest.mark.parametrize(
+    ("name", "row", "value", "fragment"),
+    [
+        ("action", 0, "cure", "row 1, episode 1: 'action' cannot be 'cure'"),
+        ("level", 1, 5, "row 2, episode 1: 'level' cannot be 5"),
+        ("terminated", 1, 7, "row 2, episode 1: 'terminated' cannot be 7"),
+        ("action", 0, None, "row 1, episode 1: 'action' is missing at step 0"),
+        ("step", 1, 0, "rows 1 and 2, episode 1: two rows for 'step' 0"),
+        ("episode", 1, None, "row 2: 'episode' is missing"),
+        ("step", 1, None, "row 2, episode 1: 'step' is missing"),
+        ("step", 2, 2, "row 3, episode 2: 'step' starts at 2"),
+    ],
+)
+def test_mistakes_that_only_a_query_sees_are_told_precisely(name, row, value, fragment, mdp, tmp_path):
+    table = {
+        "episode": [1, 1, 2],
+        "step": [0, 1, 0],
+        "ward": ["icu", None, "NA"],
+        "level": [1, 2, None],
+        "on_drip": [True, None, False],
+        "action": ["wait", None, "treat"],
+        "terminated": [0, 1, None],
+    }
+    parquet.write_table(pa.table(table), tmp_path / "log.parquet")
+    assert by_query(mm.ObservationCounts.from_table, tmp_path / "log.parquet", mdp).n_steps == 3
+    table[name][row] = value
+    parquet.write_table(pa.table(table), tmp_path / "log.parquet")
+    with pytest.raises(mm.DataError) as caught:
+        mm.ObservationCounts.from_table(tmp_path / "log.parquet", mdp)
+    assert fragment in str(caught.value)
+    assert "log.parquet" in str(caught.value)
+
+
+def test_names_of_files_are_no_patterns(tmp_path):
+    model = mm.load_benchmark("icu-smar")
+    data = mm.collect(model, 200, seed=4)
+    data.to_parquet(tmp_path / "log [1].parquet")
+    mm.collect(model, 100, seed=5).to_parquet(tmp_path / "log 1.parquet")
+    counts = mm.ObservationCounts.from_table(tmp_path / "log [1].parquet", model.mdp)
+    assert counts == mm.ObservationCounts.from_dataset(data)
+
+
+def test_files_that_number_their_own_episodes_are_counted_by_a_query(tmp_path):
+    model = mm.load_benchmark("icu-smar")
+    parts = [mm.collect(model, 300, seed=seed) for seed in (4, 5)]
+    for number, data in enumerate(parts):
+        data.to_parquet(tmp_path / f"{number}.parquet")
+    counts = by_query(mm.ObservationCounts.from_table, tmp_path, model.mdp, per_file=True)
+    assert counts == sum(map(mm.ObservationCounts.from_dataset, parts))
+
+
+def test_names_that_the_engine_would_misread_are_no_trouble(tmp_path):
+    """Columns that differ in case only, and one that the engine would add."""
     model = mm.load_benchmark("icu-smar")
     data = mm.collect(model, 200, seed=4)
     table = (
@@ -279,11 +330,9 @@ def test_names_that_the_engine_would_misread_are_no_trouble(mdp, tmp_path):
         .append_column("TEST", pa.array(["x"] * 200))
         .append_column("filename", pa.array([1] * 200))
     )
-    path = tmp_path / "log [1] *.parquet"
-    parquet.write_table(table, path)
-    parquet.write_table(table.slice(0, 1), tmp_path / "log 1 x.parquet")
-    for source in (path, [path]):
-        assert mm.ObservationCounts.from_table(source, model.mdp) == mm.ObservationCounts.from_dataset(data)
+    parquet.write_table(table, tmp_path / "log.parquet")
+    counts = mm.ObservationCounts.from_table(tmp_path, model.mdp)
+    assert counts == mm.ObservationCounts.from_dataset(data)
 
 
 def test_files_of_different_types_are_counted_together(mdp, tmp_path):

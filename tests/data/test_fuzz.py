@@ -86,7 +86,7 @@ def parquet_bytes(folder, **options):
     return (folder / "whole.parquet").read_bytes()
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(60))
 def test_damaged_csv_files(seed, tmp_path):
     rng = random.Random(seed)
     path = tmp_path / "log.csv"
@@ -103,7 +103,7 @@ def fuzz_parquet(seed, folder):
     try_all(path)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_damaged_parquet_files(seed, tmp_path):
     fuzz_parquet(seed, tmp_path)
 
@@ -158,7 +158,7 @@ CELLS = st.one_of(
 
 
 @given(data=st.data(), bins=st.sampled_from([None, BINS]))
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_frames_with_odd_cells(data, bins):
     table = {name: list(values) for name, values in TABLE.items()}
     for _ in range(data.draw(st.integers(1, 5))):

@@ -23,7 +23,8 @@ from missmdp.data.reading import reading
 from missmdp.data.rows import Episodes, encoded_batches
 from missmdp.data.structure import Orderly, Place, explain_episode
 from missmdp.data.table_metadata import read_metadata
-from missmdp.data.tables import OpenTable, all_parts, dataset_from_table, open_table
+from missmdp.data.table_rows import OpenTable, all_parts, open_table
+from missmdp.data.tables import dataset_from_table
 from missmdp.errors import DataError, MissMDPError
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import MISSING

@@ -12,7 +12,8 @@ from missmdp.data.factors import factorise
 from missmdp.data.report import UnknownValue
 from missmdp.data.rows import Fault
 from missmdp.data.structure import broken_episodes, first_step
-from missmdp.data.tables import endings, open_table, read_rows
+from missmdp.data.table_rows import open_table, read_rows
+from missmdp.data.tables import endings
 from missmdp.errors import DataError
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import is_missing

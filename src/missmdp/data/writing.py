@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from missmdp.data.arrow import arrow_csv, pa, parquet
 from missmdp.data.dataset import NO_ACTION, Dataset
 from missmdp.data.layout import Names
+from missmdp.data.matching import MISSING_WORDS
 from missmdp.data.table_metadata import write_metadata
 from missmdp.errors import DataError, MissMDPError
 from missmdp.model.space import MISSING
@@ -173,6 +174,11 @@ def _refuse_what_csv_cannot_tell(dataset: Dataset) -> None:
                 raise DataError(
                     f"{name!r}: {value!r} and another value look alike in CSV; write Parquet instead"
                 )
+    for name in dataset.episode_ids or ():
+        if str(name).strip() != str(name) or str(name) in MISSING_WORDS:
+            raise DataError(
+                f"the episode {name!r} would be read as another one from CSV; write Parquet instead"
+            )
 
 
 @contextmanager
