@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 import missmdp as mm
-from missmdp.learn.bounds import group_limits
+from missmdp.learn.limits import group_limits
 
 PAGE = Path(__file__).parent / "bounds.md"
 DATASETS = 1_000

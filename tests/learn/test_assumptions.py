@@ -80,7 +80,7 @@ def test_sparse_rows_columns_and_strata_are_left_out():
 
 def test_the_statistic_has_its_mean_whatever_the_margins():
     """Given the margins the mean is the degrees of freedom, exactly: else many strata would add up to an alarm."""
-    for n1, n2, m in ((25, 25, 25), (30, 20, 22), (40, 90, 30)):
+    for n1, n2, m in ((200, 200, 180), (300, 150, 200), (400, 900, 300)):
         k = np.arange(max(0, m - n2), min(n1, m) + 1)
         weight = stats.hypergeom.pmf(k, n1 + n2, m, n1)
         values = [stats.chi2.isf(_chi_square(np.array([[[x, n1 - x], [m - x, n2 - m + x]]])), 1) for x in k]

@@ -12,7 +12,6 @@ from scipy import stats
 
 import missmdp as mm
 from missmdp.data.counts import ObservationCounts
-from missmdp.learn.bounds import group_limits
 from missmdp.learn.intervals import (
     clopper_pearson,
     divergence_interval,
@@ -20,6 +19,7 @@ from missmdp.learn.intervals import (
     mixture_divergence,
     weissman_radius,
 )
+from missmdp.learn.limits import group_limits
 from oracles.logs import counts_of, dataset_of
 from strategies import seeds
 

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 import missmdp as mm
-from missmdp.learn import sample_size
-from missmdp.learn.bounds import group_limits
+from missmdp.learn import sample_size, visits
 from missmdp.learn.intervals import okamoto_radius
+from missmdp.learn.limits import group_limits
 from missmdp.model.policy import as_policy
 from oracles.histories import all_histories
 from oracles.logs import dataset_of
@@ -81,14 +81,14 @@ def test_visits_are_those_of_all_histories(policy, learner, terminal):
     histories = list(all_histories(model, act, horizon))
     assert sum(p for _, p in histories) == pytest.approx(1.0)
     assert sum(len(h) * p for h, p in histories) == pytest.approx(length)
-    acting = sample_size._acting(model, as_policy(given))
+    acting = visits.acting_probabilities(model, as_policy(given))
     assert groups
     for group in groups:
         n = np.array([sum(counts_for(group, s, z) for s, z in h) for h, _ in histories])
         weight = np.array([p for _, p in histories])
         assert group.expected == pytest.approx(float(weight @ n))
         for lost in (1e-9, 0.3, 1.0):
-            complement = sample_size._mgf_complement(model, acting, [group], np.array([lost]), horizon)[0]
+            complement = visits.mgf_complement(model, acting, [group], np.array([lost]), horizon)[0]
             expected = math.fsum(
                 weight * -np.expm1(n * np.log1p(-lost) if lost < 1 else np.where(n > 0, -np.inf, 0.0))
             )
@@ -203,8 +203,8 @@ def test_one_sample_per_history_needs_more():
     needed = mm.samples_needed(model, 0.1, 1 - failure, horizon=horizon)
     groups, _ = visits_of_groups(model, mm.AsMAR(), None, horizon)
     group = next(g for g in groups if g.given == needed.given)
-    acting = sample_size._acting(model, mm.UniformPolicy())
-    visit = float(sample_size._mgf_complement(model, acting, [group], np.ones(1), horizon)[0])
+    acting = visits.acting_probabilities(model, mm.UniformPolicy())
+    visit = float(visits.mgf_complement(model, acting, [group], np.ones(1), horizon)[0])
     papers = needed.samples
     while stats.binom.cdf(needed.samples - 1, papers, visit) > failure:
         papers += 1

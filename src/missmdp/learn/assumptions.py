@@ -6,6 +6,7 @@ where the states of successive rows are anything but independent.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,14 +29,19 @@ __all__ = [
     "outside_the_model",
 ]
 
+_log = logging.getLogger(__name__)
+
 _CLEAR = 1e-4
 """Findings are reported if their p-values, times the number of tests of their kind, are below this."""
 
 _FEW = 0.05
 """A feature seems always observed on few samples if it could still be missing this often."""
 
-_LEAST_EXPECTED = 5.0
+_LEAST_EXPECTED = 20.0
 """The least expected count of a cell that enters a chi-square statistic."""
+
+_MOST_CELLS = 5_000_000
+"""Cells (groups × values × patterns) up to which a chi-square test is made."""
 
 _MOST_STRATA = 200
 """Strata that a test of two indicators looks at, the largest ones; choosing them by size does not disturb it."""
@@ -123,9 +129,13 @@ def dependence_on_values(
             continue
         rows, group, column = assigned(counts, part)
         for j in np.flatnonzero(others):
+            shape = (len(part.counts), int(features.sizes[j]), len(part.patterns))
+            if math.prod(shape) > _MOST_CELLS:
+                _log.info("not tested whether missingness depends on %s: too many cells", features.names[j])
+                continue
             value = counts.codes[rows, j]
             shown = value != MISSING
-            table = np.zeros((len(part.counts), int(features.sizes[j]), len(part.patterns)), dtype=np.int64)
+            table = np.zeros(shape, dtype=np.int64)
             np.add.at(table, (group[shown], value[shown], column[shown]), counts.counts[rows[shown]])
             tests.append((part, features.names[j], _chi_square(table)))
     for part, name, p_value in tests:

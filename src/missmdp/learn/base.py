@@ -16,8 +16,9 @@ from missmdp.data.counts import ObservationCounts, as_counts
 from missmdp.data.dataset import Behaviour, Dataset
 from missmdp.errors import AssumptionWarning, DataError
 from missmdp.learn.assumptions import Finding, outside_the_model
-from missmdp.learn.bounds import Bound, Method, learned_bound
+from missmdp.learn.bounds import Bound, learned_bound
 from missmdp.learn.groups import Counter, GroupCounts, Unseen, as_missingness, count_groups
+from missmdp.learn.limits import Method
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.space import FeatureSpace
 

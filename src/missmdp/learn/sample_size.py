@@ -1,21 +1,15 @@
 """How many histories a learner needs (Theorems 1 and 2, first claims), computed from a model and a policy.
 
 Half of the failure budget goes to estimation, half to visits. Estimation says how many samples every group needs;
-visits say after how many histories it has them. Histories are independent, and the number N of samples that
-one history gives a group has a moment generating function that the model determines, so by Chernoff's bound
-
-    P(fewer than n samples in h histories) ≤ exp(λ(n − 1)) · E[exp(−λN)]ʰ   for every λ > 0.
-
-E[exp(−λN)] is computed exactly, by going through the horizon backwards. λ → ∞ leaves the paper's argument, which
-counts a history as one sample at most; the best λ asks for far fewer histories. Where the data decide what is always
-observed, and by that the groups, every feature that can go missing must also do so at least once.
+`visits` says after how many histories it has them. Where the data decide what is always observed, and by that the
+groups, every feature that can go missing must also do so at least once.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +20,9 @@ from missmdp.data.dataset import Behaviour
 from missmdp.errors import DataError
 from missmdp.learn.asmar import AsMAR
 from missmdp.learn.base import MissingnessEstimator, Structure
-from missmdp.learn.bounds import Method, checked_confidence, checked_method, group_limits
 from missmdp.learn.groups import Counter, group_states
+from missmdp.learn.limits import Method, checked_confidence, checked_method, group_limits
+from missmdp.learn.visits import VisitedGroup, acting_probabilities, histories_needed, surely_enough
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.policy import BlindPolicy, MemorylessPolicy, Policy, as_policy
 from missmdp.model.space import FeatureSpace
@@ -37,9 +32,6 @@ __all__ = ["SampleSize", "samples_needed"]
 
 _BATCH = 8
 """Groups whose visits are computed together, those that need most histories first."""
-
-_SEARCHES = 14
-"""Steps of the search for λ."""
 
 _SHARES = 17
 """Splits of the samples over two patterns that are tried for the widest bound."""
@@ -88,21 +80,6 @@ class SampleSize(int):
         )
 
 
-class _Group(NamedTuple):
-    """A group of states, and how a row comes to count for it."""
-
-    counter: Counter
-    states: NDArray[np.bool_]
-    """Shape (S,)."""
-    given: dict[str, Any]
-    counted: NDArray[np.float64]
-    """P(the observation counts, and action a is taken | s), shape (S, A)."""
-    needed: int
-    expected: float
-    to_appear: bool = False
-    """Whether it counts the observations in which a feature is missing."""
-
-
 def samples_needed(
     model: MissMDP,
     epsilon: float = 0.05,
@@ -139,7 +116,7 @@ def samples_needed(
 
     Deviation
     ---------
-    The paper counts a history as at most one sample of a group and splits the confidence; see the module.
+    The paper counts a history as at most one sample of a group and splits the confidence; see `visits`.
 
     Examples
     --------
@@ -167,25 +144,25 @@ def samples_needed(
     if not groups:
         return _result(0, None, model, epsilon, confidence, episode_length)
     groups.sort(key=lambda group: group.needed / group.expected, reverse=True)
-    acting = _acting(model, policy)
+    acting = acting_probabilities(model, policy)
     best, deciding = 0.0, groups[0]
     with show_progress("Computing visits", len(groups), enabled=progress) as advance:
         while groups:
             batch, groups = groups[:_BATCH], groups[_BATCH:]
             for group, histories in zip(
-                batch, _histories(model, acting, batch, visits_failure, horizon), strict=True
+                batch, histories_needed(model, acting, batch, visits_failure, horizon), strict=True
             ):
                 if histories > best:
                     best, deciding = histories, group
             waiting = len(groups)
-            groups = [g for g in groups if not _surely_enough(g, best, visits_failure, horizon)]
+            groups = [g for g in groups if not surely_enough(g, best, visits_failure, horizon)]
             advance(len(batch) + waiting - len(groups))
     return _result(math.ceil(best), deciding, model, epsilon, confidence, episode_length)
 
 
 def _result(
     histories: int,
-    deciding: _Group | None,
+    deciding: VisitedGroup | None,
     model: MissMDP,
     epsilon: float,
     confidence: float,
@@ -212,7 +189,7 @@ def _groups(
     horizon: int,
     *,
     total_variation: bool,
-) -> tuple[list[_Group], float, float]:
+) -> tuple[list[VisitedGroup], float, float]:
     """Return the groups that need samples, the failure budget for the visits of each, and the mean length."""
     features, reachable = model.space.features, model.mdp.reachable
     occurs = (model.missingness.probabilities[reachable] > 0.0).any(axis=0)
@@ -230,7 +207,7 @@ def _groups(
     coverage = behaviour_coverage(model, policy, horizon=horizon)
     visits = coverage.share * coverage.episode_length
     table = policy.table(model)
-    groups: list[_Group] = []
+    groups: list[VisitedGroup] = []
     for i, (counter, (values, label), present) in enumerate(zip(counters, grouped, labels, strict=True)):
         sentinel = i >= len(structure.counters)
         n_patterns = 2 if counter.together else 2 ** int(counter.features.sum())
@@ -261,7 +238,7 @@ def _groups(
                     f"{', '.join(features.chosen(counter.features))} at "
                     + (", ".join(f"{name} = {value}" for name, value in given.items()) or "any state")
                 )
-            groups.append(_Group(counter, states, given, counted, needed, expected))
+            groups.append(VisitedGroup(counter, states, given, counted, needed, expected))
     groups = [group for group in groups if group.needed]
     for j in _must_appear(learner, features, missing, structure):
         weights = model.missingness.probabilities * ~model.missingness.patterns[:, j]
@@ -269,7 +246,7 @@ def _groups(
         counter = Counter(np.arange(len(features)) == j, np.zeros_like(missing), together=False)
         states = np.ones(len(model.space), dtype=np.bool_)
         expected = float(visits @ counted.sum(axis=1))
-        groups.append(_Group(counter, states, {}, counted, 1, expected, to_appear=True))
+        groups.append(VisitedGroup(counter, states, {}, counted, 1, expected, to_appear=True))
         n_groups += 1
         if expected == 0.0:
             raise DataError(
@@ -362,76 +339,3 @@ def _evenly(n: int, over: int, n_patterns: int) -> NDArray[np.int64]:
     counts[:over] = n // over
     counts[: n % over] += 1
     return counts
-
-
-def _acting(model: MissMDP, policy: MemorylessPolicy) -> NDArray[np.float64]:
-    """Return P(a | s), zero in terminal states, after which nothing comes, shape (S, A)."""
-    table = policy.table(model)
-    acting = np.einsum("sk,ska->sa", model.missingness.probabilities, table.probabilities[table.row])
-    acting[model.mdp.terminal] = 0.0
-    return acting
-
-
-def _histories(
-    model: MissMDP, acting: NDArray[np.float64], batch: list[_Group], failure: float, horizon: int
-) -> NDArray[np.float64]:
-    """Return after how many histories each group of a batch has its samples, by the best λ of a search."""
-    needed = np.array([float(group.needed) for group in batch])
-    spent = -math.log(failure)
-
-    def histories(log_rate: NDArray[np.float64]) -> NDArray[np.float64]:
-        rate = np.exp(log_rate)
-        complement = _mgf_complement(model, acting, batch, -np.expm1(-rate), horizon)
-        # Where nearly nothing is left of 1, rounding decides what; taking more for left is safe and costs little.
-        log_mgf = np.log1p(-np.minimum(complement, 1.0 - 1e-9))
-        return (rate * (needed - 1.0) + spent) / -log_mgf
-
-    # Golden section over ln λ, for all groups of the batch at once.
-    ratio = (math.sqrt(5.0) - 1.0) / 2.0
-    low, high = np.full(len(batch), math.log(1e-4)), np.full(len(batch), math.log(20.0))
-    left, right = high - ratio * (high - low), low + ratio * (high - low)
-    at_left, at_right = histories(left), histories(right)
-    best = np.minimum(at_left, at_right)
-    for _ in range(_SEARCHES - 2):
-        lower = at_left < at_right
-        high, low = np.where(lower, right, high), np.where(lower, low, left)
-        probe = np.where(lower, high - ratio * (high - low), low + ratio * (high - low))
-        value = histories(probe)
-        left, right = np.where(lower, probe, right), np.where(lower, left, probe)
-        at_left, at_right = np.where(lower, value, at_right), np.where(lower, at_left, value)
-        best = np.minimum(best, value)
-    return best
-
-
-def _mgf_complement(
-    model: MissMDP,
-    acting: NDArray[np.float64],
-    batch: list[_Group],
-    lost: NDArray[np.float64],
-    horizon: int,
-) -> NDArray[np.float64]:
-    """Return 1 − E[(1 − lost)ᴺ] for the number N of samples in one history, shape (groups,).
-
-    The complement, since for groups that are hardly ever visited the mean itself rounds to 1.
-    """
-    mdp = model.mdp
-    states = np.stack([group.states for group in batch], axis=1)
-    counted = np.stack([group.counted for group in batch], axis=1)
-    # An observation that counts multiplies by 1 − lost: P(a | s) loses that share of what counts.
-    loss = np.where(states[:, :, None], counted, 0.0) * lost[None, :, None]
-    step = np.where(mdp.terminal[:, None, None], 0.0, acting[:, None, :] - loss)
-    here = loss.sum(axis=2)
-    after = here
-    for _ in range(horizon - 1):
-        later = here
-        for a, matrix in enumerate(mdp.transition):
-            later = later + step[:, :, a] * (matrix @ after)
-        after = later
-    return mdp.initial @ after
-
-
-def _surely_enough(group: _Group, histories: float, failure: float, horizon: int) -> bool:
-    """Return whether so many histories suffice for a group by a bound that needs its mean only."""
-    mean = histories * group.expected
-    short = 1.0 - (group.needed - 1.0) / mean if mean > 0.0 else 0.0
-    return short > 0.0 and short**2 * mean / (2.0 * horizon) >= -math.log(failure)

@@ -1,0 +1,115 @@
+"""After how many histories a group of states has its samples.
+
+Histories are independent, and the number N of samples that one history gives a group has a moment generating
+function that model and policy determine, so by Chernoff's bound
+
+    P(fewer than n samples in h histories) ≤ exp(λ(n − 1)) · E[exp(−λN)]ʰ   for every λ > 0.
+
+E[exp(−λN)] is computed exactly, by going through the horizon backwards. λ → ∞ leaves the paper's argument, which
+counts a history as one sample at most; the best λ asks for far fewer histories.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.learn.groups import Counter
+from missmdp.model.missmdp import MissMDP
+from missmdp.model.policy import MemorylessPolicy
+
+__all__ = ["VisitedGroup", "acting_probabilities", "histories_needed", "mgf_complement", "surely_enough"]
+
+_SEARCHES = 14
+"""Steps of the search for λ."""
+
+
+class VisitedGroup(NamedTuple):
+    """A group of states, and how a row comes to count for it."""
+
+    counter: Counter
+    states: NDArray[np.bool_]
+    """Shape (S,)."""
+    given: dict[str, Any]
+    counted: NDArray[np.float64]
+    """P(the observation counts, and action a is taken | s), shape (S, A)."""
+    needed: int
+    expected: float
+    to_appear: bool = False
+    """Whether it counts the observations in which a feature is missing."""
+
+
+def acting_probabilities(model: MissMDP, policy: MemorylessPolicy) -> NDArray[np.float64]:
+    """Return P(a | s), zero in terminal states, after which nothing comes, shape (S, A)."""
+    table = policy.table(model)
+    acting = np.einsum("sk,ska->sa", model.missingness.probabilities, table.probabilities[table.row])
+    acting[model.mdp.terminal] = 0.0
+    return acting
+
+
+def histories_needed(
+    model: MissMDP, acting: NDArray[np.float64], batch: list[VisitedGroup], failure: float, horizon: int
+) -> NDArray[np.float64]:
+    """Return after how many histories each group of a batch has its samples, by the best λ of a search."""
+    needed = np.array([float(group.needed) for group in batch])
+    spent = -math.log(failure)
+
+    def histories(log_rate: NDArray[np.float64]) -> NDArray[np.float64]:
+        rate = np.exp(log_rate)
+        complement = mgf_complement(model, acting, batch, -np.expm1(-rate), horizon)
+        # Where nearly nothing is left of 1, rounding decides what; taking more for left is safe and costs little.
+        log_mgf = np.log1p(-np.minimum(complement, 1.0 - 1e-9))
+        return (rate * (needed - 1.0) + spent) / -log_mgf
+
+    # Golden section over ln λ, for all groups of the batch at once.
+    ratio = (math.sqrt(5.0) - 1.0) / 2.0
+    low, high = np.full(len(batch), math.log(1e-4)), np.full(len(batch), math.log(20.0))
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = histories(left), histories(right)
+    best = np.minimum(at_left, at_right)
+    for _ in range(_SEARCHES - 2):
+        lower = at_left < at_right
+        high, low = np.where(lower, right, high), np.where(lower, low, left)
+        probe = np.where(lower, high - ratio * (high - low), low + ratio * (high - low))
+        value = histories(probe)
+        left, right = np.where(lower, probe, right), np.where(lower, left, probe)
+        at_left, at_right = np.where(lower, value, at_right), np.where(lower, at_left, value)
+        best = np.minimum(best, value)
+    return best
+
+
+def mgf_complement(
+    model: MissMDP,
+    acting: NDArray[np.float64],
+    batch: list[VisitedGroup],
+    lost: NDArray[np.float64],
+    horizon: int,
+) -> NDArray[np.float64]:
+    """Return 1 − E[(1 − lost)ᴺ] for the number N of samples in one history, shape (groups,).
+
+    The complement, since for groups that are hardly ever visited the mean itself rounds to 1.
+    """
+    mdp = model.mdp
+    states = np.stack([group.states for group in batch], axis=1)
+    counted = np.stack([group.counted for group in batch], axis=1)
+    # An observation that counts multiplies by 1 − lost: P(a | s) loses that share of what counts.
+    loss = np.where(states[:, :, None], counted, 0.0) * lost[None, :, None]
+    step = np.where(mdp.terminal[:, None, None], 0.0, acting[:, None, :] - loss)
+    here = loss.sum(axis=2)
+    after = here
+    for _ in range(horizon - 1):
+        later = here
+        for a, matrix in enumerate(mdp.transition):
+            later = later + step[:, :, a] * (matrix @ after)
+        after = later
+    return mdp.initial @ after
+
+
+def surely_enough(group: VisitedGroup, histories: float, failure: float, horizon: int) -> bool:
+    """Return whether so many histories suffice for a group by a bound that needs its mean only."""
+    mean = histories * group.expected
+    short = 1.0 - (group.needed - 1.0) / mean if mean > 0.0 else 0.0
+    return short > 0.0 and short**2 * mean / (2.0 * horizon) >= -math.log(failure)
