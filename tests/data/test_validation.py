@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import missmdp as mm
 from missmdp._kernels import support as kernels
-from missmdp.data import support
+from missmdp.data import csv_files, support
 from oracles import trajectory_tables as oracle
 from strategies import mdps, missmdps, seeds
 
@@ -88,7 +88,7 @@ def random_log(mdp, rng, episodes):
     return mm.Dataset(mdp, observations, actions, offsets, rng.random(episodes) < 0.3)
 
 
-@given(mdp=mdps(), seed=seeds(), episodes=st.integers(1, 8), room=st.sampled_from([None, (1, 1), (9, 30)]))
+@given(mdp=mdps(), seed=seeds(), episodes=st.integers(1, 40), room=st.sampled_from([None, (1, 1), (9, 30)]))
 def test_reports_agree_with_sets_of_states_worked_out_by_hand(mdp, seed, episodes, room):
     """Also when there is room for hardly any set, so that what is kept is thrown away all the time."""
     data = random_log(mdp, np.random.default_rng(seed), episodes)
@@ -274,6 +274,30 @@ def test_broken_episodes_are_reported_and_the_rest_is_still_looked_at():
     assert report.impossible_transitions.count == 1
     assert report.impossible_transitions.examples[0][:2] == ("b", 1)
     assert report.impossible_starts.count == 0
+
+
+def test_what_is_not_known_to_follow_is_not_held_against_a_log():
+    """After an unknown action, and where an episode does not start at its start."""
+    rows = table(
+        ("a", 0, 0, "good", "jump", None),
+        ("a", 1, 3, "good", None, None),
+        ("b", 2, 2, "bad", "wait", None),
+        ("b", 3, 2, "bad", None, None),
+        ("c", 0, 0, None, None, None),
+    )
+    report = mm.validate(rows, ladder())
+    assert [u.value for u in report.unknown_values] == ["jump"]
+    assert "(and 1 more episodes are no histories)" in report.broken[0]
+    assert len(report.problems) == 2
+
+
+def test_unknown_values_are_counted_over_all_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_files, "_BLOCK_BYTES", 60)
+    lines = [f"{row},0,{row % 2 * 9},,," for row in range(60)]
+    (tmp_path / "log.csv").write_text("\n".join(["episode,step,rung,mood,action,terminated", *lines]))
+    report = mm.validate(tmp_path / "log.csv", ladder())
+    assert [(u.value, u.count) for u in report.unknown_values] == [("9", 30)]
+    assert "row 2, episode '1'" in report.unknown_values[0].first
 
 
 def test_many_unknown_values_are_cut_short():

@@ -127,9 +127,6 @@ def _report(rows: _Checked, mdp: FactoredMDP) -> DataReport:
 
     conflicts = np.flatnonzero(verdicts.conflict)
     steps, histories = _told_apart(conflicts, rows, distinct, mdp)
-    # After an episode's last row nothing is done.
-    acting = rows.actions != NO_ACTION
-    acting[last] = False
     claims = np.zeros(len(rows.step), dtype=np.bool_)
     claims[last] = rows.terminated
     never, partly = _unseen(distinct, mdp)
@@ -143,7 +140,7 @@ def _report(rows: _Checked, mdp: FactoredMDP) -> DataReport:
         impossible_starts=finding(verdicts.no_start),
         impossible_transitions=Finding(len(steps[0]), examples(steps[1], with_before=True)),
         impossible_histories=Finding(len(histories[0]), examples(histories[1], with_before=True)),
-        actions_after_end=finding(verdicts.ended & acting),
+        actions_after_end=finding(verdicts.ended & (rows.actions != NO_ACTION)),
         ends_without_terminal=finding(verdicts.going_on & claims),
         never_visited=never,
         never_seen_in_full=partly,
