@@ -18,7 +18,7 @@ from missmdp.errors import DataError
 
 __all__ = ["csv_part"]
 
-_BLOCK_BYTES = 1 << 24
+_BLOCK_BYTES = 1 << 23
 _DELIMITERS = (",", ";", "\t")
 
 

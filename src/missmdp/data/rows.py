@@ -75,10 +75,24 @@ class Episodes:
     """The part in which each episode appeared first."""
     _numbers: dict[Any, int] = field(default_factory=dict[Any, int])
     _are_words: bool = True
+    _quick: dict[int | str, int] = field(default_factory=dict[int | str, int])
+    """Ids of one part as they are, to save a closer look at each."""
+    _quick_part: int = -1
 
     def number(self, value: Any, part: int, *, is_text: bool) -> int:
         """Return the number of an episode, `FAULTY` for a missing id."""
-        value = plain(value)
+        if part != self._quick_part:
+            self._quick, self._quick_part = {}, part
+        # Where rows are shuffled, every batch has most of the episodes.
+        is_quick = type(value) is int or type(value) is str
+        if is_quick and (known := self._quick.get(value)) is not None:
+            return known
+        found = self._number(plain(value), part, is_text=is_text)
+        if is_quick and found != FAULTY:
+            self._quick[value] = found
+        return found
+
+    def _number(self, value: Any, part: int, *, is_text: bool) -> int:
         if is_missing(value) or (is_text and value in MISSING_WORDS):
             return FAULTY
         word = same_word(value)

@@ -50,7 +50,20 @@ def sort_rows(episode: NDArray[np.int64], step: NDArray[np.int64], n_episodes: i
     same = episode[1:] == episode[:-1]
     if ((episode[1:] > episode[:-1]) | (same & (step[1:] >= step[:-1]))).all():
         return Sorting(None, offsets)
-    return Sorting(np.lexsort((step, episode)).astype(np.int64), offsets)
+    order = _by_target(offsets[episode] + step - min(int(step.min()), 1), len(step))
+    return Sorting(np.lexsort((step, episode)).astype(np.int64) if order is None else order, offsets)
+
+
+def _by_target(target: NDArray[np.int64], n_rows: int) -> NDArray[np.int64] | None:
+    """Return the order that puts each row where its step says it belongs, or None if rows are no histories.
+
+    Much faster than sorting.
+    """
+    if target.min() < 0 or target.max() >= n_rows:
+        return None
+    order = np.full(n_rows, -1, dtype=np.int64)
+    order[target] = np.arange(n_rows)
+    return order if (order >= 0).all() else None
 
 
 def first_step(step: NDArray[np.int64], offsets: NDArray[np.int64]) -> int:
