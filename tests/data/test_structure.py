@@ -129,8 +129,9 @@ def test_queries_see_rows_without_episode_or_step(episode, step, tmp_path):
     columns = {"e": [1, 1, episode], "s": [0, 1, step], "idle": [False, True, True]}
     with engine() as (connection, _):
         for rows, good in [(2, True), (3, False)]:
-            parquet.write_table(pa.table(columns).slice(0, rows), tmp_path / "rows.parquet")
-            summary = episode_summary(connection.read_parquet(tmp_path / "rows.parquet"))
+            path = tmp_path / f"{rows}.parquet"
+            parquet.write_table(pa.table(columns).slice(0, rows), path)
+            summary = episode_summary(connection.read_parquet(path))
             assert health(summary).good == good
 
 
