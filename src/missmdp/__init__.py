@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from missmdp.data.counts import ObservationCounts
     from missmdp.data.coverage import Coverage, behaviour_coverage
     from missmdp.data.dataset import Dataset
-    from missmdp.data.describe import describe
-    from missmdp.data.description import Description
-    from missmdp.data.report import DataReport
-    from missmdp.data.validation import validate
+    from missmdp.data.description.describe import describe
+    from missmdp.data.description.description import Description
+    from missmdp.data.validation.report import DataReport
+    from missmdp.data.validation.validate import validate
     from missmdp.errors import (
         AssumptionWarning,
         DataError,
@@ -57,10 +57,10 @@ _HOME = {
     "missmdp.data.counts": ("ObservationCounts",),
     "missmdp.data.coverage": ("Coverage", "behaviour_coverage"),
     "missmdp.data.dataset": ("Dataset",),
-    "missmdp.data.describe": ("describe",),
-    "missmdp.data.description": ("Description",),
-    "missmdp.data.report": ("DataReport",),
-    "missmdp.data.validation": ("validate",),
+    "missmdp.data.description.describe": ("describe",),
+    "missmdp.data.description.description": ("Description",),
+    "missmdp.data.validation.report": ("DataReport",),
+    "missmdp.data.validation.validate": ("validate",),
     "missmdp.errors": (
         "AssumptionWarning",
         "DataError",

@@ -5,7 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-__all__ = ["AssumptionWarning", "DataError", "FormatError", "ImpossibleObservation", "MissMDPError", "ModelError"]
+__all__ = [
+    "AssumptionWarning",
+    "DataError",
+    "FormatError",
+    "ImpossibleObservation",
+    "MissMDPError",
+    "ModelError",
+]
 
 
 class MissMDPError(Exception):

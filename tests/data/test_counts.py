@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import missmdp as mm
-from missmdp.data import counting
+from missmdp.data.tables import count as counting
 from oracles import trajectory_tables as oracle
 from strategies import missmdps, seeds
 
@@ -188,7 +188,7 @@ def test_what_is_wrong_is_told_in_the_same_words(table, cut, per_file, kind, tmp
 
 
 def test_rows_out_of_order_over_several_batches_are_understood(mdp, tmp_path, monkeypatch):
-    from missmdp.data import csv_files
+    from missmdp.data.tables import csv_files
 
     monkeypatch.setattr(csv_files, "_BLOCK_BYTES", 200)
     rng = np.random.default_rng(0)

@@ -19,7 +19,7 @@ WITH_EXAMPLES = [
     "model.mgraph",
     "data.binning",
     "data.counts",
-    "data.describe",
+    "data.description.describe",
     "learn.asmar",
     "learn.aimi",
     "learn.sample_size",

@@ -54,7 +54,7 @@ def describe(data: tuple[str, ...], picture: Path | None, most: int, **table: An
     An empty cell is a missing value.
     """
     from missmdp.cli.printing_data import print_description
-    from missmdp.data.describe import describe
+    from missmdp.data.description.describe import describe
     from missmdp.model.picture import check_picture_name
 
     if picture is not None:
@@ -104,7 +104,7 @@ def validate(model: str, data: tuple[str, ...], **table: Any) -> None:
     if something in the log is impossible or unknown.
     """
     from missmdp.cli.models import load_mdp
-    from missmdp.data.validation import validate
+    from missmdp.data.validation.validate import validate
 
     mdp, _ = load_mdp(model)
     report = validate(data[0] if len(data) == 1 else list(data), mdp, **table_arguments(table))

@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from missmdp.cli.printing import make_console, make_table
 from missmdp.data.dataset import Dataset
-from missmdp.data.description import Description, percent
+from missmdp.data.description.description import Description, percent
 
 __all__ = ["print_collected", "print_description"]
 

@@ -15,7 +15,7 @@ from missmdp.learn.table import missing_in
 from missmdp.model.missmdp import MissMDP
 
 if TYPE_CHECKING:
-    from missmdp.data.validation import DataReport
+    from missmdp.data.validation.validate import DataReport
 
 __all__ = ["print_learned", "print_report"]
 

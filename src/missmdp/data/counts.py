@@ -118,7 +118,7 @@ class ObservationCounts:
         The same as counting `Dataset.from_table` with these arguments, and with the same errors. An ibis table is
         counted by its own back end.
         """
-        from missmdp.data.counting import counts_from_table
+        from missmdp.data.tables.count import counts_from_table
 
         return counts_from_table(
             source,

@@ -202,7 +202,7 @@ class Dataset:
         DataError
             If anything is wrong; the message names file, row, episode, column and value.
         """
-        from missmdp.data.tables import dataset_from_table
+        from missmdp.data.tables.read import dataset_from_table
 
         return dataset_from_table(
             source,
@@ -218,31 +218,31 @@ class Dataset:
 
     def to_arrow(self) -> pa.Table:
         """Return a trajectory table: episode, step, the features, action, reward (with true states), terminated."""
-        from missmdp.data.writing import to_arrow
+        from missmdp.data.tables.write import to_arrow
 
         return to_arrow(self)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the table as a pandas frame with nullable columns, so that integers stay integers."""
-        from missmdp.data.writing import to_pandas
+        from missmdp.data.tables.write import to_pandas
 
         return to_pandas(self)
 
     def to_polars(self) -> pl.DataFrame:
         """Return the table as a polars frame."""
-        from missmdp.data.writing import to_polars
+        from missmdp.data.tables.write import to_polars
 
         return to_polars(self)
 
     def to_csv(self, path: str | Path) -> None:
         """Write the table as CSV, missing values as empty cells."""
-        from missmdp.data.writing import to_csv
+        from missmdp.data.tables.write import to_csv
 
         to_csv(self, path)
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the table as Parquet, which also keeps the seed, the behaviour and the bins."""
-        from missmdp.data.writing import to_parquet
+        from missmdp.data.tables.write import to_parquet
 
         to_parquet(self, path)
 

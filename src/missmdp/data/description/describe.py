@@ -1,0 +1,155 @@
+"""What is missing in a log, before any model: how often, together with what, when, and beside which values.
+
+Everything here is counted from the table. It shows on what missingness depends as far as a log can show it;
+whether a value goes missing because of what it would have been (self-censoring) no log can show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp._kernels.describing import count_missing_by_step, count_missing_by_value
+from missmdp.data.binning import Binning
+from missmdp.data.dataset import Dataset
+from missmdp.data.description.description import Description
+from missmdp.data.description.groups import Groups, MissingBy, group_steps, group_values
+from missmdp.data.log import Log
+from missmdp.errors import DataError
+from missmdp.model.space import MISSING, FeatureSpace
+
+__all__ = ["describe", "describe_log"]
+
+MOST_PATTERNS = 1000
+"""Rarer patterns than these are only counted."""
+
+
+def describe(
+    data: Any,
+    *,
+    episode: str = "episode",
+    step: str = "step",
+    action: str = "action",
+    terminated: str = "terminated",
+    bins: Mapping[str, Binning] | None = None,
+    per_file: bool = False,
+    progress: bool | None = None,
+) -> Description:
+    """Return what is missing in a log: how often, together with what, over steps, and by other features' values.
+
+    No model is needed: the features are the columns of the table, and their values those that occur.
+
+    Parameters
+    ----------
+    data
+        A `Dataset`, or a table as `Dataset.from_table` reads it: CSV or Parquet files, a folder or a pattern of
+        these, or a pandas, polars or pyarrow frame.
+    episode, step, action, terminated
+        For tables: the names of the columns that are no features.
+    bins
+        For tables: feature → `Binning` for columns that hold measurements; without it their values are put in
+        ranges, but only where there are not too many.
+    per_file
+        For tables: whether each file numbers its own episodes.
+    progress
+        Whether to show progress; by default on a terminal.
+
+    Examples
+    --------
+    >>> import missmdp as mm
+    >>> data = mm.collect(mm.load_benchmark("icu-mnar-unid"), 10_000, seed=0)
+    >>> mm.describe(data).strongest(1)[0].given
+    'test'
+    """
+    if isinstance(data, Dataset):
+        log = _log_of(data)
+    else:
+        from missmdp.data.tables.read import read_log
+
+        log = read_log(
+            data,
+            episode=episode,
+            step=step,
+            action=action,
+            terminated=terminated,
+            bins=bins,
+            per_file=per_file,
+            progress=progress,
+        )
+    return describe_log(log)
+
+
+def describe_log(log: Log) -> Description:
+    """Return what is missing in a log that has been read."""
+    n_rows = len(log.observations)
+    if n_rows == 0:
+        raise DataError("the log has no rows, so there is nothing to describe")
+    lengths = np.bincount(log.episode)
+    over_steps, words = _by_step(log)
+    _, first, rows = np.unique(_numbered(words), return_index=True, return_counts=True)
+    frequent = np.argsort(-rows, kind="stable")[:MOST_PATTERNS]
+    return Description(
+        log.features.names,
+        n_rows,
+        len(lengths),
+        (int(lengths.min()), float(np.median(lengths)), int(lengths.max())),
+        over_steps.missing.sum(axis=0),
+        log.observations[first[frequent]] == MISSING,
+        rows[frequent].astype(np.int64),
+        len(rows),
+        over_steps,
+        _by_value(log),
+        log.notes,
+    )
+
+
+def _log_of(dataset: Dataset) -> Log:
+    episode = np.repeat(np.arange(dataset.n_episodes), dataset.lengths)
+    step = np.arange(dataset.n_steps) - dataset.offsets[episode]
+    ids = dataset.episode_ids or tuple(range(dataset.n_episodes))
+    return Log(dataset.mdp.space.features, dataset.observations, episode, step, ids, dataset.notes)
+
+
+def _by_step(log: Log) -> tuple[MissingBy, NDArray[np.int64]]:
+    """Return missing rates by step, and each row's gaps as bits of one or more words, shape (words, N)."""
+    groups = group_steps(np.bincount(log.step))
+    rows = np.zeros(len(groups.labels), dtype=np.int64)
+    missing = np.zeros((len(rows), len(log.features)), dtype=np.int64)
+    words = np.zeros((-(-len(log.features) // 62), len(log.step)), dtype=np.int64)
+    count_missing_by_step(log.observations, log.step, groups.group_of, rows, missing, words)
+    return MissingBy("step", groups.labels, rows, missing, groups.ordered), words
+
+
+def _numbered(words: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a number for each column of words, the same for the same words, shape (N,)."""
+    number = words[0]
+    for word in words[1:]:
+        _, number = np.unique(number, return_inverse=True)
+        distinct, place = np.unique(word, return_inverse=True)
+        number = number * len(distinct) + place
+    return number
+
+
+def _by_value(log: Log) -> tuple[MissingBy, ...]:
+    groups = _value_groups(log.features, log.observations)
+    starts = np.cumsum([0, *(len(each.labels) for each in groups)])
+    group_of = np.concatenate([each.group_of + start for each, start in zip(groups, starts, strict=False)])
+    first = np.cumsum([0, *log.features.sizes[:-1]])
+    rows = np.zeros(starts[-1], dtype=np.int64)
+    missing = np.zeros((len(rows), len(groups)), dtype=np.int64)
+    count_missing_by_value(log.observations, first, group_of, rows, missing)
+    return tuple(
+        MissingBy(name, each.labels, rows[start:stop], missing[start:stop], each.ordered)
+        for name, each, start, stop in zip(log.features.names, groups, starts[:-1], starts[1:], strict=True)
+    )
+
+
+def _value_groups(features: FeatureSpace, observations: NDArray[np.integer[Any]]) -> Sequence[Groups]:
+    # Counted with MISSING as slot 0.
+    return [
+        group_values(values, np.bincount(column.astype(np.int64) + 1, minlength=len(values) + 1)[1:])
+        for values, column in zip(features.values, observations.T, strict=True)
+    ]

@@ -1,0 +1,233 @@
+"""Counting the observations of tables that are too large to load.
+
+Parquet files and ibis tables are grouped by a query engine, values as they are; only the few distinct ones
+come back and are matched to the features. If any of them makes no sense, or if the rows do not make
+histories, and for files without types (CSV), the rows are read in batches, as `Dataset.from_table` reads them:
+with the same bounded memory, and able to say which row is at fault.
+"""
+
+from __future__ import annotations
+
+import glob
+import logging
+from typing import Any
+
+import numpy as np
+
+from missmdp.data.counts import ObservationCounts, RankCounter
+from missmdp.data.tables.arrow import compute, pa, parquet
+from missmdp.data.tables.encoding import ColumnEncoder
+from missmdp.data.tables.failures import reading
+from missmdp.data.tables.matching import UNKNOWN
+from missmdp.data.tables.metadata import read_metadata
+from missmdp.data.tables.ordered_rows import OpenTable, all_parts, open_table
+from missmdp.data.tables.queries import engine, episode_summary, health, ibis, quiet
+from missmdp.data.tables.read import dataset_from_table
+from missmdp.data.tables.rows import Episodes, encoded_batches
+from missmdp.data.tables.structure import Orderly, Place, explain_episode
+from missmdp.errors import DataError, MissMDPError
+from missmdp.model.mdp import FactoredMDP
+from missmdp.model.space import MISSING
+from missmdp.progress import show_progress
+
+__all__ = ["counts_from_table"]
+
+_log = logging.getLogger(__name__)
+
+_MOST_GROUPS = 2_000_000
+
+
+def counts_from_table(
+    source: Any, mdp: FactoredMDP, *, progress: bool | None = None, **options: Any
+) -> ObservationCounts:
+    """Return the counts of a trajectory table; see `ObservationCounts.from_table`."""
+    table = open_table(source, mdp, **options)
+    if all(part.path is None and part.query is None for part in table.parts):
+        return ObservationCounts.from_dataset(dataset_from_table(source, mdp, progress=progress, **options))
+    found = _by_query(table, mdp)
+    return found if found is not None else _by_reading(table, mdp, progress=progress)
+
+
+def _by_query(table: OpenTable, mdp: FactoredMDP) -> ObservationCounts | None:
+    """Return the counts by a query on the source as it is, or None if something is unusual or wrong."""
+    part = table.parts[0]
+    try:
+        if part.query is not None:
+            with quiet():
+                return _query_counts(part.query, table, mdp)
+        if not _engine_understands(table):
+            return None
+        with engine() as (connection, _):
+            files = connection.read_parquet([str(part.path) for part in table.parts], filename=table.per_file)
+            return _query_counts(files, table, mdp)
+    except MissMDPError:
+        raise
+    except Exception as error:
+        # Back ends differ in what they can do and in how they fail; reading tells what is really wrong.
+        _log.info("counting by a query failed (%s); reading the rows instead", error)
+        return None
+
+
+def _engine_understands(table: OpenTable) -> bool:
+    """Return whether all parts are Parquet files that have the same types and names without pitfalls."""
+    first = table.parts[0]
+    for part in table.parts:
+        if part.schema is None or glob.has_magic(str(part.path)):
+            return False
+        # The engine does not tell upper from lower case.
+        if len({name.lower() for name in part.columns}) < len(part.columns) or "filename" in part.columns:
+            return False
+        columns = table.encoders.needed(part)
+        if columns != table.encoders.needed(first):
+            return False
+        if any(part.schema.field(name).type != first.schema.field(name).type for name in columns):
+            return False
+    return True
+
+
+def _types_are_simple(schema: Any, table: OpenTable) -> bool:
+    """Return whether values mean the same to the query engine as to Python."""
+    names = table.encoders.names
+    types = {name: schema[name] for name in table.encoders.needed(table.parts[0])}
+    simple = all(t.is_integer() or t.is_string() or t.is_boolean() or t.is_floating() for t in types.values())
+    whole = types[names.step].is_integer() and not types[names.step].is_unsigned_integer()
+    episodes = types[names.episode].is_integer() or types[names.episode].is_string()
+    numbers = all(types[name].is_integer() or types[name].is_floating() for name in table.bins)
+    return simple and whole and episodes and numbers
+
+
+def _query_counts(rows: Any, table: OpenTable, mdp: FactoredMDP) -> ObservationCounts | None:
+    """Return the counts of rows in a back end, or None if anything about them is unusual or wrong."""
+    if not _types_are_simple(rows.schema(), table):
+        return None
+    names, encoders = table.encoders.names, table.encoders
+    places = {f"f{i}": name for i, name in enumerate(encoders.features)}
+    chosen = rows.select(
+        **{short: _grouped(rows[name], table, name) for short, name in places.items()},
+        e=rows[names.episode],
+        s=rows[names.step],
+        action=rows[names.action],
+        idle=_is_null(rows[names.action]),
+        **({"file": rows["filename"]} if table.per_file and "filename" in rows.columns else {}),
+    )
+    asked: list[tuple[Any, ColumnEncoder | None]] = [
+        (chosen.select(v=chosen.action).distinct(), encoders.action)
+    ]
+    if names.terminated in encoders.needed(table.parts[0]):
+        asked.append((rows.select(v=rows[names.terminated]).distinct(), encoders.terminated))
+    for query, encoder in asked:
+        values = query.to_pyarrow().column("v")
+        if encoder is not None and (encoder.encode(values, is_text=False) == UNKNOWN).any():
+            return None
+    if not health(episode_summary(_with_own_episodes(chosen))).good:
+        return None
+    return _grouped_counts(chosen, list(places), table, mdp)
+
+
+def _grouped(column: Any, table: OpenTable, name: str) -> Any:
+    """Return what to group by: the values as they are, or the number of their bin."""
+    if name not in table.bins:
+        return column
+    bins = sum((column >= edge).cast("int64") for edge in table.bins[name].edges)
+    return ibis.ifelse(_is_null(column), ibis.null("int64"), bins)
+
+
+def _is_null(column: Any) -> Any:
+    return column.isnull() | column.isnan() if column.type().is_floating() else column.isnull()
+
+
+def _with_own_episodes(chosen: Any) -> Any:
+    """Return rows whose episodes are also told apart by file, if files number their own."""
+    if "file" not in chosen.columns:
+        return chosen
+    return chosen.mutate(e=chosen.file + "\n" + chosen.e.cast("string"))
+
+
+def _grouped_counts(
+    chosen: Any, columns: list[str], table: OpenTable, mdp: FactoredMDP
+) -> ObservationCounts | None:
+    features = mdp.space.features
+    query = chosen.group_by(columns).agg(n=chosen.count())
+    # So many groups can only come from values that make no sense, such as measurements without bins.
+    result = query.limit(_MOST_GROUPS + 1).to_pyarrow()
+    if result.num_rows > _MOST_GROUPS:
+        return None
+    codes = np.empty((result.num_rows, len(columns)), dtype=np.int64)
+    for place, (name, encoder) in enumerate(table.encoders.features.items()):
+        values = result.column(columns[place])
+        if name in table.bins:
+            codes[:, place] = np.asarray(compute.fill_null(values, MISSING))
+        else:
+            codes[:, place] = encoder.encode(values, is_text=False)
+    if (codes == UNKNOWN).any():
+        return None
+    counts = np.asarray(result.column("n"), dtype=np.int64)
+    return ObservationCounts.from_ranks(
+        mdp, features.rank(codes), counts, read_metadata(table.parts).behaviour
+    )
+
+
+def _by_reading(table: OpenTable, mdp: FactoredMDP, *, progress: bool | None) -> ObservationCounts:
+    """Return the counts by reading batches."""
+    counter, episodes, orderly = RankCounter(mdp.space.features), Episodes(table.per_file), Orderly()
+    dtype = mdp.space.features.code_dtype
+    with show_progress("Counting", enabled=progress) as advance:
+        for batch in encoded_batches(table.parts, table.encoders, episodes):
+            counter.add(batch.observations.astype(dtype, copy=False))
+            if orderly.so_far:
+                orderly.add(batch.episode, batch.step, batch.actions == MISSING)
+            advance(len(batch.step))
+    if not episodes.ids:
+        raise DataError(f"{all_parts(table.parts)}: the table has no rows")
+    if not orderly.so_far:
+        _check_in_any_order(table, progress=progress)
+    return ObservationCounts.from_ranks(mdp, *counter.result(), read_metadata(table.parts).behaviour)
+
+
+def _check_in_any_order(table: OpenTable, *, progress: bool | None) -> None:
+    """Raise `DataError` unless rows make histories; they are compared across batches by way of a file."""
+    episodes = Episodes(table.per_file)
+    schema = pa.schema(
+        {"e": pa.int64(), "s": pa.int64(), "idle": pa.bool_(), "part": pa.int32(), "row": pa.int64()}
+    )
+    with engine() as (connection, folder), reading("the rows of the table, sorted in a temporary file,"):
+        path = folder / "rows.parquet"
+        with (
+            show_progress("Sorting", enabled=progress) as advance,
+            parquet.ParquetWriter(path, schema) as file,
+        ):
+            for batch in encoded_batches(table.parts, table.encoders, episodes):
+                n = len(batch.step)
+                columns = [
+                    batch.episode,
+                    batch.step,
+                    batch.actions == MISSING,
+                    np.full(n, batch.part, dtype=np.int32),
+                    np.arange(batch.row, batch.row + n),
+                ]
+                file.write_batch(pa.record_batch([pa.array(column) for column in columns], schema=schema))
+                advance(n)
+        _check(connection.read_parquet(str(path)), table, episodes)
+
+
+def _check(rows: Any, table: OpenTable, episodes: Episodes) -> None:
+    """Raise `DataError` for the first episode that is no history."""
+    summary = episode_summary(rows)
+    state = health(summary)
+    if state.good:
+        return
+    broken = summary.filter(summary.broken | (summary.low != state.first))
+    number = int(broken.e.min().to_pyarrow().as_py())
+    found = rows.filter(rows.e == number).order_by(["s", "part", "row"]).to_pyarrow()
+    part, row = (np.asarray(found.column(name)).tolist() for name in ("part", "row"))
+    names = [part.name for part in table.parts]
+    raise DataError(
+        explain_episode(
+            np.asarray(found.column("s")),
+            np.where(np.asarray(found.column("idle")), MISSING, 0),
+            episodes.ids[number],
+            state.first,
+            lambda place: Place(names[part[place]], row[place] + 1),
+            (table.encoders.names.step, table.encoders.names.action),
+        )
+    )

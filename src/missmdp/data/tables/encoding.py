@@ -1,0 +1,141 @@
+"""Cells → codes, one kind of column at a time.
+
+Each encoder takes a batch of cells and gives a number per row, `UNKNOWN` where a cell makes no sense; what
+would have made sense is explained only when somebody has to be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.data.binning import Binning, as_number
+from missmdp.data.tables.arrow import compute, pa
+from missmdp.data.tables.factors import Cells, factorise, take
+from missmdp.data.tables.matching import MISSING_WORDS, UNKNOWN, Matcher, parse_number
+from missmdp.model.space import MISSING, is_missing, plain
+
+__all__ = ["BinnedColumn", "ColumnEncoder", "StepColumn", "ValueColumn", "code_dtype"]
+
+_MANY = 30
+"""So many different numbers, and more than a feature has values, look like measurements."""
+
+
+def code_dtype(n_codes: int) -> np.dtype[np.signedinteger[Any]]:
+    """Return the smallest signed integer type that holds codes 0 .. n − 1, `MISSING` and `UNKNOWN`."""
+    return np.dtype(np.int8 if n_codes <= 127 else np.int16 if n_codes <= 32767 else np.int32)
+
+
+class ColumnEncoder(Protocol):
+    """What turns the cells of one column into numbers."""
+
+    def encode(self, cells: Cells, *, is_text: bool) -> NDArray[Any]:
+        """Return a number per row, `UNKNOWN` where a cell makes no sense."""
+        ...
+
+    def explain(self, value: Any, cells: Cells) -> str:
+        """Return what is wrong with a value, given all cells around it."""
+        ...
+
+
+class ValueColumn:
+    """Cells that are values of a feature, or actions.
+
+    Parameters
+    ----------
+    values
+        The values; their positions are their codes.
+    name
+        The feature, for advice on bins; None where bins would make no sense.
+    """
+
+    def __init__(self, values: Sequence[Any], name: str | None = None) -> None:
+        self._matcher = Matcher(values)
+        self._name = name
+        self._dtype = code_dtype(len(self._matcher.values))
+
+    def encode(self, cells: Cells, *, is_text: bool) -> NDArray[Any]:
+        """Return a code per row, `MISSING` where there is no value."""
+        code = self._matcher.code
+        return take(factorise(cells), lambda value: code(value, is_text=is_text), self._dtype, MISSING)
+
+    def explain(self, value: Any, cells: Cells) -> str:
+        """Return the values that are allowed, and advice on bins where the column looks like measurements."""
+        reason = f"cannot be {value!r}; {self._matcher.explain(value)}"
+        if self._name is not None and self._looks_measured(value, cells):
+            reason += (
+                f"; if these are measurements, put them into bins: "
+                f"bins={{{self._name!r}: Binning.from_edges([…])}} with {len(self._matcher.values) - 1} edges"
+            )
+        return reason
+
+    def _looks_measured(self, value: Any, cells: Cells) -> bool:
+        number = parse_number(value) if isinstance(value, str) else as_number(value)
+        if number is None or len(self._matcher.values) < 2:
+            return False
+        distinct = [v for v in factorise(cells).values[:10_000] if not is_missing(v)]
+        numbers = [parse_number(v) if isinstance(v, str) else as_number(v) for v in distinct]
+        return float(number) % 1 != 0 or sum(n is not None for n in numbers) > max(
+            _MANY, len(self._matcher.values)
+        )
+
+
+class BinnedColumn:
+    """Cells that are measurements, put into bins."""
+
+    def __init__(self, binning: Binning) -> None:
+        self._binning = binning
+        self._dtype = code_dtype(len(binning))
+
+    def encode(self, cells: Cells, *, is_text: bool) -> NDArray[Any]:
+        """Return the bin per row, `MISSING` where there is no number."""
+        if not isinstance(cells, list) and (
+            pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type)
+        ):
+            # Not safe means that integers beyond 2⁵³ may be rounded, which no bin will notice.
+            numbers = np.asarray(compute.cast(cells, pa.float64(), safe=False), dtype=np.float64)
+            return self._binning.codes(numbers).astype(self._dtype)
+        return take(factorise(cells), lambda value: self._code(value, is_text=is_text), self._dtype, MISSING)
+
+    def _code(self, value: Any, *, is_text: bool) -> int:
+        number = np.nan if is_text and value in MISSING_WORDS else as_number(plain(value))
+        return UNKNOWN if number is None else int(self._binning.codes(np.array([number]))[0])
+
+    def explain(self, value: Any, cells: Cells) -> str:
+        """Return that a binned column needs numbers."""
+        return f"is {value!r}, not a number, and is to be put into {self._binning.describe()}"
+
+
+class StepColumn:
+    """Cells that count the steps of an episode."""
+
+    def encode(self, cells: Cells, *, is_text: bool) -> NDArray[np.int64]:
+        """Return the step per row, `UNKNOWN` where a cell is none."""
+        if not isinstance(cells, list) and pa.types.is_signed_integer(cells.type):
+            steps = np.asarray(compute.fill_null(cells.cast(pa.int64()), UNKNOWN), dtype=np.int64)
+            return np.where(steps < 0, UNKNOWN, steps)
+        return take(factorise(cells), self._step, np.dtype(np.int64), UNKNOWN)
+
+    @staticmethod
+    def _step(value: Any) -> int:
+        number = parse_number(value) if isinstance(value, str) else value
+        if number is None or isinstance(number, bool) or is_missing(number):
+            return UNKNOWN
+        try:
+            step = int(number)
+            # 2⁵³ is where decimals stop being exact; no episode is that long.
+            return step if step == number and 0 <= step < 2**53 else UNKNOWN
+        except (TypeError, ValueError, OverflowError):
+            return UNKNOWN
+
+    def explain(self, value: Any, cells: Cells) -> str:
+        """Return what steps are."""
+        what = (
+            "is missing"
+            if is_missing(value) or (isinstance(value, str) and value in MISSING_WORDS)
+            else f"cannot be {value!r}"
+        )
+        return f"{what}; steps are integers that count 0, 1, 2, … in each episode"

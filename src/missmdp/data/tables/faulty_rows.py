@@ -1,0 +1,90 @@
+"""Reading a table for a report: what is wrong is collected, and the rest is read as far as it goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from missmdp.data.dataset import NO_ACTION
+from missmdp.data.tables.factors import factorise
+from missmdp.data.tables.ordered_rows import open_table, read_rows
+from missmdp.data.tables.read import endings
+from missmdp.data.tables.rows import Fault
+from missmdp.data.tables.structure import broken_episodes, first_step
+from missmdp.data.validation.report import UnknownValue
+from missmdp.errors import DataError
+from missmdp.model.mdp import FactoredMDP
+from missmdp.model.space import is_missing
+
+__all__ = ["checked_rows"]
+
+_MOST_VALUES = 20
+"""Unknown values of a column that are told one by one."""
+
+
+@dataclass
+class _Unknowns:
+    """Cells that make no sense, counted by column and value."""
+
+    found: dict[str, dict[str, UnknownValue]] = field(default_factory=dict[str, dict[str, UnknownValue]])
+    others: dict[str, int] = field(default_factory=dict[str, int])
+    """Rows with yet other values, once a column has too many."""
+
+    def collect(self, faults: list[Fault]) -> None:
+        """Count the faults of a batch."""
+        for fault in faults:
+            known = self.found.setdefault(fault.column, {})
+            values, places = factorise(fault.cells)
+            places = places[fault.rows]
+            used, first, counts = np.unique(places, return_index=True, return_counts=True)
+            for i in np.argsort(first).tolist():
+                value = None if used[i] < 0 or is_missing(values[used[i]]) else values[used[i]]
+                key = repr(value)
+                if key in known:
+                    known[key] = replace(known[key], count=known[key].count + int(counts[i]))
+                elif len(known) < _MOST_VALUES:
+                    message = fault.message(int(fault.rows[first[i]]))
+                    known[key] = UnknownValue(fault.column, value, int(counts[i]), message)
+                else:
+                    self.others[fault.column] = self.others.get(fault.column, 0) + int(counts[i])
+
+    def values(self) -> tuple[UnknownValue, ...]:
+        """Return the unknown values, those of a column together."""
+        return tuple(value for known in self.found.values() for value in known.values())
+
+    def remarks(self) -> list[str]:
+        """Return what is to be said of columns with too many unknown values to tell."""
+        return [
+            f"{column!r} has yet other unknown values, in {count:,} more rows"
+            for column, count in self.others.items()
+        ]
+
+
+def checked_rows(source: Any, mdp: FactoredMDP, *, progress: bool | None, **options: Any) -> dict[str, Any]:
+    """Return the rows of a table that make sense, and what does not."""
+    table = open_table(source, mdp, **options)
+    unknowns = _Unknowns()
+    rows = read_rows(table, progress=progress, on_faults=unknowns.collect)
+    if not len(rows.step):
+        raise DataError("no row of the table has both an episode and a step")
+    broken = broken_episodes(rows.step, rows.actions, rows.offsets)
+    sentences: list[str] = []
+    if broken.size:
+        more = f" (and {broken.size - 1:,} more episodes are no histories)" if broken.size > 1 else ""
+        sentences.append(rows.explain(int(broken[0])) + more)
+    terminated, notes = endings(rows, mdp)
+    actions = np.array(rows.actions)
+    actions[rows.offsets[1:] - 1] = NO_ACTION
+    return {
+        "observations": rows.observations.astype(mdp.space.features.code_dtype, copy=False),
+        "actions": actions,
+        "step": rows.step - first_step(rows.step, rows.offsets),
+        "offsets": rows.offsets,
+        "terminated": terminated,
+        "ids": rows.episodes.names(table.parts),
+        "unknown_values": unknowns.values(),
+        "broken": tuple(sentences),
+        "remarks": (*table.notes, *notes, *unknowns.remarks()),
+    }

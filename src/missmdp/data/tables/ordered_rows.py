@@ -1,0 +1,214 @@
+"""The rows of a trajectory table as numbers, in order of episode and step.
+
+Sources become parts (`sources`), cells become codes (`encoding`, `rows`), rows are sorted and checked
+(`structure`). Here this is put together.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.data.binning import Binning, checked_bins
+from missmdp.data.tables.encoding import BinnedColumn, ColumnEncoder, ValueColumn
+from missmdp.data.tables.layout import Names, check_columns, extra_columns
+from missmdp.data.tables.rows import FAULTY, Batch, Encoders, Episodes, Fault, encoded_batches
+from missmdp.data.tables.sources import Part, open_source
+from missmdp.data.tables.structure import (
+    Place,
+    Sorting,
+    broken_episodes,
+    explain_episode,
+    first_step,
+    sort_rows,
+)
+from missmdp.errors import DataError
+from missmdp.model.mdp import FactoredMDP, checked_mdp
+from missmdp.model.space import FeatureSpace
+from missmdp.progress import show_progress
+
+__all__ = [
+    "OpenTable",
+    "TableRows",
+    "all_parts",
+    "feature_columns",
+    "open_table",
+    "raise_if_broken",
+    "read_rows",
+    "understood",
+]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class OpenTable:
+    """A source with its columns understood, not read yet."""
+
+    parts: list[Part]
+    encoders: Encoders
+    bins: dict[str, Binning]
+    per_file: bool
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """All rows of a table as numbers, in order of episode and step."""
+
+    table: OpenTable
+    episodes: Episodes
+    sorting: Sorting
+    starts: NDArray[np.int64]
+    """Where batches start among the rows as they were read."""
+    origins: list[tuple[int, int]]
+    """Part and row of the first row of each batch."""
+    step: NDArray[np.int64]
+    observations: NDArray[np.signedinteger[Any]]
+    actions: NDArray[np.signedinteger[Any]]
+    terminated: NDArray[np.int8]
+    kept: NDArray[np.int64] | None = None
+    """The rows as they were read that are among these, where some were left out."""
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where episodes start, shape (E + 1,)."""
+        return self.sorting.offsets
+
+    def place(self, row: int) -> Place:
+        """Return where a row is from."""
+        source = self.sorting.source(row)
+        if self.kept is not None:
+            source = int(self.kept[source])
+        batch = int(np.searchsorted(self.starts, source, side="right")) - 1
+        part, first = self.origins[batch]
+        return Place(self.table.parts[part].name, first + source - int(self.starts[batch]) + 1)
+
+    def explain(self, episode: int) -> str:
+        """Return what is wrong with a broken episode."""
+        start, stop = int(self.offsets[episode]), int(self.offsets[episode + 1])
+        names = self.table.encoders.names
+        return explain_episode(
+            self.step[start:stop],
+            self.actions[start:stop],
+            self.episodes.ids[episode],
+            first_step(self.step, self.offsets),
+            lambda row: self.place(start + row),
+            (names.step, names.action),
+        )
+
+
+def open_table(
+    source: Any,
+    mdp: FactoredMDP,
+    *,
+    episode: str = "episode",
+    step: str = "step",
+    action: str = "action",
+    terminated: str = "terminated",
+    bins: Any = None,
+    per_file: bool = False,
+) -> OpenTable:
+    """Return a source whose columns fit an MDP."""
+    features = checked_mdp(mdp).space.features
+    names = Names(episode, step, action, terminated=terminated).checked(features.names)
+    binned = checked_bins(bins, {name: len(v) for name, v in features.as_dict().items()})
+    columns = feature_columns(features, binned)
+    parts = open_source(source, [episode, step, action, terminated, *features.names])
+    has_end = terminated not in features.names
+    encoders = Encoders(
+        names, columns, ValueColumn(mdp.actions), ValueColumn((False, True)) if has_end else None
+    )
+    return understood(parts, encoders, binned, per_file=per_file)
+
+
+def read_rows(
+    table: OpenTable,
+    *,
+    progress: bool | None = None,
+    on_faults: Callable[[list[Fault]], None] | None = None,
+) -> TableRows:
+    """Return all rows of a table as numbers, in order; whether they make histories is not checked yet."""
+    episodes = Episodes(table.per_file)
+    known = [part.n_rows for part in table.parts]
+    total = sum(n for n in known if n is not None) if None not in known else None
+    batches: list[Batch] = []
+    with show_progress("Reading", total, enabled=progress) as advance:
+        for batch in encoded_batches(table.parts, table.encoders, episodes, on_faults):
+            batches.append(batch)
+            advance(len(batch.step))
+    if not batches:
+        raise DataError(f"{all_parts(table.parts)}: the table has no rows")
+    lengths = [len(batch.step) for batch in batches]
+    starts = np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.int64)
+    origins = [(batch.part, batch.row) for batch in batches]
+    episode, step, observations, actions, terminated = (
+        np.concatenate([batch[column] for batch in batches]) for column in range(2, 7)
+    )
+    del batches
+    kept = None
+    if on_faults is not None and (episode == FAULTY).any():
+        kept = np.flatnonzero(episode != FAULTY)
+        episode, step, observations, terminated = (
+            column[kept] for column in (episode, step, observations, terminated)
+        )
+        actions = actions[kept] if len(actions) else actions
+        # Episodes of which no row is left are none.
+        episode = episodes.keep(episode)
+    sorting = sort_rows(episode, step, len(episodes.ids))
+    return TableRows(
+        table,
+        episodes,
+        sorting,
+        starts,
+        origins,
+        sorting.apply(step),
+        sorting.apply(observations),
+        sorting.apply(actions) if len(actions) else actions,
+        sorting.apply(terminated),
+        kept,
+    )
+
+
+def raise_if_broken(rows: TableRows) -> None:
+    """Raise `DataError` for the first episode that is no history."""
+    broken = broken_episodes(rows.step, rows.actions, rows.offsets)
+    if broken.size:
+        raise DataError(rows.explain(int(broken[0])))
+
+
+def feature_columns(features: FeatureSpace, binned: dict[str, Binning]) -> dict[str, ColumnEncoder]:
+    """Return how to encode the columns of known features."""
+    return {
+        name: BinnedColumn(binned[name]) if name in binned else ValueColumn(values, name)
+        for name, values in features.as_dict().items()
+    }
+
+
+def understood(
+    parts: list[Part], encoders: Encoders, binned: dict[str, Binning], *, per_file: bool
+) -> OpenTable:
+    """Return parts with all the columns that are needed, and notes on those that are not."""
+    names = encoders.names
+    roles = {names.episode: "episode", names.step: "step", names.action: "action"}
+    for part in parts:
+        check_columns(part, encoders.needed(part), roles)
+    used = [*roles, *encoders.features, names.reward, names.terminated]
+    extra = extra_columns(parts, used)
+    notes: list[str] = []
+    if extra:
+        some = ", ".join(map(repr, extra[:20])) + (", …" if len(extra) > 20 else "")
+        notes.append(f"{len(extra)} {'columns are' if len(extra) > 1 else 'column is'} ignored: {some}")
+        _log.info(notes[0])
+    return OpenTable(parts, encoders, binned, bool(per_file), tuple(notes))
+
+
+def all_parts(parts: Iterable[Part]) -> str:
+    """Return the names of all parts, for sentences."""
+    names = [part.shown for part in parts]
+    return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"

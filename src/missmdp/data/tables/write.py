@@ -1,0 +1,202 @@
+"""Writing datasets as trajectory tables, such that reading them gives the same dataset.
+
+Features keep their values where these have one type that tables know, and are written as words otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.data.dataset import NO_ACTION, Dataset
+from missmdp.data.tables.arrow import arrow_csv, pa, parquet
+from missmdp.data.tables.layout import Names
+from missmdp.data.tables.matching import MISSING_WORDS
+from missmdp.data.tables.metadata import write_metadata
+from missmdp.errors import DataError, MissMDPError
+from missmdp.model.space import MISSING
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+__all__ = ["to_arrow", "to_csv", "to_pandas", "to_parquet", "to_polars"]
+
+_CHUNK_ROWS = 1 << 20
+_SIMPLE: dict[type, Any] = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+
+
+def to_arrow(dataset: Dataset) -> Any:
+    """Return a dataset as a trajectory table."""
+    schema, batches = _batches(dataset)
+    return pa.Table.from_batches(list(batches), schema=schema)
+
+
+def to_pandas(dataset: Dataset) -> pd.DataFrame:
+    """Return a dataset as a pandas frame with nullable columns; words are categories."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise MissMDPError("to_pandas() needs pandas; install it, or use to_arrow()") from error
+    nullable: dict[Any, Any] = {
+        pa.int64(): pd.Int64Dtype(),
+        pa.bool_(): pd.BooleanDtype(),
+        pa.float64(): pd.Float64Dtype(),
+    }
+    table = to_arrow(dataset).replace_schema_metadata(None)
+    return table.to_pandas(types_mapper=nullable.get)
+
+
+def to_polars(dataset: Dataset) -> pl.DataFrame:
+    """Return a dataset as a polars frame."""
+    try:
+        import polars as pl
+    except ImportError as error:
+        raise MissMDPError("to_polars() needs polars; install it, or use to_arrow()") from error
+    return cast("pl.DataFrame", cast("Any", pl).from_arrow(to_arrow(dataset)))
+
+
+def to_csv(dataset: Dataset, path: str | Path) -> None:
+    """Write a dataset as a CSV file."""
+    _refuse_what_csv_cannot_tell(dataset)
+    schema, batches = _batches(dataset, plain_words=True)
+    with _replacing(path) as temporary, arrow_csv.CSVWriter(temporary, schema) as file:
+        for batch in batches:
+            file.write_batch(batch)
+
+
+def to_parquet(dataset: Dataset, path: str | Path) -> None:
+    """Write a dataset as a Parquet file, with checksums."""
+    schema, batches = _batches(dataset)
+    with (
+        _replacing(path) as temporary,
+        parquet.ParquetWriter(temporary, schema, write_page_checksum=True) as file,
+    ):
+        for batch in batches:
+            file.write_batch(batch)
+
+
+def _batches(dataset: Dataset, *, plain_words: bool = False) -> tuple[Any, Iterator[Any]]:
+    """Return the schema and the rows, a chunk at a time; `plain_words` leaves out dictionaries of words."""
+    names = Names().checked(dataset.mdp.space.features.names)
+    features = dataset.mdp.space.features
+    lookups = {
+        name: _lookup(values, f"feature {name!r}", plain_words=plain_words)
+        for name, values in features.as_dict().items()
+    }
+    actions = _lookup(dataset.mdp.actions, "the actions", plain_words=plain_words)
+    ids = _id_lookup(dataset)
+    rewards = dataset.rewards if dataset.states is not None and names.reward not in features.names else None
+    has_end = names.terminated not in features.names
+
+    def rows(start: int, stop: int) -> Any:
+        here = slice(start, min(stop, dataset.n_steps))
+        row = np.arange(start, here.stop)
+        episode = np.searchsorted(dataset.offsets, row, side="right") - 1
+        taken = dataset.actions[here]
+        columns: dict[str, Any] = {
+            names.episode: ids(episode),
+            names.step: pa.array(row - dataset.offsets[episode]),
+        }
+        for position, (name, look_up) in enumerate(lookups.items()):
+            columns[name] = look_up(dataset.observations[here, position])
+        columns[names.action] = actions(taken)
+        if rewards is not None:
+            columns[names.reward] = pa.array(rewards[here], mask=taken == NO_ACTION)
+        if has_end:
+            last = row == dataset.offsets[episode + 1] - 1
+            columns[names.terminated] = pa.array(last & dataset.terminated[episode])
+        return pa.RecordBatch.from_pydict(columns)
+
+    schema = rows(0, 0).schema.with_metadata(write_metadata(dataset))
+    starts = range(0, dataset.n_steps, _CHUNK_ROWS)
+    return schema, (rows(start, start + _CHUNK_ROWS).cast(schema) for start in starts)
+
+
+def _lookup(values: Sequence[Any], what: str, *, plain_words: bool) -> Callable[[NDArray[Any]], Any]:
+    """Return the function from codes to a column of values."""
+    kinds: set[type] = {type(value) for value in values}
+    kind = next(iter(kinds)) if len(kinds) == 1 else object
+    in_range = kind is not int or all(-(2**63) <= value < 2**63 for value in values)
+    if kind not in _SIMPLE or not in_range:
+        values, kind = _words(values, what), str
+    try:
+        array = pa.array(values, type=_SIMPLE[kind])
+    except UnicodeEncodeError as error:
+        raise DataError(f"{what}: {error.object!r} cannot be written as text") from error
+
+    def look_up(codes: NDArray[Any]) -> Any:
+        indices = pa.array(codes.astype(np.int32), mask=codes == MISSING)
+        return (
+            pa.DictionaryArray.from_arrays(indices, array)
+            if kind is str and not plain_words
+            else array.take(indices)
+        )
+
+    return look_up
+
+
+def _words(values: Sequence[Any], what: str) -> list[str]:
+    words = [str(value) for value in values]
+    twice = next((place for place, word in enumerate(words) if words.index(word) < place), None)
+    if twice is not None:
+        first = values[words.index(words[twice])]
+        raise DataError(
+            f"{what}: {first!r} and {values[twice]!r} are written alike, so a table cannot tell them apart"
+        )
+    return words
+
+
+def _id_lookup(dataset: Dataset) -> Callable[[NDArray[np.int64]], Any]:
+    ids = dataset.episode_ids
+    if ids is None:
+        return pa.array
+    return _lookup(ids, "the episode ids", plain_words=True)
+
+
+def _refuse_what_csv_cannot_tell(dataset: Dataset) -> None:
+    """Raise `DataError` for words that would be read as something else, since spaces around words do not count."""
+    for name, values in {**dataset.mdp.features, "action": dataset.mdp.actions}.items():
+        words = [str(value).strip() for value in values]
+        for word, value in zip(words, values, strict=True):
+            if not word:
+                raise DataError(
+                    f"{name!r}: the value {value!r} would be an empty cell in CSV; write Parquet instead"
+                )
+            if words.count(word) > 1:
+                raise DataError(
+                    f"{name!r}: {value!r} and another value look alike in CSV; write Parquet instead"
+                )
+    for name in dataset.episode_ids or ():
+        if str(name).strip() != str(name) or str(name) in MISSING_WORDS:
+            raise DataError(
+                f"the episode {name!r} would be read as another one from CSV; write Parquet instead"
+            )
+
+
+@contextmanager
+def _replacing(path: str | Path) -> Generator[Path, None, None]:
+    """Give a temporary name beside a path, and rename the file to it once it is complete."""
+    temporary = None
+    try:
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        yield temporary
+        os.replace(temporary, path)
+    except (OSError, ValueError, TypeError) as error:
+        if isinstance(error, MissMDPError):
+            raise
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise MissMDPError(f"{path}: cannot be written ({reason})") from error
+    finally:
+        if temporary is not None:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
