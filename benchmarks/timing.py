@@ -24,13 +24,20 @@ def interleaved(*functions: Callable[[], object], repeats: int = 5) -> list[floa
 
 def child_peak_memory(code: str) -> float:
     """Return the peak memory in MB of a fresh Python that runs some code."""
-    report = (
-        "import resource, sys; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
-    )
+    # On Linux the kernel's maximum of a process goes back to before it was its own; the high-water mark does not.
+    report = """
+import pathlib, resource, sys
+status = pathlib.Path("/proc/self/status")
+if status.exists():
+    peak = next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+else:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "darwin" else 1)
+print(peak, file=sys.stderr)
+"""
     done = subprocess.run(
         [sys.executable, "-c", f"{code}\n{report}"], capture_output=True, text=True, check=True
     )
-    return int(done.stderr.split()[-1]) / (1024.0 if sys.platform != "darwin" else 1024.0**2)
+    return float(done.stderr.split()[-1]) / 1024.0
 
 
 def fresh_interpreter(code: str) -> None:
