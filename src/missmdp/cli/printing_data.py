@@ -75,7 +75,7 @@ def _print_associations(described: Description, most: int) -> None:
     console.print(table)
     console.print(
         "Intervals take rows for independent, which they are not in an episode: they are an indication. "
-        "Whether a value goes missing because of itself cannot be seen in a log."
+        "Whether a value goes missing because of itself cannot be seen in single rows."
     )
 
 

@@ -107,7 +107,7 @@ class AIMI(MissingnessEstimator):
                 raise DataError(
                     f"the m-graph has {a!r} drive the missingness of {b!r}"
                     + (", itself" if a == b else ", which goes missing together with it")
-                    + ": such self-censoring cannot be learned from observations alone"
+                    + ": AIMI cannot learn such self-censoring, since single observations do not show it"
                 )
         for a, b in self.graph.dependent:
             if not any(a in block and b in block for block in blocks):

@@ -1,7 +1,7 @@
 """What is missing in a log, before any model: how often, together with what, when, and beside which values.
 
 Everything here is counted from the table. It shows on what missingness depends as far as a log can show it;
-whether a value goes missing because of what it would have been (self-censoring) no log can show.
+whether a value goes missing because of what it would have been (self-censoring) single rows cannot show.
 """
 
 from __future__ import annotations
