@@ -234,3 +234,50 @@ def test_names_of_benchmarks_go_before_folders(tmp_path, monkeypatch):
     assert load_mdp("./example-1")[1] is None
     with pytest.raises(mm.ModelError, match="a folder of tables"):
         load_mdp("no-such-thing")
+
+
+LACTATE = {
+    "transitions.csv": "lactate,day,action,next_lactate,next_day,probability\n"
+    "low,1,go,high,2,1\nhigh,2,go,low,1,1\n",
+    "rewards.csv": "lactate,day,action,reward\n",
+    "initial.csv": "lactate,day,probability\nlow,1,1\n",
+    "terminal.csv": None,
+}
+
+
+def test_a_table_of_features_gives_the_order_of_values(run, tmp_path):
+    import pandas as pd
+
+    listed = "feature,value\nday,2\nlactate,low\nlactate,high\nday,1\n"
+    (tmp_path / "log.csv").write_text("episode,step,lactate,day,action\n1,0,1.5,1,go\n1,1,2.5,2,\n")
+    folder = write_tables(tmp_path / "ward", **LACTATE)
+    assert load_mdp(folder)[0].features == {"lactate": ("high", "low"), "day": (1, 2)}
+    done = run("validate", folder, tmp_path / "log.csv", "--bins", "lactate=2")
+    assert "lactate: below 2 → high, from 2 → low" in done.output
+    assert done.exit_code == 1
+
+    write_tables(tmp_path / "ward", **LACTATE, **{"features.csv": listed})
+    expected = {"day": (2, 1), "lactate": ("low", "high")}
+    assert load_mdp(folder)[0].features == expected
+    done = run("validate", folder, tmp_path / "log.csv", "--bins", "lactate=2")
+    assert "lactate: below 2 → low, from 2 → high" in done.output
+    assert done.exit_code == 0
+
+    pd.read_csv(tmp_path / "ward" / "features.csv").to_parquet(tmp_path / "ward" / "features.parquet")
+    with pytest.raises(mm.ModelError, match=r"both features\.csv and features\.parquet"):
+        load_mdp(folder)
+    (tmp_path / "ward" / "features.csv").unlink()
+    assert load_mdp(folder)[0].features == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name,value\nday,1\n", "ward: features: there is no column 'feature'"),
+        ("feature,value\nday,1\nday,2\nlactate,low\n", "ward: transitions, row 2: .*'high'"),
+        ("feature,value\nday,1\nday,\n", "ward: features, row 2: 'value' is empty"),
+    ],
+)
+def test_tables_of_features_that_do_not_fit_are_explained(tmp_path, text, message):
+    with pytest.raises(mm.ModelError, match=message):
+        load_mdp(write_tables(tmp_path / "ward", **LACTATE, **{"features.csv": text}))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import missmdp as mm
+from missmdp.data.tables.read import read_log
 from oracles import trajectory_tables as oracle
 
 NUMBERS = st.floats(-100, 100) | st.integers(-100, 100)
@@ -188,3 +189,18 @@ def test_bins_that_do_not_fit_the_features_are_refused(bins, fragment, mdp):
     with pytest.raises(mm.DataError) as caught:
         mm.Dataset.from_table(TABLE, mdp, bins=bins)
     assert fragment in str(caught.value)
+
+
+def test_notes_say_which_value_each_bin_became(mdp, tmp_path, caplog):
+    said = "level: below 37 → 1, from 37 to below 38 → 2, from 38 → 3"
+    for source in sources(TABLE, tmp_path):
+        dataset = mm.Dataset.from_table(source, mdp, bins=BINS)
+        assert dataset.notes[0] == said
+        assert said in mm.validate(dataset, mdp).notes
+        assert said in mm.validate(source, mdp, bins=BINS).notes
+        caplog.clear()
+        with caplog.at_level("INFO", logger="missmdp"):
+            mm.ObservationCounts.from_table(source, mdp, bins=BINS)
+        assert said in caplog.messages
+        assert read_log(source, mdp.space.features, bins=BINS).notes[0] == said
+    assert not any("→" in note for note in mm.Dataset.from_table(dataset.to_arrow(), mdp).notes)

@@ -521,3 +521,14 @@ def test_numbers_and_words_that_look_alike_are_refused():
         mm.FactoredMDP.from_tables(
             transitions, {"room": [], "action": [], "reward": []}, {"room": [0], "probability": [1]}
         )
+
+
+@pytest.mark.parametrize("which", ["transitions", "initial"])
+def test_ordered_categories_keep_their_order(which):
+    order = pd.CategoricalDtype(["s", "n", "w"], ordered=True)
+    tables = {"transitions": TRANSITIONS, "initial": INITIAL}
+    tables[which] = pd.DataFrame(tables[which]).astype({"ward": order})
+    assert build(**tables).features["ward"] == ("s", "n", "w")
+    # Where something else occurs, categories are only some of the values.
+    tables[which] = tables[which].astype({"ward": pd.CategoricalDtype(["s", "n"], ordered=False)})
+    assert build(**tables).features["ward"] == ("n", "s")

@@ -10,6 +10,7 @@ from typing import Any
 
 from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
 from missmdp.errors import FormatError, ModelError
+from missmdp.model.columns import Columns, meaning
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 
@@ -19,6 +20,8 @@ TABLES = {"transitions": True, "rewards": True, "initial": True, "terminal": Fal
 """The tables that a folder holds, and whether they must be there; named as in `FactoredMDP.from_tables`."""
 SUFFIXES = (".csv", ".parquet", ".pq")
 DISCOUNT = "discount.txt"
+FEATURES = "features"
+"""The table of features and their values, in order; without it words are in alphabetical order."""
 
 
 def load_model(name: str) -> MissMDP:
@@ -39,8 +42,9 @@ def load_mdp(name: str) -> tuple[FactoredMDP, MissMDP | None]:
     """Return the MDP that a name stands for, and the model with its missingness where the name gives that too.
 
     Names as in `load_model`, and besides functions that return a `FactoredMDP`, and folders of tables:
-    transitions, rewards, initial and optionally terminal (.csv or .parquet, see `FactoredMDP.from_tables`), and
-    optionally discount.txt with the discount.
+    transitions, rewards, initial and optionally terminal (.csv or .parquet, see `FactoredMDP.from_tables`),
+    optionally features (the columns feature and value: the values of each feature in order), and optionally
+    discount.txt with the discount.
     """
     if name.lower().endswith(".mmdp"):
         return _both(MissMDP.load(name))
@@ -62,9 +66,12 @@ def _both(model: MissMDP) -> tuple[FactoredMDP, MissMDP]:
 def _from_folder(folder: Path) -> FactoredMDP:
     tables = {table: _table(folder, table, needed=needed) for table, needed in TABLES.items()}
     options: dict[str, Any] = {}
+    listed = _table(folder, FEATURES, needed=False)
     if (folder / DISCOUNT).exists():
         options["discount"] = _discount(folder / DISCOUNT)
     try:
+        if listed is not None:
+            options["features"] = _features(listed)
         return FactoredMDP.from_tables(**tables, **options)
     except (ModelError, FormatError) as error:
         raise type(error)(f"{folder}: {error}") from error
@@ -80,9 +87,22 @@ def _table(folder: Path, table: str, *, needed: bool) -> Path | None:
         raise ModelError(
             f"{folder}: there is no {table}.csv or {table}.parquet; a model as a folder needs the tables "
             f"{', '.join(name for name, must in TABLES.items() if must)} "
-            f"and may have {', '.join(name for name, must in TABLES.items() if not must)} and {DISCOUNT}"
+            f"and may have {', '.join(name for name, must in TABLES.items() if not must)}, {FEATURES} and {DISCOUNT}"
         )
     return found[0] if found else None
+
+
+def _features(path: Path) -> dict[str, list[Any]]:
+    """Return the features and their values, in the order in which a table lists them."""
+    table = Columns(path, FEATURES)
+    found: dict[str, list[Any]] = {}
+    for feature, value in zip(table["feature"], table["value"], strict=True):
+        found.setdefault(str(feature), []).append(value)
+    for name, values in found.items():
+        # One column holds the values of all features, so numbers are words there as soon as one is a word.
+        if all(isinstance(value, str) for value in values):
+            found[name] = [*map(meaning(set(values)), values)]
+    return found
 
 
 def _discount(path: Path) -> float:

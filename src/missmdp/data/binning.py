@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, cast
@@ -15,7 +15,7 @@ from missmdp.data.arguments import checked_count
 from missmdp.errors import DataError
 from missmdp.model.space import MISSING, is_missing, plain
 
-__all__ = ["Binning", "as_number", "checked_bins"]
+__all__ = ["Binning", "as_number", "bin_notes", "checked_bins"]
 
 
 @dataclass(frozen=True)
@@ -154,6 +154,24 @@ def checked_bins(bins: Any, sizes: Mapping[str, int | None]) -> dict[str, Binnin
                 f"k-th value, so give {size - 1} edges"
             )
     return given
+
+
+def bin_notes(bins: Mapping[str, Binning], values: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Return which value each bin becomes, a sentence per feature.
+
+    Bins and values are matched by their order alone, so whoever reads this can see whether that was meant.
+    """
+    return [
+        f"{name}: "
+        + ", ".join(f"{label} → {value}" for label, value in zip(_ranges(binning), values[name], strict=True))
+        for name, binning in bins.items()
+    ]
+
+
+def _ranges(binning: Binning) -> list[str]:
+    edges = binning.edges
+    between = [f"from {a:.12g} to below {b:.12g}" for a, b in pairwise(edges)]
+    return [f"below {edges[0]:.12g}", *between, f"from {edges[-1]:.12g}"]
 
 
 def _numbers(values: Any) -> NDArray[np.float64]:

@@ -66,7 +66,7 @@ class Dataset:
     bins
         How measurements were put into bins, per feature, where they were.
     notes
-        Sentences about what was left out when a table was read.
+        Sentences about how a table was read: which value each bin became, and what was left out.
     """
 
     mdp: FactoredMDP
@@ -191,7 +191,8 @@ class Dataset:
             The names of these columns. `terminated` may be absent: then an episode ended in a terminal state
             if only terminal states admit its last observation.
         bins
-            Feature → `Binning` for columns that hold measurements; the k-th bin is the feature's k-th value.
+            Feature → `Binning` for columns that hold measurements; the k-th bin is the feature's k-th value, as
+            `notes` say in words.
         per_file
             Whether each file numbers its own episodes; otherwise the same id in two files is one episode.
         progress

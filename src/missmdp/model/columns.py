@@ -10,7 +10,7 @@ import csv
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,13 @@ __all__ = ["Columns", "meaning", "settle_types"]
 _INTEGER = re.compile(r"[+-]?(0|[1-9]\d{0,17})")
 _DECIMAL = re.compile(r"[+-]?((0|[1-9]\d{0,14})(\.\d*)?|\.\d+)([eE][+-]?\d{1,2})?")
 _BOOLEANS = {"true": True, "false": False}
+
+
+class _Table(NamedTuple):
+    names: list[str]
+    columns: list[list[Any]]
+    orders: dict[str, list[Any]] = {}  # noqa: RUF012 (never written to)
+    """The values of columns that say in which order these are (ordered categories)."""
 
 
 class Columns:
@@ -42,7 +49,7 @@ class Columns:
     def __init__(self, source: Any, what: str, *, may_be_empty: bool = False) -> None:
         self.what = what
         self.is_text = isinstance(source, str | Path) and Path(source).suffix.lower() == ".csv"
-        names, columns = _read(source, what)
+        names, columns, self.orders = _read(source, what)
         twice = [name for name in names if names.count(name) > 1]
         if twice:
             raise ModelError(f"{what}: the column {twice[0]!r} occurs twice")
@@ -114,7 +121,7 @@ def meaning(words: set[str]) -> Callable[[str], Any]:
     return float if all(_DECIMAL.fullmatch(word) for word in words) else str
 
 
-def _read(source: Any, what: str) -> tuple[list[str], list[list[Any]]]:
+def _read(source: Any, what: str) -> _Table:
     if isinstance(source, str | Path):
         path = Path(source)
         match path.suffix.lower():
@@ -127,13 +134,14 @@ def _read(source: Any, what: str) -> tuple[list[str], list[list[Any]]]:
     if isinstance(source, Mapping):
         named = cast("Mapping[Any, Any]", source)
         try:
-            return [str(name) for name in named], [[plain(v) for v in values] for values in named.values()]
+            columns = [[plain(v) for v in values] for values in named.values()]
+            return _Table([str(name) for name in named], columns)
         except TypeError as error:
             raise FormatError(f"{what}: a column is not a list of values ({error})") from error
     return _read_arrow(source, what)
 
 
-def _read_csv(path: Path, what: str) -> tuple[list[str], list[list[Any]]]:
+def _read_csv(path: Path, what: str) -> _Table:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, strict=True)
@@ -152,10 +160,10 @@ def _read_csv(path: Path, what: str) -> tuple[list[str], list[list[Any]]]:
     if not names:
         raise FormatError(f"{what}: {path} is empty; expected a header with the names of the columns")
     columns = [[row[i].strip() or None for row in rows] for i in range(len(names))]
-    return [name.strip() for name in names], cast("list[list[Any]]", columns)
+    return _Table([name.strip() for name in names], cast("list[list[Any]]", columns))
 
 
-def _read_arrow(source: Any, what: str) -> tuple[list[str], list[list[Any]]]:
+def _read_arrow(source: Any, what: str) -> _Table:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -166,7 +174,13 @@ def _read_arrow(source: Any, what: str) -> tuple[list[str], list[list[Any]]]:
             table = pa.Table.from_pandas(source, preserve_index=False)
         else:
             table = pa.table(source)
-        return list(table.column_names), [column.to_pylist() for column in table.columns]
+        columns: dict[str, Any] = {name: table.column(i) for i, name in enumerate(table.column_names)}
+        orders = {
+            name: [plain(value) for value in column.unify_dictionaries().chunk(0).dictionary.to_pylist()]
+            for name, column in columns.items()
+            if pa.types.is_dictionary(column.type) and column.type.ordered and column.num_chunks
+        }
+        return _Table(list(table.column_names), [column.to_pylist() for column in table.columns], orders)
     except (pa.ArrowException, OSError, TypeError, ValueError, AttributeError, OverflowError) as error:
         where = str(source) if isinstance(source, Path) else type(source).__name__
         raise FormatError(

@@ -92,10 +92,14 @@ def _feature_names(steps: Columns) -> tuple[str, ...]:
 
 
 def _values(names: Iterable[str], steps: Columns, start: Columns) -> dict[str, list[Any]]:
-    """Return the values that occur, sorted where they can be."""
+    """Return the values that occur, sorted where they can be, or as ordered categories have them."""
     values: dict[str, list[Any]] = {}
     for name in names:
         seen = dict.fromkeys([*steps[name], *steps[NEXT + name], *start[name]])
+        order = steps.orders.get(name) or start.orders.get(name)
+        if order is not None and set(order).issuperset(seen):
+            values[name] = order
+            continue
         words = {value for value in seen if isinstance(value, str)}
         alike = [value for value in seen if not isinstance(value, str) and str(value) in words]
         if alike:

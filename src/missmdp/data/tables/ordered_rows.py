@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.data.binning import Binning, checked_bins
+from missmdp.data.binning import Binning, bin_notes, checked_bins
 from missmdp.data.tables.encoding import BinnedColumn, ColumnEncoder, ValueColumn
 from missmdp.data.tables.layout import Names, check_columns, extra_columns
 from missmdp.data.tables.rows import FAULTY, Batch, Encoders, Episodes, Fault, encoded_batches
@@ -124,7 +124,8 @@ def open_table(
     encoders = Encoders(
         names, columns, ValueColumn(mdp.actions), ValueColumn((False, True)) if has_end else None
     )
-    return understood(parts, encoders, binned, per_file=per_file)
+    notes = bin_notes(binned, features.as_dict())
+    return understood(parts, encoders, binned, per_file=per_file, notes=notes)
 
 
 def read_rows(
@@ -191,20 +192,26 @@ def feature_columns(features: FeatureSpace, binned: dict[str, Binning]) -> dict[
 
 
 def understood(
-    parts: list[Part], encoders: Encoders, binned: dict[str, Binning], *, per_file: bool
+    parts: list[Part],
+    encoders: Encoders,
+    binned: dict[str, Binning],
+    *,
+    per_file: bool,
+    notes: Iterable[str] = (),
 ) -> OpenTable:
-    """Return parts with all the columns that are needed, and notes on those that are not."""
+    """Return parts with all the columns that are needed, and notes, also on those that are not."""
     names = encoders.names
     roles = {names.episode: "episode", names.step: "step", names.action: "action"}
     for part in parts:
         check_columns(part, encoders.needed(part), roles)
     used = [*roles, *encoders.features, names.reward, names.terminated]
     extra = extra_columns(parts, used)
-    notes: list[str] = []
+    notes = list(notes)
     if extra:
         some = ", ".join(map(repr, extra[:20])) + (", …" if len(extra) > 20 else "")
         notes.append(f"{len(extra)} {'columns are' if len(extra) > 1 else 'column is'} ignored: {some}")
-        _log.info(notes[0])
+    for note in notes:
+        _log.info(note)
     return OpenTable(parts, encoders, binned, bool(per_file), tuple(notes))
 
 

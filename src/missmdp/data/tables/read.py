@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.data.admission import only_admitted_by
-from missmdp.data.binning import Binning, checked_bins
+from missmdp.data.binning import Binning, bin_notes, checked_bins
 from missmdp.data.dataset import NO_ACTION, Dataset
 from missmdp.data.log import Log
 from missmdp.data.tables.discovery import NEVER_SEEN, DiscoveredColumn
@@ -126,10 +126,12 @@ def read_log(
     """
     names = Names(episode, step, action, terminated=terminated)
     columns: dict[str, ColumnEncoder]
+    said: list[str] = []
     if features is not None:
         names = names.checked(features.names)
         binned = checked_bins(bins, {name: len(v) for name, v in features.as_dict().items()})
         columns = feature_columns(features, binned)
+        said = bin_notes(binned, features.as_dict())
         parts = open_source(source, [episode, step, action, terminated, *features.names])
     else:
         names = names.checked([])
@@ -142,9 +144,8 @@ def read_log(
         columns = {
             name: BinnedColumn(binned[name]) if name in binned else DiscoveredColumn() for name in found
         }
-    rows = read_rows(
-        understood(parts, Encoders(names, columns, None, None), binned, per_file=per_file), progress=progress
-    )
+    encoders = Encoders(names, columns, None, None)
+    rows = read_rows(understood(parts, encoders, binned, per_file=per_file, notes=said), progress=progress)
     raise_if_broken(rows)
     notes = list(rows.table.notes)
     observations = rows.observations
