@@ -236,13 +236,16 @@ class Dataset:
         return to_polars(self)
 
     def to_csv(self, path: str | Path) -> None:
-        """Write the table as CSV, missing values as empty cells."""
+        """Write the table as CSV, missing values as empty cells.
+
+        The name ends in .csv, or .tsv for tabs between cells, and in .gz after that to be compressed.
+        """
         from missmdp.data.tables.write import to_csv
 
         to_csv(self, path)
 
     def to_parquet(self, path: str | Path) -> None:
-        """Write the table as Parquet, which also keeps the seed, the behaviour and the bins."""
+        """Write the table as Parquet (.parquet or .pq), which also keeps the seed, the behaviour and the bins."""
         from missmdp.data.tables.write import to_parquet
 
         to_parquet(self, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 
 import numpy as np
@@ -196,3 +197,26 @@ def test_what_csv_cannot_tell_apart_is_refused(tmp_path):
         )
         with pytest.raises(mm.DataError, match="write Parquet instead"):
             data.to_csv(tmp_path / "log.csv")
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.csv.gz", "log.tsv", "log.TSV.GZ", "a.tsv.csv"])
+def test_csv_files_are_what_their_name_says(name, tmp_path):
+    data = mm.collect(mm.load_benchmark("icu-smar"), 200, seed=0)
+    path = tmp_path / name
+    data.to_csv(path)
+    content = path.read_bytes()
+    assert content.startswith(b"\x1f\x8b") == name.lower().endswith(".gz")
+    text = gzip.decompress(content) if name.lower().endswith(".gz") else content
+    assert (b"\t" in text) == (".tsv" in name.lower() and name != "a.tsv.csv")
+    assert_same(data, mm.Dataset.from_table(path, data.mdp))
+
+
+def test_other_names_are_refused(tmp_path):
+    data = mm.collect(mm.load_benchmark("example-1"), 5, seed=0)
+    for name in ("log", "log.txt", "log.gz", "log.parquet", "log.csv.zip", "log.xlsx"):
+        with pytest.raises(mm.DataError, match=r"must end in \.csv or \.csv\.gz.* to_parquet"):
+            data.to_csv(tmp_path / name)
+    for name in ("log", "log.csv", "log.parquet.gz", "log.feather"):
+        with pytest.raises(mm.DataError, match=r"must end in \.parquet or \.pq.* to_csv"):
+            data.to_parquet(str(tmp_path / name))
+    assert not list(tmp_path.iterdir())

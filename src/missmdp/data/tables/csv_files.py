@@ -43,13 +43,17 @@ def csv_part(path: Path, known: frozenset[str]) -> Part:
 
 def _header(path: Path, delimiter: str) -> tuple[int, list[str]]:
     """Return how many lines to skip, and the names in the first line that is not blank."""
-    opener = gzip.open if path.suffix.lower() == ".gz" else open
+    opener = gzip.open if _is_compressed(path) else open
     with opener(path, "rt", encoding="utf-8-sig", newline="") as opened:
         file = cast("TextIO", opened)
         for skipped, row in enumerate(csv.reader(file, delimiter=delimiter)):
             if row:
                 return skipped + 1, [name.strip() for name in row]
     return 0, []
+
+
+def _is_compressed(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
 
 
 def _batches(path: Path, delimiter: str, skip: int, width: int, places: dict[str, int]) -> Batches:
@@ -74,7 +78,7 @@ def _batches(path: Path, delimiter: str, skip: int, width: int, places: dict[str
     }
     try:
         with (
-            pa.input_stream(path, compression="detect") as stream,
+            pa.input_stream(path, compression="gzip" if _is_compressed(path) else None) as stream,
             arrow_csv.open_csv(stream, **options) as file,
         ):
             for batch in file:

@@ -15,12 +15,12 @@ from typing import Any, cast
 from missmdp.data.tables.factors import Cells
 from missmdp.errors import DataError
 
-__all__ = ["Batches", "Part", "find_files", "open_source"]
+__all__ = ["CSV_SUFFIXES", "PARQUET_SUFFIXES", "Batches", "Part", "find_files", "open_source"]
 
 Batches = Iterator[Mapping[str, Cells]]
 
-_CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-_PARQUET = (".parquet", ".pq")
+CSV_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+PARQUET_SUFFIXES = (".parquet", ".pq")
 _EXPECTED = "a .csv, .csv.gz, .tsv, .parquet or .pq file"
 
 
@@ -138,11 +138,11 @@ def _tables_in(folder: Path) -> list[Path]:
 
 def is_table(path: str | Path) -> bool:
     """Return whether a file's name says that it holds a table."""
-    return str(path).lower().endswith(_CSV + _PARQUET)
+    return str(path).lower().endswith(CSV_SUFFIXES + PARQUET_SUFFIXES)
 
 
 def _file_part(path: Path, known: frozenset[str]) -> Part:
-    if str(path).lower().endswith(_PARQUET):
+    if str(path).lower().endswith(PARQUET_SUFFIXES):
         from missmdp.data.tables.parquet_files import parquet_part
 
         return parquet_part(path)

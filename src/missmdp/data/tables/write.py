@@ -20,6 +20,7 @@ from missmdp.data.tables.arrow import arrow_csv, pa, parquet
 from missmdp.data.tables.layout import Names
 from missmdp.data.tables.matching import MISSING_WORDS
 from missmdp.data.tables.metadata import write_metadata
+from missmdp.data.tables.sources import CSV_SUFFIXES, PARQUET_SUFFIXES
 from missmdp.errors import DataError, MissMDPError
 from missmdp.model.space import MISSING
 
@@ -64,16 +65,24 @@ def to_polars(dataset: Dataset) -> pl.DataFrame:
 
 
 def to_csv(dataset: Dataset, path: str | Path) -> None:
-    """Write a dataset as a CSV file."""
+    """Write a dataset as a CSV file, with tabs and compressed where its name says so."""
+    _check_name(path, CSV_SUFFIXES, "CSV", "to_parquet for .parquet")
     _refuse_what_csv_cannot_tell(dataset)
     schema, batches = _batches(dataset, plain_words=True)
-    with _replacing(path) as temporary, arrow_csv.CSVWriter(temporary, schema) as file:
+    name = str(path).lower()
+    options = arrow_csv.WriteOptions(delimiter="\t" if name.endswith((".tsv", ".tsv.gz")) else ",")
+    with (
+        _replacing(path) as temporary,
+        pa.output_stream(temporary, compression="gzip" if name.endswith(".gz") else None) as stream,
+        arrow_csv.CSVWriter(stream, schema, write_options=options) as file,
+    ):
         for batch in batches:
             file.write_batch(batch)
 
 
 def to_parquet(dataset: Dataset, path: str | Path) -> None:
     """Write a dataset as a Parquet file, with checksums."""
+    _check_name(path, PARQUET_SUFFIXES, "Parquet", "to_csv for .csv")
     schema, batches = _batches(dataset)
     with (
         _replacing(path) as temporary,
@@ -81,6 +90,15 @@ def to_parquet(dataset: Dataset, path: str | Path) -> None:
     ):
         for batch in batches:
             file.write_batch(batch)
+
+
+def _check_name(path: str | Path, suffixes: tuple[str, ...], kind: str, other: str) -> None:
+    """Raise `DataError` for a name by which reading would not know what a file holds."""
+    if not str(path).lower().endswith(suffixes):
+        raise DataError(
+            f"{path}: the name of a {kind} file must end in {' or '.join(suffixes)}, since reading goes by it "
+            f"(use {other})"
+        )
 
 
 def _batches(dataset: Dataset, *, plain_words: bool = False) -> tuple[Any, Iterator[Any]]:
