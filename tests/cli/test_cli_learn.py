@@ -219,3 +219,53 @@ def test_learn_reports_problems_of_the_log_but_goes_on(run, tmp_path):
     assert result.exit_code == 0
     assert "Problem" in result.stderr
     assert "always observed: u, v" in result.stdout
+
+
+def test_the_log_is_never_written_over(run, log, data, tmp_path):
+    before = log.read_bytes()
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    data.to_csv(folder / "log.csv")
+    for source, output in ((log, log), (folder, folder / "log.csv"), (tmp_path / "*.parquet", log)):
+        result = run("learn", "icu-smar", source, "-o", output)
+        assert result.exit_code == 2
+        assert "over the log" in result.output
+    assert log.read_bytes() == before
+    assert run("learn", "icu-smar", folder, "-o", folder / "learned.csv").exit_code == 0
+
+
+def test_strict_stops_at_problems(run, tmp_path):
+    table = mm.collect(mm.load_benchmark("predator-smar"), 300, seed=0).to_pandas()
+    seen = table.index[table["x"].notna() & (table["step"] > 2)][0]
+    table.loc[seen, ["u", "v"]] = [4 - table.loc[seen, "u"], 4 - table.loc[seen, "v"]]
+    table.to_csv(tmp_path / "log.csv", index=False)
+    result = run("learn", "predator-smar", tmp_path / "log.csv", "--strict", "-o", tmp_path / "learned.mmdp")
+    assert result.exit_code == 1
+    assert not (tmp_path / "learned.mmdp").exists()
+
+
+def test_a_block_of_one_is_refused(run, log):
+    assert (
+        "two features or more" in run("learn", "icu-smar", log, "--learner", "aimi", "--block", "test").output
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "typed"),
+    [
+        ("pass episode='my id'", "give --episode 'my id'"),
+        ("give blocks=[('x', 'y')]", "give --block x,y"),
+        (
+            "put them into bins: bins={'fever': Binning.from_edges([…])}",
+            "put them into bins: --bins 'fever=EDGE,…'",
+        ),
+        ("pass per_file=True", "give --per-file"),
+        ("Declare always_observed=[…] where that is known.", "Declare --always FEATURE where that is known."),
+        ("(give patterns='seen' to keep", "(give --patterns seen to keep"),
+        ("nothing to change", "nothing to change"),
+    ],
+)
+def test_advice_is_what_one_can_type(said, typed):
+    from missmdp.cli.wording import as_typed
+
+    assert as_typed(said) == typed

@@ -141,7 +141,9 @@ def test_learners_keep_the_contract(name):
 class ByOneFeature(mm.MissingnessEstimator):
     """A user's own: patterns of everything, by one feature."""
 
-    assumes = "that one feature decides"
+    @property
+    def assumes(self):
+        return "that one feature decides"
 
     def __init__(self, *, feature="temperature", smoothing=0.5, unseen="uniform", always_observed=None):
         self.feature = feature

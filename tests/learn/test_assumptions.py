@@ -340,13 +340,13 @@ def test_p_values_are_multiplied_by_the_number_of_tests(monkeypatch):
 def test_few_samples_are_mentioned():
     mdp = sticky(FEATURES)
     rows = {(0, 0, None): 30, (0, 0, 1): 28}
-    with pytest.warns(mm.AssumptionWarning, match="a, b: taken as always observed, but there are only 58"):
+    with pytest.warns(mm.AssumptionWarning, match="a, b: taken as always observed on 58 observations only"):
         mm.AsMAR().fit(counts_of(mdp, rows))
     with pytest.warns(mm.AssumptionWarning, match="^b: taken"):
         mm.AsMAR(always_observed=["a"]).fit(counts_of(mdp, rows))
     assert mm.AsMAR(always_observed=["a", "b"]).fit(counts_of(mdp, rows)).warnings_ == ()
     assert mm.AIMI().fit(counts_of(mdp, rows)).warnings_ == ()
-    with pytest.warns(mm.AssumptionWarning, match="only 58"):
+    with pytest.warns(mm.AssumptionWarning, match="58 observations only"):
         mm.AIMI(assume="simple MAR").fit(counts_of(mdp, rows))
 
 
@@ -391,3 +391,23 @@ def test_rows_outside_the_model_are_mentioned_once():
         learner = mm.AIMI().fit(counts)
     assert len(learner.warnings_) == 1
     assert str(learner.warnings_[0]) == learner.warnings_[0].message
+
+
+def test_what_is_assumed_sharpens_the_test_of_independence():
+    """Under simple MAR the value of y cannot explain that x goes missing with it: few rows show that (seed 0)."""
+    data = mm.collect(mm.load_benchmark("predator-smar"), 500, seed=0)
+    with pytest.warns(mm.AssumptionWarning, match="x and y: taken to go missing independently"):
+        mm.AIMI(assume="simple MAR").fit(data)
+    assert mm.AIMI(assume="simple MAR", blocks=[("x", "y")]).fit(data).warnings_ == ()
+
+
+def test_ignoring_what_goes_missing_is_mentioned():
+    data = mm.collect(mm.load_benchmark("icu-smar"), 5_000, seed=0)
+    with pytest.warns(mm.AssumptionWarning, match="^infection: goes missing"):
+        mm.AsMAR(ignore=["infection"]).fit(data)
+
+
+def test_a_block_that_is_no_list_is_refused():
+    data = mm.collect(mm.load_benchmark("predator-smar"), 500, seed=0)
+    with pytest.raises(mm.DataError, match=r"such as \[\('x', 'y'\)\]; 'x' is no list"):
+        mm.AIMI(blocks=("x", "y")).fit(data)

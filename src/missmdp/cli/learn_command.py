@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,6 +79,7 @@ _SUFFIXES = (".mmdp", ".csv", ".parquet", ".pq")
     show_default=True,
     help="Hold every step against the model. Without it files are counted but never loaded.",
 )
+@click.option("--strict", is_flag=True, help="Stop if the log does not fit the model, rather than say so.")
 @click.option("--most", type=click.IntRange(min=0), default=20, show_default=True, help="Groups to list.")
 @click.option(
     "-o",
@@ -104,6 +106,8 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
     for output in outputs:
         if output.suffix.lower() not in _SUFFIXES:
             raise click.UsageError(f"{output}: what was learned goes to an .mmdp, .csv or .parquet file")
+        if output.resolve() in _inputs(data):
+            raise click.UsageError(f"{output}: would be written over the log that is read")
     mdp, known = load_mdp(model)
     learner = _learner(options, known)
     source = data[0] if len(data) == 1 else list(data)
@@ -113,7 +117,10 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
         from missmdp.data.validation.validate import validate
 
         log = Dataset.from_table(source, mdp, **table)
-        print_report(validate(log, mdp), log.notes)
+        report = validate(log, mdp)
+        print_report(report, log.notes)
+        if options["strict"] and not report.ok:
+            raise click.ClickException("the log does not fit the model, and --strict says to stop")
     else:
         log = ObservationCounts.from_table(source, mdp, **table)
     with warnings.catch_warnings():
@@ -129,6 +136,16 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
         else:
             write_learned(bound, mdp.space.features.names, output)
         click.echo(f"Written to {output}")
+
+
+def _inputs(data: tuple[str, ...]) -> set[Path]:
+    """Return the files that DATA stands for."""
+    found: set[Path] = set()
+    for name in data:
+        path = Path(name)
+        inside = path.rglob("*") if path.is_dir() else map(Path, glob.glob(name, recursive=True))
+        found |= {file.resolve() for file in (path, *inside)}
+    return found
 
 
 def _learner(options: dict[str, Any], known: Any) -> MissingnessEstimator:
@@ -158,6 +175,11 @@ def _learner(options: dict[str, Any], known: Any) -> MissingnessEstimator:
             return AsMAR(**common, ignore=options["ignore"], patterns=options["patterns"] or "all")
         case _:
             blocks = [[name.strip() for name in block.split(",")] for block in options["blocks"]]
+            for given, block in zip(options["blocks"], blocks, strict=True):
+                if len(block) < 2:
+                    raise click.UsageError(
+                        f"--block {given}: a block is two features or more, as in --block x,y"
+                    )
             return AIMI(
                 **common,
                 assume=options["assume"],

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
-import shlex
 import sys
 
 import click
@@ -13,6 +11,7 @@ from missmdp._version import __version__
 from missmdp.cli.data_commands import collect, describe, validate
 from missmdp.cli.learn_command import learn
 from missmdp.cli.model_commands import benchmarks, coverage, graph, show
+from missmdp.cli.wording import as_typed
 from missmdp.errors import MissMDPError
 
 __all__ = ["cli", "main"]
@@ -37,15 +36,6 @@ for command in (benchmarks, show, graph, coverage, collect, describe, validate, 
     cli.add_command(command)
 
 
-def _as_typed(message: str) -> str:
-    """Return a message in which arguments that a Python user would pass are options that one can type."""
-    return re.sub(
-        r"\bpass (episode|step|action)='([^']*)'",
-        lambda found: f"give --{found[1]} {shlex.quote(found[2])}",
-        message,
-    )
-
-
 def main() -> None:
     """Run the command line; our own errors are a message, not a traceback."""
     for stream in (sys.stdout, sys.stderr):
@@ -55,5 +45,5 @@ def main() -> None:
     try:
         cli(prog_name="missmdp")
     except (MissMDPError, OSError) as error:
-        click.echo(f"Error: {_as_typed(str(error))}", err=True)
+        click.echo(f"Error: {as_typed(str(error))}", err=True)
         sys.exit(1)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from missmdp.cli.printing import make_console, make_table
+from missmdp.cli.wording import as_typed
 from missmdp.evaluation.distance import total_variation
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.bounds import Bound, GroupBound
@@ -43,7 +44,7 @@ def print_learned(learner: MissingnessEstimator, bound: Bound, known: MissMDP | 
     for _, part in groupby(shown, key=lambda group: (group.features, tuple(group.given))):
         _print_part(list(part), most)
     console.print()
-    console.print(escape(bound.describe()))
+    console.print(escape(as_typed(bound.describe())))
     if learner.unseen_:
         console.print(
             escape(
@@ -57,7 +58,7 @@ def print_learned(learner: MissingnessEstimator, bound: Bound, known: MissMDP | 
             f"{distance.worst:.4f} at worst, {distance.weighted:.4f} weighted by visits."
         )
     for finding in learner.warnings_:
-        console.print(escape(f"Warning: {finding}"), style="yellow")
+        console.print(escape(as_typed(f"Warning: {finding}")), style="yellow")
 
 
 def _print_part(groups: list[GroupBound], most: int) -> None:

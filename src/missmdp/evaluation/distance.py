@@ -89,7 +89,8 @@ def total_variation(
     0.95
     """
     if not isinstance(estimate, MissingnessFunction):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ModelError(f"expected a MissingnessFunction, got {type(estimate).__name__}")
+        hint = " (did you mean its missingness_?)" if hasattr(estimate, "missingness_") else ""
+        raise ModelError(f"expected a MissingnessFunction, got {type(estimate).__name__}{hint}")
     space = estimate.space
     chosen = np.ones(len(space), dtype=np.bool_)
     if isinstance(truth, MissMDP):

@@ -70,7 +70,13 @@ class AIMI(MissingnessEstimator):
     True
     """
 
-    assumes = "independent indicators without self-censoring"
+    @property
+    def assumes(self) -> str:
+        """Independent indicators without self-censoring, and what `graph` or `assume` add."""
+        basis = "independent indicators without self-censoring"
+        if self.graph is not None:
+            return f"{basis} that depend on their parents in the m-graph only"
+        return basis if self.assume is None else f"{_ASSUMPTIONS[self.assume.lower()]} with {basis}"
 
     def __init__(
         self,
@@ -122,7 +128,11 @@ class AIMI(MissingnessEstimator):
             raise DataError(f"blocks must be a list of lists of features, got {self.blocks!r}")
         given: list[tuple[str, ...]] = []
         for block in cast("Iterable[Any]", self.blocks):
-            names = checked_names(features, [block] if isinstance(block, str) else block, "blocks")
+            if isinstance(block, str):
+                raise DataError(
+                    f"blocks must be a list of lists of features, such as [('x', 'y')]; {block!r} is no list"
+                )
+            names = checked_names(features, block, "blocks")
             if not names:
                 raise DataError("a block of features is empty")
             given.append(names)

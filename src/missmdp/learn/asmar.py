@@ -98,7 +98,10 @@ class AsMAR(_JointPatterns):
     True
     """
 
-    assumes = "simple MAR"
+    @property
+    def assumes(self) -> str:
+        """Simple MAR."""
+        return "simple MAR"
 
     def __init__(
         self,
@@ -123,6 +126,12 @@ class AsMAR(_JointPatterns):
     def _given(self, features: FeatureSpace, missing: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return ~missing & ~features.mask(self.ignore)
 
+    def _findings(self, counts: ObservationCounts, parts: tuple[GroupCounts, ...]) -> Iterable[Finding]:
+        for name in self.ignore:
+            if name not in counts.always_observed():
+                yield Finding(f"{name}: goes missing, so that AsMAR does not count by it anyway", (name,))
+        yield from super()._findings(counts, parts)
+
 
 class AMCAR(_JointPatterns):
     """Learns M under MCAR: patterns depend on nothing, so that only they are counted (Sec. 4.1).
@@ -141,7 +150,10 @@ class AMCAR(_JointPatterns):
     0.95
     """
 
-    assumes = "MCAR"
+    @property
+    def assumes(self) -> str:
+        """MCAR."""
+        return "MCAR"
 
     def __init__(
         self,

@@ -74,7 +74,7 @@ def few_samples(counts: ObservationCounts, *, declared: Sequence[str]) -> Iterat
     rate = 1.0 - 0.05 ** (1.0 / counts.n_steps)
     if names and rate > _FEW:
         yield Finding(
-            f"{', '.join(names)}: taken as always observed, but there are only {counts.n_steps} observations; "
+            f"{', '.join(names)}: taken as always observed on {counts.n_steps} observations only; "
             f"with 95 % confidence up to {rate:.0%} could be missing (declare always_observed= if it is known)",
             names,
         )
@@ -178,10 +178,11 @@ def _chi_square(table: NDArray[np.int64]) -> float:
 def dependent_indicators(counts: ObservationCounts, parts: Sequence[GroupCounts]) -> Iterator[Finding]:
     """Yield the pairs of features or blocks whose indicators are not independent given the state.
 
-    Whether i is missing may depend on the value of j, so where j is missing too, the share of missing i is some
-    average over the values of j: it lies between the smallest and the largest share among the observations
-    that show j, given the rest. Fisher's exact test against every value (the largest p-value counts, since the
-    share may be as large as at any one of them), combined over the values of the rest by Fisher's method.
+    Given the values of what i may depend on, j left out, the share of missing i must not depend on whether j is
+    missing. Where i may depend on the value of j too, the share where j is missing is some average over its values:
+    it lies between the smallest and the largest share among the observations that show j. Fisher's exact test
+    against every value (the largest p-value counts, since the share may be as large as at any one of them),
+    combined over groups by Fisher's method.
     """
     parts = [part for part in parts if len(part.patterns) == 2]
     pairs = [(i, j) for i in range(len(parts)) for j in range(i + 1, len(parts))]
@@ -204,15 +205,16 @@ def _log_p_of_pair(counts: ObservationCounts, i: GroupCounts, j: GroupCounts) ->
     features = counts.mdp.space.features
     observed = counts.observed
     block_i, block_j = i.counter.features, j.counter.features
-    rest = ~block_i & ~block_j
+    rest = i.counter.given & ~block_j
+    valued = i.counter.given & block_j
     i_seen, j_seen = observed[:, block_i].sum(axis=1), observed[:, block_j].sum(axis=1)
     i_missing, j_missing = i_seen == 0, j_seen == 0
     usable = np.asarray(observed[:, rest].all(axis=1))
     usable = usable & (i_missing | (i_seen == block_i.sum())) & (j_missing | (j_seen == block_j.sum()))
     stratum = features.rank(np.where(rest, counts.codes, MISSING))
-    value = features.rank(np.where(rest | block_j, counts.codes, MISSING))
+    value = features.rank(np.where(rest | valued, counts.codes, MISSING))
     # Every value of j that a state of the model has must have been seen for the stratum to say anything.
-    of_states = np.unique(features.rank(np.where(rest | block_j, counts.mdp.space.codes, MISSING)))
+    of_states = np.unique(features.rank(np.where(rest | valued, counts.mdp.space.codes, MISSING)))
     home = features.rank(np.where(rest, features.unrank(of_states), MISSING))
     statistic = np.zeros(2)
     strata = 0

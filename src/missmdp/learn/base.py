@@ -61,8 +61,10 @@ class MissingnessEstimator(ABC):
         What was counted.
     """
 
-    assumes: str
-    """The assumption under which M̂ converges to M."""
+    @property
+    @abstractmethod
+    def assumes(self) -> str:
+        """The assumption under which M̂ converges to M."""
 
     smoothing: float
     unseen: UnseenChoice

@@ -98,24 +98,30 @@ class Bound:
         lines = [
             f"Assuming {self.assumes}: with probability at least {self.confidence:g} every learned probability is "
             f"within {self.worst:.3g} of the true one, and every state's distribution within {self.tv:.3g} in total "
-            f"variation ({self.method}, {self.behaviour} behaviour, {self.n_groups} groups)."
+            f"variation ({self.method}, {self.behaviour} behaviour, {counted(self.n_groups, 'group')})."
         ]
         unseen = sum(group.samples == 0 for group in self.per_group)
         if unseen:
-            lines.append(f"{unseen} groups have no data at all, so that nothing is known of them.")
+            lines.append(f"No data at all: {counted(unseen, 'group')}, of which nothing is known.")
         if self.weakest is not None and self.tv > 0.0:
             group = self.weakest
             given = ", ".join(f"{name} = {value}" for name, value in group.given.items()) or "all states"
             names = ", ".join(group.features)
             what = f"whether {names} is always observed" if group.never_missing else names
             lines.append(
-                f"Known worst: {what} at {given} ({group.samples:,} samples, total variation up to {group.tv:.3g})."
+                f"Known worst: {what} at {given} "
+                f"({counted(group.samples, 'sample')}, total variation up to {group.tv:.3g})."
             )
             if group.never_missing:
                 lines.append("Declare always_observed=[…] where that is known.")
         return "\n".join(lines)
 
     __str__ = describe
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is 1."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def learned_bound(

@@ -8,6 +8,7 @@ groups, every feature that can go missing must also do so at least once.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,9 +18,10 @@ from numpy.typing import NDArray
 from missmdp.data.arguments import checked_count
 from missmdp.data.coverage import behaviour_coverage
 from missmdp.data.dataset import Behaviour
-from missmdp.errors import DataError
+from missmdp.errors import AssumptionWarning, DataError
 from missmdp.learn.asmar import AsMAR
 from missmdp.learn.base import MissingnessEstimator, Structure
+from missmdp.learn.fitting import distance_from_structure
 from missmdp.learn.groups import Counter, group_states
 from missmdp.learn.limits import Method, checked_confidence, checked_method, group_limits
 from missmdp.learn.visits import VisitedGroup, acting_probabilities, histories_needed, surely_enough
@@ -37,6 +39,9 @@ _SHARES = 17
 """Splits of the samples over two patterns that are tried for the widest bound."""
 
 _MOST_SAMPLES = 10**12
+
+_TOLERANCE = 1e-9
+"""How far M may be from what a learner assumes, by rounding."""
 
 
 class SampleSize(int):
@@ -56,6 +61,10 @@ class SampleSize(int):
     """Observations that so many histories are expected to hold."""
     to_appear: bool
     """Whether what decides is that a feature must be seen to go missing, not to be taken as always observed."""
+    assumes: str
+    """What the learner assumes."""
+    off_by: float
+    """How far the model's M is from what the learner assumes, in total variation; the number means something at 0."""
 
     @property
     def histories(self) -> int:
@@ -73,10 +82,15 @@ class SampleSize(int):
             else f"{names} at {given} needs {self.samples:,} samples, and a history gives {self.expected:.3g} of them "
             "on average."
         )
+        broken = (
+            f"\nBut this model's M is not so: it is {self.off_by:.3g} away in total variation, and that no data mend."
+            if self.off_by
+            else ""
+        )
         return (
-            f"{int(self):,} histories (about {self.steps:,.0f} observations) are enough to learn every probability to "
-            f"within {self.epsilon:g}, with probability at least {self.confidence:g}.\n"
-            f"What decides: {decides}"
+            f"Assuming {self.assumes}: {int(self):,} histories (about {self.steps:,.0f} observations) are enough to "
+            f"learn every probability to within {self.epsilon:g}, with probability at least {self.confidence:g}.\n"
+            f"What decides: {decides}{broken}"
         )
 
 
@@ -138,11 +152,12 @@ def samples_needed(
             "visits can be computed for policies without memory only (UniformPolicy, BlindPolicy, …)"
         )
 
+    off_by = _off_by(model, learner)
     groups, visits_failure, episode_length = _groups(
         model, learner, policy, epsilon, confidence, method, horizon, total_variation=total_variation
     )
     if not groups:
-        return _result(0, None, model, epsilon, confidence, episode_length)
+        return _result(0, None, model, learner, off_by, epsilon, confidence, episode_length)
     groups.sort(key=lambda group: group.needed / group.expected, reverse=True)
     acting = acting_probabilities(model, policy)
     best, deciding = 0.0, groups[0]
@@ -157,18 +172,42 @@ def samples_needed(
             waiting = len(groups)
             groups = [g for g in groups if not surely_enough(g, best, visits_failure, horizon)]
             advance(len(batch) + waiting - len(groups))
-    return _result(math.ceil(best), deciding, model, epsilon, confidence, episode_length)
+    return _result(math.ceil(best), deciding, model, learner, off_by, epsilon, confidence, episode_length)
+
+
+def _goes_missing(model: MissMDP) -> NDArray[np.bool_]:
+    """Return which features go missing in some reachable state, shape (n,)."""
+    occurs = (model.missingness.probabilities[model.mdp.reachable] > 0.0).any(axis=0)
+    return (~model.missingness.patterns[occurs]).sum(axis=0) > 0
+
+
+def _off_by(model: MissMDP, learner: MissingnessEstimator) -> float:
+    """Return how far M is from what the learner assumes, and warn if it is."""
+    structure = learner.structure(model.space.features, _goes_missing(model))
+    distance = distance_from_structure(model, structure.counters)
+    if distance < _TOLERANCE:
+        return 0.0
+    warnings.warn(
+        f"{type(learner).__name__} assumes {learner.assumes}, but this model's M is not so "
+        f"({distance:.3g} away in total variation)",
+        AssumptionWarning,
+        stacklevel=3,
+    )
+    return distance
 
 
 def _result(
     histories: int,
     deciding: VisitedGroup | None,
     model: MissMDP,
+    learner: MissingnessEstimator,
+    off_by: float,
     epsilon: float,
     confidence: float,
     episode_length: float,
 ) -> SampleSize:
     result = SampleSize(histories)
+    result.assumes, result.off_by = learner.assumes, off_by
     result.model, result.epsilon, result.confidence = model, epsilon, confidence
     result.samples = deciding.needed if deciding else 0
     result.features = model.space.features.chosen(deciding.counter.features) if deciding else ()
@@ -192,8 +231,7 @@ def _groups(
 ) -> tuple[list[VisitedGroup], float, float]:
     """Return the groups that need samples, the failure budget for the visits of each, and the mean length."""
     features, reachable = model.space.features, model.mdp.reachable
-    occurs = (model.missingness.probabilities[reachable] > 0.0).any(axis=0)
-    missing = (~model.missingness.patterns[occurs]).sum(axis=0) > 0
+    missing = _goes_missing(model)
     structure = learner.structure(features, missing)
     counters = [*structure.counters, *structure.sentinels]
     grouped = [group_states(model.space, counter.given) for counter in counters]
