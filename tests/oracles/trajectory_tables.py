@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-MISSING_WORDS = {"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>"}
+MISSING_WORDS = {"", "na", "n/a", "nan", "null", "none", "nat", "<na>", "#n/a", "#na"}
 
 
 def read_words(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
@@ -50,7 +50,7 @@ def meaning(cell: Any, values: Iterable[Any]) -> Any:
         written = [value for value in values if str(value) == word]
         if written:
             return written[0]
-        if word in MISSING_WORDS:
+        if word.lower() in MISSING_WORDS:
             return None
         if word.lower() in ("true", "false"):
             return next(value for value in values if value == (word.lower() == "true"))

@@ -33,9 +33,20 @@ _TABLE_OPTIONS = (
 )
 
 
+_MISSING_OPTION = click.option(
+    "--missing",
+    multiple=True,
+    metavar="WORD",
+    help="Means that a value is missing, besides NA, null and the like; repeat.",
+)
+_WITHOUT_MISSING = ("describe",)
+"""Commands whose function in the library takes no words for missing values."""
+
+
 def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how a table is to be read."""
-    for option in reversed(_TABLE_OPTIONS):
+    more = () if command.__name__ in _WITHOUT_MISSING else (_MISSING_OPTION,)
+    for option in reversed((*_TABLE_OPTIONS, *more)):
         command = option(command)
     return command
 
@@ -43,7 +54,8 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def table_arguments(options: dict[str, Any]) -> dict[str, Any]:
     """Return what `table_options` took, as arguments for reading a table; other options are left out."""
     names = ("episode", "step", "action", "terminated", "per_file")
-    return {**{name: options[name] for name in names}, "bins": _bins(options["bins"])}
+    arguments = {**{name: options[name] for name in names}, "bins": _bins(options["bins"])}
+    return {**arguments, "missing": options["missing"]} if "missing" in options else arguments
 
 
 def _bins(given: tuple[str, ...]) -> dict[str, Any] | None:

@@ -110,13 +110,14 @@ class ObservationCounts:
         action: str = "action",
         terminated: str = "terminated",
         bins: Mapping[str, Binning] | None = None,
+        missing: Iterable[str] = (),
         per_file: bool = False,
         progress: bool | None = None,
     ) -> ObservationCounts:
         """Return the counts of a trajectory table, of any size: rows are counted where they are, not loaded.
 
         The same as counting `Dataset.from_table` with these arguments, and with the same errors. An ibis table is
-        counted by its own back end.
+        counted by its own back end. Words given as `missing` have rows read in batches instead.
         """
         from missmdp.data.tables.count import counts_from_table
 
@@ -128,6 +129,7 @@ class ObservationCounts:
             action=action,
             terminated=terminated,
             bins=bins,
+            missing=missing,
             per_file=per_file,
             progress=progress,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -171,6 +171,7 @@ class Dataset:
         action: str = "action",
         terminated: str = "terminated",
         bins: Mapping[str, Binning] | None = None,
+        missing: Iterable[str] = (),
         per_file: bool = False,
         progress: bool | None = None,
     ) -> Dataset:
@@ -178,7 +179,8 @@ class Dataset:
 
         Rows may come in any order. Steps count 0, 1, 2, … in each episode (or 1, 2, 3, … in all of them), and the
         action is null in the last row of an episode; an action there is left out, since its result is not known.
-        In CSV files an empty cell is missing, and so are NA, NaN, null and the like, unless they are values.
+        In CSV files an empty cell is missing, and so are NA, N/A, #N/A, <NA>, NaN, NaT, null and None (upper or
+        lower case), unless they are values.
 
         Parameters
         ----------
@@ -193,6 +195,9 @@ class Dataset:
         bins
             Feature → `Binning` for columns that hold measurements; the k-th bin is the feature's k-th value, as
             `notes` say in words.
+        missing
+            Words that mean missing in columns of features and actions, such as ["-", "unknown"], besides the usual
+            ones; upper and lower case are the same.
         per_file
             Whether each file numbers its own episodes; otherwise the same id in two files is one episode.
         progress
@@ -213,6 +218,7 @@ class Dataset:
             action=action,
             terminated=terminated,
             bins=bins,
+            missing=missing,
             per_file=per_file,
             progress=progress,
         )

@@ -51,6 +51,8 @@ def counts_from_table(
 def _by_query(table: OpenTable, mdp: FactoredMDP) -> ObservationCounts | None:
     """Return the counts by a query on the source as it is, or None if something is unusual or wrong."""
     part = table.parts[0]
+    if table.missing.further:
+        return None  # to an engine, a word that means missing is a word
     try:
         if part.query is not None:
             with quiet():

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.data.tables.factors import Cells, factorise, in_order, take
-from missmdp.data.tables.matching import MISSING_WORDS
+from missmdp.data.tables.missing_words import USUAL, MissingWords
 from missmdp.model.columns import meaning
 from missmdp.model.space import MISSING, is_missing, plain
 
@@ -22,7 +22,10 @@ NEVER_SEEN = "(never seen)"
 class DiscoveredColumn:
     """Collects the values of a column over all batches; codes are final when all have been seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, missing: MissingWords = USUAL) -> None:
+        self._missing = missing
+        self.left_out: set[str] = set()
+        """Words that were taken to mean missing, though they may have been values."""
         self._codes: dict[Any, int] = {}
         self._words: set[str] = set()
 
@@ -40,7 +43,12 @@ class DiscoveredColumn:
         return f"cannot be {value!r}"
 
     def _code(self, value: Any, *, is_text: bool) -> int:
-        if is_missing(value) or (is_text and value in MISSING_WORDS):
+        if is_missing(value):
+            return MISSING
+        if self._missing.include(value, is_text=is_text):
+            # All others hardly mean anything else, but a drug may well have the value none.
+            if str(value).lower() == "none":
+                self.left_out.add(str(value))
             return MISSING
         if is_text:
             self._words.add(value)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from missmdp.data.binning import Binning, as_number
 from missmdp.data.tables.arrow import compute, pa
 from missmdp.data.tables.factors import Cells, factorise, take
-from missmdp.data.tables.matching import MISSING_WORDS, UNKNOWN, Matcher, parse_number
+from missmdp.data.tables.matching import UNKNOWN, Matcher, parse_number
+from missmdp.data.tables.missing_words import USUAL, MissingWords, hint
 from missmdp.model.space import MISSING, is_missing, plain
 
 __all__ = ["BinnedColumn", "ColumnEncoder", "StepColumn", "ValueColumn", "code_dtype"]
@@ -50,10 +51,12 @@ class ValueColumn:
         The values; their positions are their codes.
     name
         The feature, for advice on bins; None where bins would make no sense.
+    missing
+        What means that there is no value.
     """
 
-    def __init__(self, values: Sequence[Any], name: str | None = None) -> None:
-        self._matcher = Matcher(values)
+    def __init__(self, values: Sequence[Any], name: str | None = None, missing: MissingWords = USUAL) -> None:
+        self._matcher = Matcher(values, missing)
         self._name = name
         self._dtype = code_dtype(len(self._matcher.values))
 
@@ -86,13 +89,15 @@ class ValueColumn:
 class BinnedColumn:
     """Cells that are measurements, put into bins."""
 
-    def __init__(self, binning: Binning) -> None:
+    def __init__(self, binning: Binning, missing: MissingWords = USUAL) -> None:
         self._binning = binning
+        self._missing = missing
         self._dtype = code_dtype(len(binning))
 
     def encode(self, cells: Cells, *, is_text: bool) -> NDArray[Any]:
         """Return the bin per row, `MISSING` where there is no number."""
-        if not isinstance(cells, list) and (
+        # A number may be said to mean missing, as 999 often does; then each has to be looked at.
+        if not (isinstance(cells, list) or self._missing.further) and (
             pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type)
         ):
             # Not safe means that integers beyond 2⁵³ may be rounded, which no bin will notice.
@@ -101,12 +106,13 @@ class BinnedColumn:
         return take(factorise(cells), lambda value: self._code(value, is_text=is_text), self._dtype, MISSING)
 
     def _code(self, value: Any, *, is_text: bool) -> int:
-        number = np.nan if is_text and value in MISSING_WORDS else as_number(plain(value))
+        value = plain(value)
+        number = np.nan if self._missing.include(value, is_text=is_text) else as_number(value)
         return UNKNOWN if number is None else int(self._binning.codes(np.array([number]))[0])
 
     def explain(self, value: Any, cells: Cells) -> str:
         """Return that a binned column needs numbers."""
-        return f"is {value!r}, not a number, and is to be put into {self._binning.describe()}"
+        return f"is {value!r}, not a number, and is to be put into {self._binning.describe()}{hint(value)}"
 
 
 class StepColumn:
@@ -135,7 +141,7 @@ class StepColumn:
         """Return what steps are."""
         what = (
             "is missing"
-            if is_missing(value) or (isinstance(value, str) and value in MISSING_WORDS)
+            if is_missing(value) or USUAL.include(value, is_text=True)
             else f"cannot be {value!r}"
         )
         return f"{what}; steps are integers that count 0, 1, 2, … in each episode"

@@ -10,15 +10,13 @@ import difflib
 from collections.abc import Sequence
 from typing import Any
 
+from missmdp.data.tables.missing_words import USUAL, MissingWords, hint
 from missmdp.model.space import MISSING, is_missing, plain
 
-__all__ = ["MISSING_WORDS", "UNKNOWN", "Matcher", "listed", "parse_number", "same_word"]
+__all__ = ["UNKNOWN", "Matcher", "listed", "parse_number"]
 
 UNKNOWN = -2
 """The code of a cell that means none of the values."""
-
-MISSING_WORDS = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>"})
-"""Words in CSV files that stand for a missing value, unless a value of the column is written like that."""
 
 _TRUTH = {"true": True, "false": False}
 
@@ -30,10 +28,13 @@ class Matcher:
     ----------
     values
         The values; a value's code is its position.
+    missing
+        What means that there is no value.
     """
 
-    def __init__(self, values: Sequence[Any]) -> None:
+    def __init__(self, values: Sequence[Any], missing: MissingWords = USUAL) -> None:
         self.values = tuple(values)
+        self._missing = missing
         self._codes = {value: code for code, value in enumerate(self.values)}
         words = [str(value).strip() for value in self.values]
         self._words = {word: code for code, word in enumerate(words)}
@@ -52,7 +53,7 @@ class Matcher:
         if isinstance(value, bytes):
             value = value.decode(errors="replace")
         found = self._word_code(value) if is_text else self._equal_code(value)
-        if found == UNKNOWN and is_text and value in MISSING_WORDS:
+        if found == UNKNOWN and self._missing.include(value, is_text=is_text):
             return MISSING
         if found == UNKNOWN:
             found = self._parsed_code(value) if isinstance(value, str) else self._written_code(value)
@@ -90,8 +91,8 @@ class Matcher:
         if str(value).strip() in self._unclear:
             return f"it could mean several of {listed(self.values)}, which are written alike"
         close = difflib.get_close_matches(str(value), self._words, n=1)
-        hint = f"; did you mean {self.values[self._words[close[0]]]!r}?" if close else ""
-        return f"its values are {listed(self.values)}{hint}"
+        meant = f"; did you mean {self.values[self._words[close[0]]]!r}?" if close else ""
+        return f"its values are {listed(self.values)}{meant}{hint(value)}"
 
 
 def parse_number(word: str) -> int | float | None:
@@ -105,13 +106,6 @@ def parse_number(word: str) -> int | float | None:
             return float(word)
         except ValueError:
             return None
-
-
-def same_word(value: Any) -> str:
-    """Return how a value is written when values of different files are compared: 3.0 and "3" are the same."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value)
 
 
 def listed(values: Sequence[Any], most: int = 12) -> str:

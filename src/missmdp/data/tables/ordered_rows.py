@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from missmdp.data.binning import Binning, bin_notes, checked_bins
 from missmdp.data.tables.encoding import BinnedColumn, ColumnEncoder, ValueColumn
 from missmdp.data.tables.layout import Names, check_columns, extra_columns
+from missmdp.data.tables.missing_words import USUAL, MissingWords
 from missmdp.data.tables.rows import FAULTY, Batch, Encoders, Episodes, Fault, encoded_batches
 from missmdp.data.tables.sources import Part, open_source
 from missmdp.data.tables.structure import (
@@ -55,6 +56,7 @@ class OpenTable:
     bins: dict[str, Binning]
     per_file: bool
     notes: tuple[str, ...]
+    missing: MissingWords = USUAL
 
 
 @dataclass(frozen=True)
@@ -112,20 +114,25 @@ def open_table(
     action: str = "action",
     terminated: str = "terminated",
     bins: Any = None,
+    missing: Any = (),
     per_file: bool = False,
 ) -> OpenTable:
     """Return a source whose columns fit an MDP."""
     features = checked_mdp(mdp).space.features
     names = Names(episode, step, action, terminated=terminated).checked(features.names)
     binned = checked_bins(bins, {name: len(v) for name, v in features.as_dict().items()})
-    columns = feature_columns(features, binned)
+    words = MissingWords(missing)
+    columns = feature_columns(features, binned, words)
     parts = open_source(source, [episode, step, action, terminated, *features.names])
     has_end = terminated not in features.names
     encoders = Encoders(
-        names, columns, ValueColumn(mdp.actions), ValueColumn((False, True)) if has_end else None
+        names,
+        columns,
+        ValueColumn(mdp.actions, missing=words),
+        ValueColumn((False, True), missing=words) if has_end else None,
     )
     notes = bin_notes(binned, features.as_dict())
-    return understood(parts, encoders, binned, per_file=per_file, notes=notes)
+    return replace(understood(parts, encoders, binned, per_file=per_file, notes=notes), missing=words)
 
 
 def read_rows(
@@ -183,10 +190,12 @@ def raise_if_broken(rows: TableRows) -> None:
         raise DataError(rows.explain(int(broken[0])))
 
 
-def feature_columns(features: FeatureSpace, binned: dict[str, Binning]) -> dict[str, ColumnEncoder]:
+def feature_columns(
+    features: FeatureSpace, binned: dict[str, Binning], missing: MissingWords
+) -> dict[str, ColumnEncoder]:
     """Return how to encode the columns of known features."""
     return {
-        name: BinnedColumn(binned[name]) if name in binned else ValueColumn(values, name)
+        name: BinnedColumn(binned[name], missing) if name in binned else ValueColumn(values, name, missing)
         for name, values in features.as_dict().items()
     }
 

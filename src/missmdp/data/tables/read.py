@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from missmdp.data.tables.discovery import NEVER_SEEN, DiscoveredColumn
 from missmdp.data.tables.encoding import BinnedColumn, ColumnEncoder
 from missmdp.data.tables.layout import Names, extra_columns
 from missmdp.data.tables.metadata import read_metadata
+from missmdp.data.tables.missing_words import MissingWords
 from missmdp.data.tables.ordered_rows import (
     TableRows,
     feature_columns,
@@ -102,6 +103,7 @@ def read_log(
     action: str = "action",
     terminated: str = "terminated",
     bins: Any = None,
+    missing: Iterable[str] = (),
     per_file: bool = False,
     progress: bool | None = None,
 ) -> Log:
@@ -119,18 +121,21 @@ def read_log(
         The names of the columns that are no features.
     bins
         Feature → `Binning` for columns that hold measurements.
+    missing
+        Words that mean missing, besides the usual ones.
     per_file
         Whether each file numbers its own episodes.
     progress
         Whether to show progress; by default on a terminal.
     """
     names = Names(episode, step, action, terminated=terminated)
+    words = MissingWords(missing)
     columns: dict[str, ColumnEncoder]
     said: list[str] = []
     if features is not None:
         names = names.checked(features.names)
         binned = checked_bins(bins, {name: len(v) for name, v in features.as_dict().items()})
-        columns = feature_columns(features, binned)
+        columns = feature_columns(features, binned, words)
         said = bin_notes(binned, features.as_dict())
         parts = open_source(source, [episode, step, action, terminated, *features.names])
     else:
@@ -142,7 +147,8 @@ def read_log(
             raise DataError(f"{parts[0].shown}: there are no feature columns; the columns are {listing}")
         binned = checked_bins(bins, dict.fromkeys(found))
         columns = {
-            name: BinnedColumn(binned[name]) if name in binned else DiscoveredColumn() for name in found
+            name: BinnedColumn(binned[name], words) if name in binned else DiscoveredColumn(words)
+            for name in found
         }
     encoders = Encoders(names, columns, None, None)
     rows = read_rows(understood(parts, encoders, binned, per_file=per_file, notes=said), progress=progress)
@@ -152,6 +158,11 @@ def read_log(
     if features is None:
         features, observations, never = _settled(columns, binned, observations)
         notes += [f"{name!r} is always missing" for name in never]
+        notes += [
+            f"{name!r}: {', '.join(map(repr, sorted(column.left_out)))} counts as missing"
+            for name, column in columns.items()
+            if isinstance(column, DiscoveredColumn) and column.left_out
+        ]
     first = first_step(rows.step, rows.offsets)
     numbers = np.repeat(np.arange(len(rows.offsets) - 1), np.diff(rows.offsets))
     return Log(

@@ -13,7 +13,8 @@ from missmdp.data.tables.encoding import ColumnEncoder, StepColumn
 from missmdp.data.tables.factors import Cells, cell, factorise, in_order, take
 from missmdp.data.tables.failures import reading
 from missmdp.data.tables.layout import Names
-from missmdp.data.tables.matching import MISSING_WORDS, UNKNOWN, same_word
+from missmdp.data.tables.matching import UNKNOWN
+from missmdp.data.tables.missing_words import USUAL, same_word
 from missmdp.data.tables.sources import Part
 from missmdp.errors import DataError
 from missmdp.model.space import MISSING, is_missing, plain
@@ -93,7 +94,7 @@ class Episodes:
         return found
 
     def _number(self, value: Any, part: int, *, is_text: bool) -> int:
-        if is_missing(value) or (is_text and value in MISSING_WORDS):
+        if is_missing(value) or USUAL.include(value, is_text=is_text):
             return FAULTY
         word = same_word(value)
         key = (part, word) if self.per_file else word
@@ -178,7 +179,7 @@ def _encode(
 
     def where(place: int) -> str:
         value = cell(cells[names.episode], place)
-        known = not (is_missing(value) or (is_text and value in MISSING_WORDS))
+        known = not (is_missing(value) or USUAL.include(value, is_text=is_text))
         return part.row(row + place) + (f", episode {_tidy(value)!r}" if known else "")
 
     def encode(column: str, encoder: ColumnEncoder) -> NDArray[Any]:

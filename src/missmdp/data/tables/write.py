@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from missmdp.data.dataset import NO_ACTION, Dataset
 from missmdp.data.tables.arrow import arrow_csv, pa, parquet
 from missmdp.data.tables.layout import Names
-from missmdp.data.tables.matching import MISSING_WORDS
 from missmdp.data.tables.metadata import write_metadata
+from missmdp.data.tables.missing_words import USUAL
 from missmdp.data.tables.sources import CSV_SUFFIXES, PARQUET_SUFFIXES
 from missmdp.errors import DataError, MissMDPError
 from missmdp.model.space import MISSING
@@ -193,7 +193,7 @@ def _refuse_what_csv_cannot_tell(dataset: Dataset) -> None:
                     f"{name!r}: {value!r} and another value look alike in CSV; write Parquet instead"
                 )
     for name in dataset.episode_ids or ():
-        if str(name).strip() != str(name) or str(name) in MISSING_WORDS:
+        if str(name).strip() != str(name) or USUAL.include(str(name), is_text=True):
             raise DataError(
                 f"the episode {name!r} would be read as another one from CSV; write Parquet instead"
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,7 @@ def validate(
     action: str = "action",
     terminated: str = "terminated",
     bins: Mapping[str, Binning] | None = None,
+    missing: Iterable[str] = (),
     per_file: bool = False,
     progress: bool | None = None,
 ) -> DataReport:
@@ -67,7 +68,7 @@ def validate(
         A dataset, or whatever `Dataset.from_table` reads.
     mdp
         The model.
-    episode, step, action, terminated, bins, per_file, progress
+    episode, step, action, terminated, bins, missing, per_file, progress
         For tables: as for `Dataset.from_table`.
 
     Raises
@@ -91,6 +92,7 @@ def validate(
                 action=action,
                 terminated=terminated,
                 bins=bins,
+                missing=missing,
                 per_file=per_file,
             )
         )
