@@ -38,19 +38,19 @@ USUAL = [
 
 
 @pytest.mark.parametrize("word", USUAL)
-def test_the_usual_words_are_missing_in_csv(word, mdp, tmp_path / "log"):
+def test_the_usual_words_are_missing_in_csv(word, mdp, tmp_path):
     path = csv_file(with_cell(TABLE, "level", 2, word), tmp_path / "log")
     assert mm.Dataset.from_table(path, mdp).observations[1, 1] == -1
     # "NA" is a ward.
-    ward = mm.Dataset.from_table(csv_file(with_cell(TABLE, "ward", 1, word), tmp_path / "log"), mdp).observations[
-        0, 0
-    ]
+    ward = mm.Dataset.from_table(
+        csv_file(with_cell(TABLE, "ward", 1, word), tmp_path / "log"), mdp
+    ).observations[0, 0]
     assert ward == (1 if word == "NA" else -1)
 
 
 @pytest.mark.parametrize("word", ["-", "?", "Unknown", "k.A.", "999"])
 @pytest.mark.parametrize("kind", ["csv", "parquet", "pandas", "dict"])
-def test_further_words_are_missing_in_all_tables(word, kind, mdp, tmp_path / "log"):
+def test_further_words_are_missing_in_all_tables(word, kind, mdp, tmp_path):
     table = {**TABLE, "ward": [word, *TABLE["ward"][1:]], "action": [*TABLE["action"][:-1], word]}
     source = {
         "csv": lambda: csv_file(table, tmp_path / "log"),
@@ -85,7 +85,7 @@ def test_numbers_may_mean_missing_in_binned_columns(typed, mdp):
 
 
 @pytest.mark.parametrize("word", ["-", ".", "?", "unknown", "k.A.", "n.a."])
-def test_words_that_look_missing_lead_to_the_option(word, mdp, tmp_path / "log"):
+def test_words_that_look_missing_lead_to_the_option(word, mdp, tmp_path):
     for column, options in [("ward", {}), ("level", {"bins": {"level": mm.Binning.from_edges([1, 2])}})]:
         path = csv_file(with_cell(TABLE, column, 1, word), tmp_path / "log")
         with pytest.raises(mm.DataError) as caught:
