@@ -532,3 +532,43 @@ def test_ordered_categories_keep_their_order(which):
     # Where something else occurs, categories are only some of the values.
     tables[which] = tables[which].astype({"ward": pd.CategoricalDtype(["s", "n"], ordered=False)})
     assert build(**tables).features["ward"] == ("n", "s")
+
+
+def as_text(table, delimiter, first=""):
+    rows = [list(table), *zip(*table.values(), strict=True)]
+    return first + "".join(delimiter.join(map(str, row)) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize("first", ["", "sep={}\n", "\n"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_csv_files_may_use_other_delimiters(delimiter, first, tmp_path):
+    paths = []
+    for name, table in {"transitions": TRANSITIONS, "rewards": REWARDS, "initial": INITIAL}.items():
+        paths.append(tmp_path / f"{name}.csv")
+        paths[-1].write_text(as_text(table, delimiter, first.format(delimiter)))
+    assert build(*paths) == build()
+
+
+@pytest.mark.parametrize(
+    ("table", "old", "new", "message"),
+    [
+        ("transitions", "probability", "prob", "no column 'probability'; did you mean 'prob'?"),
+        ("transitions", "probability", "Probability", "did you mean 'Probability'?"),
+        ("transitions", "action", "acton", "no column 'action'; did you mean 'acton'?"),
+        ("rewards", "reward", "rewards", "rewards: there is no column 'reward'; did you mean 'rewards'?"),
+        ("initial", "probability", "weight", "initial: there is no column 'probability' (the columns are"),
+        ("initial", "ward", "wards", "initial: there is no column 'ward'; did you mean 'wards'?"),
+        (
+            "transitions",
+            "next_ward",
+            "new_ward",
+            "no column 'next_ward'; the features are ward, level, on_drip, new_ward,",
+        ),
+    ],
+)
+def test_columns_with_wrong_names_are_named(table, old, new, message):
+    tables = {"transitions": TRANSITIONS, "rewards": REWARDS, "initial": INITIAL}
+    tables[table] = {new if name == old else name: values for name, values in tables[table].items()}
+    with pytest.raises(mm.ModelError) as caught:
+        build(**tables)
+    assert message in str(caught.value)

@@ -7,6 +7,7 @@ feature occurs: a ward called 1 is a number only if every ward is.
 from __future__ import annotations
 
 import csv
+import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.errors import FormatError, ModelError
+from missmdp.model.csv_header import read_header
 from missmdp.model.space import is_missing, plain
 
 __all__ = ["Columns", "meaning", "settle_types"]
@@ -23,6 +25,8 @@ __all__ = ["Columns", "meaning", "settle_types"]
 # Leading zeros make a code, not a number, and so do more digits than a number can hold.
 _INTEGER = re.compile(r"[+-]?(0|[1-9]\d{0,17})")
 _DECIMAL = re.compile(r"[+-]?((0|[1-9]\d{0,14})(\.\d*)?|\.\d+)([eE][+-]?\d{1,2})?")
+_KNOWN = ("action", "probability", "reward", "feature", "value")
+"""Columns that tell how a CSV file separates its cells."""
 _BOOLEANS = {"true": True, "false": False}
 
 
@@ -67,10 +71,7 @@ class Columns:
 
     def __getitem__(self, name: str) -> list[Any]:
         """Return a column that must be there and have no empty cell."""
-        if name not in self._columns:
-            raise ModelError(
-                f"{self.what}: there is no column {name!r}; the columns are {', '.join(self.names)}"
-            )
+        self.require(name)
         values = self._columns[name]
         for row, value in enumerate(values):
             if is_missing(value):
@@ -80,6 +81,16 @@ class Columns:
             except TypeError:
                 raise ModelError(f"{self.what}, row {row + 1}: {name!r} cannot be {value!r}") from None
         return values
+
+    def require(self, *names: str) -> None:
+        """Raise `ModelError` unless there are columns with these names."""
+        for name in names:
+            if name not in self._columns:
+                close = _close(name, [column for column in self.names if column not in names])
+                meant = "" if close is None else f"; did you mean {close!r}?"
+                raise ModelError(
+                    f"{self.what}: there is no column {name!r}{meant} (the columns are {', '.join(self.names)})"
+                )
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """Return a column of numbers."""
@@ -121,6 +132,14 @@ def meaning(words: set[str]) -> Callable[[str], Any]:
     return float if all(_DECIMAL.fullmatch(word) for word in words) else str
 
 
+def _close(name: str, columns: list[str]) -> str | None:
+    """Return the column that may have been meant by a name, or None."""
+    short = [column for column in columns if len(column) > 2 and name.startswith(column.lower())]
+    lowered = {column.lower(): column for column in reversed(columns)}
+    close = [lowered[match] for match in difflib.get_close_matches(name.lower(), lowered, n=1)]
+    return next(iter([*close, *short]), None)
+
+
 def _read(source: Any, what: str) -> _Table:
     if isinstance(source, str | Path):
         path = Path(source)
@@ -143,10 +162,12 @@ def _read(source: Any, what: str) -> _Table:
 
 def _read_csv(path: Path, what: str) -> _Table:
     try:
+        names, delimiter, skip = read_header(lambda: path.open(encoding="utf-8-sig", newline=""), _KNOWN)
+        rows: list[list[str]] = []
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
-            names = next(reader, list[str]())
-            rows: list[list[str]] = []
+            reader = csv.reader(file, delimiter=delimiter, strict=True)
+            for _ in range(skip):
+                next(reader)
             for row in reader:
                 if not row:
                     continue
@@ -160,7 +181,7 @@ def _read_csv(path: Path, what: str) -> _Table:
     if not names:
         raise FormatError(f"{what}: {path} is empty; expected a header with the names of the columns")
     columns = [[row[i].strip() or None for row in rows] for i in range(len(names))]
-    return _Table([name.strip() for name in names], cast("list[list[Any]]", columns))
+    return _Table(names, cast("list[list[Any]]", columns))
 
 
 def _read_arrow(source: Any, what: str) -> _Table:

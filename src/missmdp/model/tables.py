@@ -37,9 +37,19 @@ def mdp_from_tables(
         Columns(initial, "initial"),
     )
     ends = None if terminal is None or callable(terminal) else Columns(terminal, "terminal")
+    # First of all, since a column with a name that is a little wrong would be taken for a feature.
+    steps.require(ACTION, PROBABILITY)
+    start.require(PROBABILITY)
+    pay.require(ACTION, REWARD)
     tables = [steps, pay, start, *([] if ends is None else [ends])]
     known = {} if features is None else FeatureSpace(features).as_dict()
     names = tuple(known) or _feature_names(steps)
+    for name in names:
+        if name in steps and NEXT + name not in steps:
+            raise ModelError(
+                f"transitions: there is no column {NEXT + name!r}; the features are {', '.join(names)}, and each has "
+                f"a column and another one that is called {NEXT}…"
+            )
     for name in names:
         settle_types(tables, (name, NEXT + name), known.get(name, ()))
     settle_types(tables, (ACTION,))

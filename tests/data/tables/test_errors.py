@@ -272,3 +272,30 @@ def test_codes_outside_the_model_are_refused(changes, fragment):
     with pytest.raises(mm.DataError) as caught:
         mm.Dataset(mdp, **{**arrays, **changes}, terminated=np.array([False]))
     assert fragment in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rename", "options", "fragment"),
+    [
+        ({"episode": "Epsiode"}, {}, "pass episode='Epsiode'"),
+        ({"episode": "level_1"}, {}, "pass episode='…'"),
+        ({}, {"episode": "patient"}, "it seems to be 'episode', so leave out episode='patient'"),
+        ({}, {"step": "steps"}, "it seems to be 'step', so leave out step='steps'"),
+        ({"level": "levl"}, {}, "did you mean 'levl'?"),
+        ({"action": "reaction"}, {}, "pass action='reaction'"),
+    ],
+)
+def test_only_free_columns_are_suggested(rename, options, fragment, mdp):
+    with pytest.raises(mm.DataError) as caught:
+        mm.Dataset.from_table({rename.get(n, n): v for n, v in TABLE.items()}, mdp, **options)
+    assert str(caught.value).endswith(fragment)
+
+
+def test_features_are_never_suggested_as_episodes():
+    mdp = oracle.chain_mdp(mm, {"episodes": [0, 1], "steps": [0, 1]})
+    table = {"e": [1], "episodes": [0], "s": [0], "steps": [1], "action": [None]}
+    with pytest.raises(mm.DataError, match="no column 'episode'.*pass episode='…'"):
+        mm.Dataset.from_table(table, mdp)
+    # Without a model, no column is known to be a feature.
+    with pytest.raises(mm.DataError, match="no column 'episode'.*pass episode='episodes'"):
+        read_log(table)

@@ -200,9 +200,7 @@ def test_columns_can_have_other_names(mdp):
     }
     dataset = mm.Dataset.from_table(renamed, mdp, episode="patient", step="hour", action="drug")
     assert histories(dataset) == HISTORIES
-    with pytest.raises(
-        mm.DataError, match="no column 'step'.*the columns are patient, hour, ward.*step='name'"
-    ):
+    with pytest.raises(mm.DataError, match="no column 'step'.*the columns are patient, hour, ward.*step='…'"):
         mm.Dataset.from_table(renamed, mdp, episode="patient", action="drug")
 
 
@@ -294,3 +292,15 @@ def test_csv_files_mean_what_the_standard_library_reads(tmp_path_factory, data):
     counts = mm.ObservationCounts.from_table(path, mdp)
     found = {tuple(z): int(n) for z, n in zip(counts.observations, counts.counts, strict=True)}
     assert found == oracle.counts(read, mdp)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_the_first_line_may_name_the_delimiter(delimiter, suffix, mdp, tmp_path):
+    import gzip
+
+    for first in (f"sep={delimiter}\n", f'"sep={delimiter}"\r\n', f"\ufeffSEP={delimiter}\n\n"):
+        content = (first + oracle.words(TABLE, delimiter)).encode()
+        path = tmp_path / f"log{suffix}"
+        path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
+        assert histories(mm.Dataset.from_table(path, mdp)) == HISTORIES

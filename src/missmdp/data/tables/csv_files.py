@@ -5,7 +5,6 @@ What a word means is up to the column it is in, not to the file: `1` is a ward's
 
 from __future__ import annotations
 
-import csv
 import gzip
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,21 +14,17 @@ from missmdp.data.tables.arrow import arrow_csv, compute, pa
 from missmdp.data.tables.failures import reading
 from missmdp.data.tables.sources import Batches, Part
 from missmdp.errors import DataError
+from missmdp.model.csv_header import read_header
 
 __all__ = ["csv_part"]
 
 _BLOCK_BYTES = 1 << 23
-_DELIMITERS = (",", ";", "\t")
 
 
 def csv_part(path: Path, known: frozenset[str]) -> Part:
     """Return a CSV file as a part; its delimiter is the one that gives most of the known columns."""
     with reading(str(path), " as UTF-8 text with a header"):
-        headers = [(_header(path, delimiter), delimiter) for delimiter in _DELIMITERS]
-        # The first of equals wins, a comma before all others.
-        (skip, names), delimiter = max(
-            headers, key=lambda header: (len(known.intersection(header[0][1])), len(header[0][1]))
-        )
+        names, delimiter, skip = read_header(lambda: _opened(path), known)
     if not names:
         raise DataError(f"{path}: the file is empty; expected a header with the names of the columns")
 
@@ -41,15 +36,9 @@ def csv_part(path: Path, known: frozenset[str]) -> Part:
     return Part(str(path), tuple(names), read, is_text=True, path=path)
 
 
-def _header(path: Path, delimiter: str) -> tuple[int, list[str]]:
-    """Return how many lines to skip, and the names in the first line that is not blank."""
+def _opened(path: Path) -> TextIO:
     opener = gzip.open if _is_compressed(path) else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as opened:
-        file = cast("TextIO", opened)
-        for skipped, row in enumerate(csv.reader(file, delimiter=delimiter)):
-            if row:
-                return skipped + 1, [name.strip() for name in row]
-    return 0, []
+    return cast("TextIO", opener(path, "rt", encoding="utf-8-sig", newline=""))
 
 
 def _is_compressed(path: Path) -> bool:

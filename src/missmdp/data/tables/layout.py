@@ -49,28 +49,32 @@ class Names:
         return self
 
 
-def check_columns(part: Part, needed: Sequence[str], roles: dict[str, str]) -> None:
+def check_columns(part: Part, needed: Sequence[str], roles: dict[str, str], taken: Iterable[str]) -> None:
     """Raise `DataError` unless a part has each of the needed columns, once.
 
-    `roles` has the options with which columns can be named otherwise: column → option.
+    `roles` has the options with which columns can be named otherwise: column → option. Columns that are `taken`
+    are not suggested for anything else.
     """
+    free = [column for column in part.columns if column not in {*taken, *roles}]
     for name in needed:
         count = part.columns.count(name)
         if count > 1:
             raise DataError(f"{part.shown}: the column {name!r} occurs twice")
         if count == 0:
-            raise DataError(_absent(part, name, roles.get(name)))
+            raise DataError(_absent(part, name, roles.get(name), free))
 
 
-def _absent(part: Part, name: str, option: str | None) -> str:
-    lowered = {column.lower(): column for column in reversed(part.columns)}
+def _absent(part: Part, name: str, option: str | None, free: Sequence[str]) -> str:
+    lowered = {column.lower(): column for column in reversed(free)}
     close = difflib.get_close_matches(name.lower(), lowered, n=1)
     found = ", ".join(part.columns[:40]) or "none"
     more = f", … ({len(part.columns)} in all)" if len(part.columns) > 40 else ""
     message = f"{part.shown}: there is no column {name!r}; the columns are {found}{more}"
+    if option is not None and option in free:
+        return f"{message}; it seems to be {option!r}, so leave out {option}={name!r}"
     if option is not None:
-        example = lowered[close[0]] if close else "name"
-        return f"{message}; if it has another name, pass {option}={example!r}"
+        example = repr(lowered[close[0]]) if close else "'…'"
+        return f"{message}; if it has another name, pass {option}={example}"
     return message + (f"; did you mean {lowered[close[0]]!r}?" if close else "")
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.data.binning import Binning, bin_notes, checked_bins
+from missmdp.data.tables.discovery import DiscoveredColumn
 from missmdp.data.tables.encoding import BinnedColumn, ColumnEncoder, ValueColumn
 from missmdp.data.tables.layout import Names, check_columns, extra_columns
 from missmdp.data.tables.missing_words import USUAL, MissingWords
@@ -211,8 +212,10 @@ def understood(
     """Return parts with all the columns that are needed, and notes, also on those that are not."""
     names = encoders.names
     roles = {names.episode: "episode", names.step: "step", names.action: "action"}
+    # Without a model all other columns are features, even one that is meant to be something else.
+    fixed = [name for name, column in encoders.features.items() if not isinstance(column, DiscoveredColumn)]
     for part in parts:
-        check_columns(part, encoders.needed(part), roles)
+        check_columns(part, encoders.needed(part), roles, [*fixed, names.reward, names.terminated])
     used = [*roles, *encoders.features, names.reward, names.terminated]
     extra = extra_columns(parts, used)
     notes = list(notes)
