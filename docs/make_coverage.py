@@ -69,7 +69,11 @@ def cases() -> Iterator[tuple[str, mm.MissingnessEstimator, mm.MissMDP]]:
     )
     yield "AMCAR", mm.AMCAR(), mm.MissMDP(mdp, same)
     yield "AsMAR", mm.AsMAR(), mm.MissMDP(mdp, by_ward)
+    # Pulse is seldom missing, so that in many datasets it seems to be always observed, and the groups are others.
+    seldom = M.independent(mdp, {"fever": lambda s: 0.2 + 0.5 * (s.ward == "a"), "pulse": 0.004})
     yield "AIMI", mm.AIMI(always_observed=["ward"]), mm.MissMDP(mdp, independent)
+    yield "AIMI, ward not declared", mm.AIMI(), mm.MissMDP(mdp, independent)
+    yield "AsMAR, pulse seldom missing", mm.AsMAR(), mm.MissMDP(mdp, seldom)
 
 
 def react(observation):

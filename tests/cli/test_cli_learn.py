@@ -269,3 +269,12 @@ def test_advice_is_what_one_can_type(said, typed):
     from missmdp.cli.wording import as_typed
 
     assert as_typed(said) == typed
+
+
+def test_the_command_knows_the_methods_that_there_are():
+    from typing import get_args
+
+    from missmdp.cli.learn_command import _METHODS
+    from missmdp.learn.limits import Method
+
+    assert _METHODS == get_args(Method)

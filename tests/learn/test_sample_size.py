@@ -348,3 +348,23 @@ def test_okamoto_plans_with_the_papers_formula():
     needed = mm.samples_needed(model, 0.1, 0.9, learner=learner, method="okamoto")
     assert needed.samples == pytest.approx(math.log(2 / (0.05 / 2)) / (2 * 0.1**2), abs=2)
     assert okamoto_radius(needed.samples, 0.05 / 2) <= 0.1
+
+
+def test_what_is_declared_must_be_so_in_the_model():
+    model = mm.load_benchmark("icu-smar")
+    with pytest.raises(mm.DataError, match="'infection' is declared always observed, but it goes missing$"):
+        mm.samples_needed(model, 0.2, 0.9, learner=mm.AsMAR(always_observed=["infection"]))
+    graph = mm.MissingnessGraph([("temperature", "heart_rate")], features=list(model.features))
+    with pytest.raises(mm.DataError, match="'infection' goes missing, but the m-graph has no indicator"):
+        mm.samples_needed(model, 0.2, 0.9, learner=mm.AIMI(graph=graph))
+
+
+def test_too_many_patterns_are_refused_before_memory_is():
+    names = [f"f{i}" for i in range(14)]
+    mdp = mm.FactoredMDP(
+        {name: [0] for name in names}, ["go"], lambda s, a: {s: 1.0}, 0.0, {(0,) * 14: 1.0}, discount=0.9
+    )
+    model = mm.MissMDP(mdp, mm.MissingnessFunction.blocks(mdp, {tuple(names): 0.5}))
+    with pytest.raises(mm.DataError, match="16,384 patterns"):
+        mm.samples_needed(model, 0.2, 0.9, learner=mm.AMCAR())
+    assert mm.samples_needed(model, 0.2, 0.9, learner=mm.AIMI(blocks=[names])) > 0

@@ -27,6 +27,7 @@ Examples:
 """
 
 _LEARNERS = ("amcar", "asmar", "aimi")
+# Spelled out, since importing them would load numpy for every command.
 _METHODS = ("auto", "okamoto", "clopper-pearson", "weissman", "anytime")
 _SUFFIXES = (".mmdp", ".csv", ".parquet", ".pq")
 

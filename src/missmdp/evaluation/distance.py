@@ -128,7 +128,10 @@ def _per_state(estimate: MissingnessFunction, truth: MissingnessFunction) -> NDA
 
 
 def _checked(values: ArrayLike, n_states: int, what: str) -> NDArray[np.float64]:
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
     if array.shape != (n_states,) or np.isnan(array).any():
         raise ModelError(f"{what} must have one number for each of the {n_states} states")
     return array

@@ -40,7 +40,8 @@ class AIMI(MissingnessEstimator):
     Parameters
     ----------
     graph
-        An m-graph: an indicator then depends on its parents only, and rows count that show those (a).
+        An m-graph: an indicator then depends on its parents only, and rows count that show those (a). Features
+        that it does not mention have no parents.
     assume
         "simple MAR": an indicator depends only on features that are never missing in the data (b).
         "MCAR": on nothing (c).
@@ -50,7 +51,7 @@ class AIMI(MissingnessEstimator):
         κ, added to both counts of every indicator of a feature that goes missing in the data.
     always_observed
         The features that are known to be always observed; by default those that are never missing in the
-        data, or those that the m-graph gives no indicator. Bounds are tighter where it is known.
+        data, or those that the m-graph lists without an indicator. Bounds are tighter where it is known.
     unseen
         What an indicator gets in a group of states without data: "uniform", which is ½, or "pooled", its
         frequency over all groups.
@@ -72,8 +73,9 @@ class AIMI(MissingnessEstimator):
 
     @property
     def assumes(self) -> str:
-        """Independent indicators without self-censoring, and what `graph` or `assume` add."""
-        basis = "independent indicators without self-censoring"
+        """Independent indicators without self-censoring, and what `blocks`, `graph` or `assume` add."""
+        blocks = "".join(f", of {' and '.join(block)} together" for block in self.blocks if len(block) > 1)
+        basis = f"independent indicators{blocks} without self-censoring"
         if self.graph is not None:
             return f"{basis} that depend on their parents in the m-graph only"
         return basis if self.assume is None else f"{_ASSUMPTIONS[self.assume.lower()]} with {basis}"
@@ -182,17 +184,18 @@ class AIMI(MissingnessEstimator):
             return np.zeros_like(block)
         return ~missing & ~block
 
-    def _check_declared(
-        self, features: FeatureSpace, missing: NDArray[np.bool_], counts: ObservationCounts
+    def check_declared(
+        self, features: FeatureSpace, missing: NDArray[np.bool_], counts: ObservationCounts | None = None
     ) -> None:
-        super()._check_declared(features, missing, counts)
+        """Raise `DataError` if a feature goes missing that is declared, or that the m-graph has, never to."""
+        super().check_declared(features, missing, counts)
         if self.graph is None:
             return
         for name in features.chosen(missing):
             if name not in self.graph.can_go_missing:
                 raise DataError(
-                    f"{name!r} goes missing in the data, but the m-graph has no indicator for it; name it in "
-                    "can_go_missing=[…] of the MissingnessGraph if nothing drives its missingness"
+                    f"{name!r} goes missing, but the m-graph has no indicator for it; name it in can_go_missing=[…] of "
+                    "the MissingnessGraph if nothing drives its missingness"
                 )
 
     def _findings(self, counts: ObservationCounts, parts: tuple[GroupCounts, ...]) -> Iterable[Finding]:

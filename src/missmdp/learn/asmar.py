@@ -100,8 +100,8 @@ class AsMAR(_JointPatterns):
 
     @property
     def assumes(self) -> str:
-        """Simple MAR."""
-        return "simple MAR"
+        """Simple MAR, and that what is ignored does not matter."""
+        return f"simple MAR, whatever {' and '.join(self.ignore)}" if self.ignore else "simple MAR"
 
     def __init__(
         self,

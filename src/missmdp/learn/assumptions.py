@@ -1,7 +1,9 @@
 """Tests of what learners assume, on the counts that they learn from.
 
-Given the states, the indicators of different rows are independent, so that these tests hold for logs too,
-where the states of successive rows are anything but independent.
+Given the states, the indicators of different rows are independent, so that these tests hold for logs too, where the
+states of successive rows are anything but independent. That is so under blind behaviour. If behaviour reacts to
+what is observed, states tell of earlier indicators, and whoever stops when it suits can make a p-value small: for such
+logs p-values are indications.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -25,6 +24,8 @@ from missmdp.model.space import FeatureSpace
 __all__ = ["MissingnessEstimator", "Structure"]
 
 UnseenChoice = Literal["uniform", "pooled"]
+
+_MOST_SMOOTHING = 1e9
 
 
 class Structure(NamedTuple):
@@ -59,6 +60,8 @@ class MissingnessEstimator(ABC):
         The probabilities of each counter's patterns, shape (groups, patterns) each.
     structure_ : Structure
         What was counted.
+    assumed_ : str
+        What was assumed.
     """
 
     @property
@@ -77,6 +80,7 @@ class MissingnessEstimator(ABC):
     warnings_: tuple[Finding, ...]
     estimates_: tuple[NDArray[np.float64], ...]
     structure_: Structure
+    assumed_: str
     observation_counts_: ObservationCounts
 
     def fit(self, data: Dataset | ObservationCounts) -> Self:
@@ -87,12 +91,13 @@ class MissingnessEstimator(ABC):
             raise DataError("there are no observations to learn from")
         features = counts.mdp.space.features
         missing = ~features.mask(counts.always_observed())
-        self._check_declared(features, missing, counts)
+        self.check_declared(features, missing, counts)
         structure = self.structure(features, missing)
         parts = [count_groups(counts, c, only_seen=self.only_seen) for c in structure.counters]
         estimates = [part.probabilities(self.smoothing, self.unseen) for part in parts]
         self.missingness_ = as_missingness(counts.mdp, list(zip(parts, estimates, strict=True)))
         self.counts_, self.estimates_, self.structure_ = tuple(parts), tuple(estimates), structure
+        self.assumed_ = self.assumes
         self.always_observed_ = features.chosen(~_counted(structure.counters, len(features)))
         self.unseen_ = tuple(group for part in parts for group in part.unseen(self.unseen))
         self.observation_counts_ = counts
@@ -139,8 +144,8 @@ class MissingnessEstimator(ABC):
             reachable=counts.mdp.reachable,
             confidence=confidence,
             method=method,
-            behaviour=behaviour or counts.behaviour or "adaptive",
-            assumes=self.assumes,
+            behaviour=(counts.behaviour or "adaptive") if behaviour is None else behaviour,
+            assumes=self.assumed_,
         )
 
     @abstractmethod
@@ -162,25 +167,27 @@ class MissingnessEstimator(ABC):
         if (
             isinstance(value, bool)
             or not isinstance(value, int | float | np.integer | np.floating)
-            or not (0.0 <= value < math.inf)
+            or not (0.0 <= value <= _MOST_SMOOTHING)
         ):
-            raise DataError(f"smoothing must be a number of at least 0, got {value!r}")
+            raise DataError(f"smoothing must be a number from 0 to {_MOST_SMOOTHING:g}, got {value!r}")
         if self.unseen not in ("uniform", "pooled"):
             raise DataError(f"unseen must be 'uniform' or 'pooled', got {self.unseen!r}")
         if self.always_observed is not None:
             checked_names(features, self.always_observed, "always_observed")
 
-    def _check_declared(
-        self, features: FeatureSpace, missing: NDArray[np.bool_], counts: ObservationCounts
+    def check_declared(
+        self, features: FeatureSpace, missing: NDArray[np.bool_], counts: ObservationCounts | None = None
     ) -> None:
-        if self.always_observed is None:
-            return
-        for name in self.always_observed:
-            if missing[features.position(name)]:
-                times = int(counts.counts[~counts.observed[:, features.position(name)]].sum())
-                raise DataError(
-                    f"{name!r} is declared always observed, but it is missing in {times:,} observations"
+        """Raise `DataError` if a feature of the mask `missing`, shape (n,), is declared never to go missing."""
+        for name in self.always_observed or ():
+            place = features.position(name)
+            if missing[place]:
+                seen = (
+                    ""
+                    if counts is None
+                    else f", in {counts.counts[~counts.observed[:, place]].sum():,} observations"
                 )
+                raise DataError(f"{name!r} is declared always observed, but it goes missing{seen}")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters of the constructor by name."""

@@ -96,7 +96,7 @@ class Bound:
     def describe(self) -> str:
         """Return what the bound says, in sentences."""
         lines = [
-            f"Assuming {self.assumes}: with probability at least {self.confidence:g} every learned probability is "
+            f"Assuming {self.assumes}: with probability at least {self.confidence:.12g} every learned probability is "
             f"within {self.worst:.3g} of the true one, and every state's distribution within {self.tv:.3g} in total "
             f"variation ({self.method}, {self.behaviour} behaviour, {counted(self.n_groups, 'group')})."
         ]

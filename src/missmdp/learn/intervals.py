@@ -37,8 +37,8 @@ __all__ = [
 _PRIOR = 0.5
 """Dirichlet parameter of the mixture: Jeffreys' prior, within O(1) of the best for every p."""
 
-_MOST_SUBSETS = 10
-"""Categories up to which total variation is maximised over subsets; beyond, Pinsker's inequality."""
+_MOST_SUBSETS = 1_000_000
+"""Sets of categories, over all groups, up to which total variation is maximised; beyond, Pinsker's inequality."""
 
 _BISECTIONS = 60
 
@@ -148,7 +148,7 @@ def divergence_tv(
     """
     pinsker = np.sqrt(divergence / 2.0)
     n_groups, n_categories = frequency.shape
-    if n_categories > _MOST_SUBSETS or not n_groups:
+    if not n_groups or n_groups * 2.0**n_categories > _MOST_SUBSETS:
         return pinsker
     # Sets that differ in unlisted categories have the same frequency; without these, the empty set says nothing.
     subsets = np.array(list(product((0.0, 1.0), repeat=n_categories)))[0 if unlisted else 1 :]

@@ -40,6 +40,8 @@ _SHARES = 17
 
 _MOST_SAMPLES = 10**12
 
+_MOST_PATTERNS = 4096
+
 _TOLERANCE = 1e-9
 """How far M may be from what a learner assumes, by rounding."""
 
@@ -143,6 +145,7 @@ def samples_needed(
     if not isinstance(learner, MissingnessEstimator):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DataError(f"learner must be a learner such as AsMAR(), got {learner!r}")
     learner.check_parameters(model.space.features)
+    learner.check_declared(model.space.features, _goes_missing(model))
     confidence, method = checked_confidence(confidence), checked_method(method)
     horizon = model.mdp.horizon() if horizon is None else checked_count(horizon, "horizon")
     if not isinstance(epsilon, float | np.floating) or not 0.0 < epsilon < 1.0:
@@ -249,6 +252,11 @@ def _groups(
     for i, (counter, (values, label), present) in enumerate(zip(counters, grouped, labels, strict=True)):
         sentinel = i >= len(structure.counters)
         n_patterns = 2 if counter.together else 2 ** int(counter.features.sum())
+        if n_patterns > _MOST_PATTERNS:
+            raise DataError(
+                f"{counter.features.sum()} features go missing, which makes {n_patterns:,} patterns; at most "
+                f"{_MOST_PATTERNS:,} can be planned for (AIMI counts each feature on its own)"
+            )
         needed = _needed(
             n_patterns,
             structure.hidden,
