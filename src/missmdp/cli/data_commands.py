@@ -17,6 +17,7 @@ Examples:
   missmdp describe log.csv
   missmdp describe visits/ --episode patient --step hour --picture missing.svg
   missmdp describe "2024-*.parquet" --most 20
+  missmdp describe log.csv --ignore note --ignore nurse
 """
 COLLECT_HELP = f"""\b
 Examples:
@@ -42,8 +43,22 @@ Examples:
 @click.option(
     "--most", type=click.IntRange(min=0), default=10, show_default=True, help="How many of each kind to list."
 )
+@click.option("--ignore", multiple=True, metavar="COLUMN", help="Leave a column out; repeat.")
+@click.option(
+    "--missing",
+    multiple=True,
+    metavar="WORD",
+    help="Means that a value is missing, besides NA, null and the like; repeat.",
+)
 @table_options
-def describe(data: tuple[str, ...], picture: Path | None, most: int, **table: Any) -> None:
+def describe(
+    data: tuple[str, ...],
+    picture: Path | None,
+    most: int,
+    ignore: tuple[str, ...],
+    missing: tuple[str, ...],
+    **table: Any,
+) -> None:
     """Describe what is missing in a log.
 
     How often features are missing, together with what, at which steps, and beside which values of others. No
@@ -51,7 +66,7 @@ def describe(data: tuple[str, ...], picture: Path | None, most: int, **table: An
 
     DATA is one or more CSV or Parquet files, folders of these, or patterns such as "*.csv", with one row per
     step. Columns are the episode, the step, the action, and the features; reward and terminated are left out.
-    An empty cell is a missing value.
+    Words that hardly ever recur, such as ids and notes, are left out as well. An empty cell is a missing value.
     """
     from missmdp.cli.printing_data import print_description
     from missmdp.data.description.describe import describe
@@ -59,7 +74,8 @@ def describe(data: tuple[str, ...], picture: Path | None, most: int, **table: An
 
     if picture is not None:
         check_picture_name(picture)
-    described = describe(data[0] if len(data) == 1 else list(data), **table_arguments(table))
+    source = data[0] if len(data) == 1 else list(data)
+    described = describe(source, ignore=ignore, missing=missing, **table_arguments(table))
     print_description(described, most=most)
     if picture is not None:
         described.draw(picture)
@@ -80,7 +96,11 @@ def describe(data: tuple[str, ...], picture: Path | None, most: int, **table: An
 def collect(
     model: str, output: str | None, steps: int, seed: int, horizon: int | None, threads: int | None
 ) -> None:
-    """Simulate a log under random actions, and write it to a file."""
+    """Simulate a log under random actions, and write it to a file.
+
+    Parquet files also say that behaviour was blind, which makes the bounds of `missmdp learn` tighter; for CSV files
+    tell it with --behaviour blind.
+    """
     from missmdp.cli.models import load_model
     from missmdp.cli.output import STANDARD_OUTPUT, dataset_writer
     from missmdp.cli.printing_data import print_collected

@@ -8,7 +8,8 @@ from rich.markup import escape
 
 from missmdp.cli.printing import make_console, make_table
 from missmdp.data.dataset import Dataset
-from missmdp.data.description.description import Description, percent
+from missmdp.data.description.associations import FAMILY_LEVEL
+from missmdp.data.description.description import Description, of, percent
 
 __all__ = ["print_collected", "print_description"]
 
@@ -74,7 +75,8 @@ def _print_associations(described: Description, most: int) -> None:
         )
     console.print(table)
     console.print(
-        "Intervals take rows for independent, which they are not in an episode: they are an indication. "
+        f"If rows were independent, chance alone would list anything in fewer than {FAMILY_LEVEL:.0%} of logs. In an "
+        "episode they are not, so take this, like the intervals, as an indication. "
         "Whether a value goes missing because of itself cannot be seen in single rows."
     )
 
@@ -88,9 +90,9 @@ def print_collected(dataset: Dataset, where: str | None, *, stderr: bool = False
     """Print what was simulated, where it went, and how often features are missing in it."""
     console = make_console(stderr=stderr)
     console.print(
-        f"{dataset.n_steps:,} simulated observations in {dataset.n_episodes:,} "
-        f"{'episode' if dataset.n_episodes == 1 else 'episodes'} (uniformly random actions, "
-        f"seed {dataset.seed})" + ("" if stderr else f" written to {escape(str(where))}")
+        f"{of(dataset.n_steps, 'simulated observation')} in {of(dataset.n_episodes, 'episode')} "
+        f"(uniformly random actions, seed {dataset.seed})"
+        + ("" if stderr else f" written to {escape(str(where))}")
     )
     rates = make_table("feature", "missing")
     for name, rate in dataset.missing_rates().items():

@@ -15,29 +15,8 @@ import missmdp as mm
 from missmdp.data.description.description import percent
 from missmdp.data.description.groups import wilson_interval
 from oracles import missing_tables as oracle
+from random_logs import random_table, table_of
 from strategies import seeds
-
-WORDS = [f"ward {letter}" for letter in "abcdefghijklmnopqrst"]
-
-
-def random_table(seed, sizes, words, n_rows, longest):
-    """Return a table with one feature per size, whose missingness depends on the features before it."""
-    rng = np.random.default_rng(seed)
-    table = {"episode": [], "step": [], "action": []}
-    while len(table["step"]) < n_rows:
-        length = int(rng.integers(1, longest + 1))
-        table["episode"] += [len(table["episode"])] * length
-        table["step"] += range(length)
-        table["action"] += ["go"] * length
-    n = len(table["step"])
-    missing = np.zeros(n, dtype=bool)
-    for number, (size, is_word) in enumerate(zip(sizes, words, strict=True)):
-        # Squared, so that some values are much more frequent than others.
-        codes = (rng.random(n) ** 2 * size).astype(int)
-        missing = rng.random(n) < rng.choice([0.0, 0.3, 0.7, 1.0], size=size)[codes] * (1 - 0.4 * missing)
-        values = [WORDS[code] if is_word else 10 * code - 35 for code in codes.tolist()]
-        table[f"f{number}"] = [None if gap else value for gap, value in zip(missing, values, strict=True)]
-    return table
 
 
 @st.composite
@@ -122,32 +101,6 @@ def test_rates_over_steps_are_counted_as_by_hand(table):
     same_counts(by, *oracle.missing_by(table, "step", range_of(by.labels)), found.features)
 
 
-@given(seeds())
-def test_the_strongest_associations_are_the_widest_gaps_between_intervals(seed):
-    table = random_table(seed, [3, 4, 15], [True, False, True], 400, 30)
-    found = mm.describe(table)
-    expected = {}
-    for by in found.by_value:
-        for i, feature in enumerate(found.features):
-            ends = [
-                binomtest(int(gaps), int(rows)).proportion_ci(method="wilson")
-                for gaps, rows in zip(by.missing[:, i], by.rows, strict=True)
-                if rows >= 30
-            ]
-            gap = max((a.low - b.high for a in ends for b in ends), default=0.0)
-            if gap > 0.0 and by.what != feature:
-                expected[feature, by.what] = gap
-    listed = found.strongest()
-    assert {(a.feature, a.given): a.clear for a in listed} == pytest.approx(expected)
-    assert [a.clear for a in listed] == pytest.approx(sorted(expected.values(), reverse=True))
-    assert found.strongest(1) == listed[:1]
-    for a in listed:
-        rows, missing = oracle.missing_by(table, a.given, lambda v, a=a: str(v))
-        if a.highest != "other":
-            assert a.highest_rate == missing[a.highest, a.feature] / rows[a.highest]
-        assert a.spread >= a.clear
-
-
 @given(st.integers(1, 500), st.data())
 def test_wilson_intervals_are_those_of_scipy(rows, data):
     hits = data.draw(st.integers(0, rows))
@@ -190,11 +143,6 @@ def test_the_example_in_the_docstring_runs():
     assert failed == 0
 
 
-def table_of(**columns):
-    n = len(next(iter(columns.values())))
-    return {"episode": [0] * n, "step": list(range(n)), "action": ["a"] * n, **columns}
-
-
 EDGES = {
     "one row": table_of(a=[1], b=[None]),
     "one feature": table_of(a=[1, None, 2]),
@@ -225,6 +173,7 @@ def test_edge_cases_are_described_and_drawn(name, tmp_path):
 
 def test_sentences_count_and_lump():
     assert mm.describe(EDGES["one row"]).size == "1 row in 1 episode of 1 step"
+    assert repr(mm.describe(EDGES["one row"])) == "Description(1 row in 1 episode of a, b)"
     assert mm.describe(EDGES["one feature"]).size == "3 rows in 1 episode of 3 steps"
     found = mm.describe(EDGES["many features"])
     assert found.together(2)[-1][0] == f"{found.n_patterns - 2} rarer patterns"
@@ -263,3 +212,32 @@ def test_pictures_of_other_kinds_are_refused(tmp_path):
     with pytest.raises(mm.MissMDPError, match=r"\.svg"):
         mm.describe(EDGES["one row"]).draw(tmp_path / "x.gif")
     assert list(tmp_path.iterdir()) == []
+
+
+def svg_text(path):
+    """Return what is written in a picture: matplotlib notes each text beside its outlines."""
+    return re.findall(r"<!-- (.*?) -->", path.read_text())
+
+
+def test_shares_of_some_features_say_so(tmp_path):
+    """With 14 features that go missing, 12 are drawn; what is missing of these is not what is missing of all."""
+    rng = np.random.default_rng(5)
+    gaps = rng.random((3000, 14)) < np.linspace(0.3, 0.6, 14)
+    columns = {f"f{i}": [None if gap else 1 for gap in gaps[:, i]] for i in range(14)}
+    found = mm.describe(table_of(**columns))
+    assert found.n_patterns > 1000
+    assert len(found.often_missing) == 12
+    assert found.often_pattern_rows.sum() == 3000
+    drawn = gaps[:, found.often_missing]
+    for pattern, rows in zip(found.often_patterns, found.often_pattern_rows, strict=True):
+        assert rows == (drawn == pattern).all(axis=1).sum()
+    assert "Missing together (of these 12 features)" in svg_text(found.draw(tmp_path / "some.svg"))
+    fewer = mm.describe(table_of(**columns), ignore=["f0", "f1"])
+    assert "Missing together" in svg_text(fewer.draw(tmp_path / "all.svg"))
+
+
+def test_a_picture_does_not_call_noise_clear(tmp_path):
+    rng = np.random.default_rng(0)
+    columns = {f"f{i}": [None if u < 0.2 else int(9 * u) % 3 for u in rng.random(900)] for i in range(14)}
+    texts = svg_text(mm.describe(table_of(**columns)).draw(tmp_path / "noise.svg"))
+    assert "By value: 12 of 14 features, as rates differ clearly at none" in texts

@@ -6,7 +6,7 @@ whether a value goes missing because of what it would have been (self-censoring)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from missmdp.data.binning import Binning
 from missmdp.data.dataset import Dataset
 from missmdp.data.description.description import Description
 from missmdp.data.description.groups import Groups, MissingBy, group_steps, group_values
+from missmdp.data.description.selection import with_dates, without, without_identifiers
 from missmdp.data.log import Log
 from missmdp.errors import DataError
 from missmdp.model.space import MISSING, FeatureSpace
@@ -25,6 +26,8 @@ __all__ = ["describe", "describe_log"]
 
 MOST_PATTERNS = 1000
 """Rarer patterns than these are only counted."""
+MOST_FEATURES = 12
+"""For more features than these a picture has no room."""
 
 
 def describe(
@@ -35,7 +38,9 @@ def describe(
     action: str = "action",
     terminated: str = "terminated",
     bins: Mapping[str, Binning] | None = None,
+    missing: Iterable[str] = (),
     per_file: bool = False,
+    ignore: str | Iterable[str] = (),
     progress: bool | None = None,
 ) -> Description:
     """Return what is missing in a log: how often, together with what, over steps, and by other features' values.
@@ -52,8 +57,13 @@ def describe(
     bins
         For tables: feature → `Binning` for columns that hold measurements; without it their values are put in
         ranges, but only where there are not too many.
+    missing
+        For tables: words that mean missing, besides the usual ones.
     per_file
         For tables: whether each file numbers its own episodes.
+    ignore
+        Columns to leave out. Columns of words that hardly ever recur, such as ids and notes, are left out of tables
+        anyway, with a note.
     progress
         Whether to show progress; by default on a terminal.
 
@@ -65,8 +75,9 @@ def describe(
     'test'
     """
     if isinstance(data, Dataset):
-        log = _log_of(data)
+        log = without(_log_of(data), ignore)
     else:
+        from missmdp.data.tables.layout import Names
         from missmdp.data.tables.read import read_log
 
         log = read_log(
@@ -76,9 +87,12 @@ def describe(
             action=action,
             terminated=terminated,
             bins=bins,
+            missing=missing,
             per_file=per_file,
             progress=progress,
         )
+        log = without(log, ignore, harmless=(action, terminated, Names.reward))
+        log = without_identifiers(with_dates(log))
     return describe_log(log)
 
 
@@ -91,15 +105,19 @@ def describe_log(log: Log) -> Description:
     over_steps, words = _by_step(log)
     _, first, rows = np.unique(_numbered(words), return_index=True, return_counts=True)
     frequent = np.argsort(-rows, kind="stable")[:MOST_PATTERNS]
+    missing = over_steps.missing.sum(axis=0)
+    often = _most_often_missing(missing)
     return Description(
         log.features.names,
         n_rows,
         len(lengths),
         (int(lengths.min()), float(np.median(lengths)), int(lengths.max())),
-        over_steps.missing.sum(axis=0),
+        missing,
         log.observations[first[frequent]] == MISSING,
         rows[frequent].astype(np.int64),
         len(rows),
+        often,
+        *_patterns_of(log.observations, often),
         over_steps,
         _by_value(log),
         log.notes,
@@ -131,6 +149,25 @@ def _numbered(words: NDArray[np.int64]) -> NDArray[np.int64]:
         distinct, place = np.unique(word, return_inverse=True)
         number = number * len(distinct) + place
     return number
+
+
+def _most_often_missing(missing: NDArray[np.int64]) -> tuple[int, ...]:
+    """Return the positions of at most 12 features that are missing in some row, in their order."""
+    some = np.flatnonzero(missing)
+    return tuple(sorted(some[np.argsort(-missing[some], kind="stable")[:MOST_FEATURES]].tolist()))
+
+
+def _patterns_of(
+    observations: NDArray[np.integer[Any]], chosen: Sequence[int]
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return all patterns of a few features, the most frequent first, and the rows that have them."""
+    number = np.zeros(len(observations), dtype=np.int64)
+    for bit, i in enumerate(chosen):
+        number |= (observations[:, i] == MISSING).astype(np.int64) << bit
+    found, rows = np.unique(number, return_counts=True)
+    order = np.argsort(-rows, kind="stable")
+    bits = np.arange(len(chosen), dtype=np.int64)
+    return (found[order, None] >> bits & 1).astype(np.bool_), rows[order].astype(np.int64)
 
 
 def _by_value(log: Log) -> tuple[MissingBy, ...]:

@@ -5,39 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.data.description.associations import Association, find_associations
 from missmdp.data.description.groups import MissingBy, wilson_interval
 
-__all__ = ["FEW_ROWS", "Association", "Description", "percent"]
-
-FEW_ROWS = 30
-"""Groups with fewer rows than this are left out when associations are ranked."""
-
-
-class Association(NamedTuple):
-    """Between which two values of a feature the missing rate of another differs most clearly."""
-
-    feature: str
-    """The feature that goes missing."""
-    given: str
-    """The feature whose values are compared, in rows where it is observed."""
-    highest: str
-    """The value, or group of values, at which the 95 % interval of the missing rate starts highest."""
-    highest_rate: float
-    lowest: str
-    """The value, or group of values, at which the interval ends lowest."""
-    lowest_rate: float
-    clear: float
-    """The gap between the two intervals: what is left of the spread when chance had a hand in both."""
-
-    @property
-    def spread(self) -> float:
-        """The difference of the two rates."""
-        return self.highest_rate - self.lowest_rate
+__all__ = ["Description", "of", "percent"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +36,12 @@ class Description:
     """The rows with each pattern, shape (P,)."""
     n_patterns: int
     """How many patterns occur; beyond the 1,000 most frequent they are only counted."""
+    often_missing: tuple[int, ...]
+    """The positions of the features that a picture has room for, at most 12: those most often missing."""
+    often_patterns: NDArray[np.bool_]
+    """What of these is missing together, whatever the others are, the most frequent first, shape (Q, 12 or less)."""
+    often_pattern_rows: NDArray[np.int64]
+    """The rows with each of these patterns, shape (Q,)."""
     over_steps: MissingBy
     """By the step in the episode, from 0."""
     by_value: tuple[MissingBy, ...]
@@ -72,9 +53,9 @@ class Description:
     def size(self) -> str:
         """Rows, episodes and how long these are, in words."""
         shortest, median, longest = self.lengths
-        steps = _of(longest, "step")
+        steps = of(longest, "step")
         long = steps if shortest == longest else f"{shortest:,} to {steps} (median {median:,g})"
-        return f"{_of(self.n_rows, 'row')} in {_of(self.n_episodes, 'episode')} of {long}"
+        return f"{of(self.n_rows, 'row')} in {of(self.n_episodes, 'episode')} of {long}"
 
     @property
     def rates(self) -> NDArray[np.float64]:
@@ -104,23 +85,17 @@ class Description:
             listed.append((_joined(names) or "nothing", rows))
         rest = self.n_patterns - len(listed)
         if rest:
-            listed.append((_of(rest, "rarer pattern"), self.n_rows - sum(rows for _, rows in listed)))
+            listed.append((of(rest, "rarer pattern"), self.n_rows - sum(rows for _, rows in listed)))
         return listed
 
     def strongest(self, most: int | None = None) -> list[Association]:
         """Return which feature's missing rate differs most clearly by the value of which other, at most `most`.
 
-        Ranked by the gap between the 95 % intervals at the two values, among values with at least 30 rows; pairs
-        without a gap are left out.
+        Ranked by the gap between the 95 % intervals at the two values, among values with at least 30 rows. Only
+        differences are listed that would be clear at a level of 1 % for all comparisons together if rows were
+        independent; see `Association.p_value`.
         """
-        found = [
-            association
-            for position, feature in enumerate(self.features)
-            for by in self.by_value
-            if by.what != feature
-            for association in _association(feature, position, by)
-        ]
-        return sorted(found, key=lambda a: -a.clear)[:most]
+        return find_associations(self.features, self.missing, self.by_value)[:most]
 
     def describe(self, most: int = 5) -> str:
         """Return what this says in sentences, with at most `most` patterns and associations."""
@@ -149,9 +124,8 @@ class Description:
         return self.describe()
 
     def __repr__(self) -> str:
-        return (
-            f"Description({self.n_rows:,} rows in {self.n_episodes:,} episodes of {', '.join(self.features)})"
-        )
+        rows, episodes = of(self.n_rows, "row"), of(self.n_episodes, "episode")
+        return f"Description({rows} in {episodes} of {', '.join(self.features)})"
 
     def draw(self, path: str | Path, *, title: str | None = None) -> Path:
         """Draw patterns, rates over steps and rates by value into an SVG, PNG or PDF file; return its path."""
@@ -169,30 +143,12 @@ def percent(share: float) -> str:
     return f"{share:.1%}"
 
 
-def _association(feature: str, position: int, by: MissingBy) -> list[Association]:
-    """Return the association in a list, or an empty list where no two values differ clearly."""
-    enough = np.flatnonzero(by.rows >= FEW_ROWS)
-    if len(enough) < 2:
-        return []
-    lower, upper = (ends[enough, position] for ends in by.intervals)
-    high, low = int(np.argmax(lower)), int(np.argmin(upper))
-    clear = float(lower[high] - upper[low])
-    if clear <= 0.0:
-        return []
-    high, low = int(enough[high]), int(enough[low])
-    rates = by.rates[:, position]
-    return [
-        Association(
-            feature, by.what, by.labels[high], float(rates[high]), by.labels[low], float(rates[low]), clear
-        )
-    ]
-
-
 def _joined(names: Sequence[str], most: int = 8) -> str:
     """Return names as a list in words, shortened if it is long."""
     listed = [*names[: most - 1], f"{len(names) - most + 1} more"] if len(names) > most else names
     return " and ".join(part for part in (", ".join(listed[:-1]), *listed[-1:]) if part)
 
 
-def _of(count: int, noun: str) -> str:
+def of(count: int, noun: str) -> str:
+    """Return a count with its noun, which is plural unless the count is 1."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.data.description.labels import range_labels, value_labels
+
 __all__ = ["Groups", "MissingBy", "group_steps", "group_values", "wilson_interval"]
 
 MOST_VALUES = 12
@@ -97,11 +99,13 @@ def group_values(values: Sequence[Any], counts: NDArray[np.int64]) -> Groups:
         group_of = np.full(len(counts), -1, dtype=np.int64)
         group_of[used] = np.arange(len(used))
         ordered = order is not None and np.array_equal(order, used)
-        return Groups(group_of, tuple(_labels(values, used)), ordered)
+        return Groups(group_of, tuple(value_labels([values[code] for code in used.tolist()])), ordered)
     frequent = used[np.argsort(-counts[used], kind="stable")[:MOST_VALUES]]
     group_of = np.where(counts > 0, MOST_VALUES, -1)
     group_of[frequent] = np.arange(MOST_VALUES)
-    return Groups(group_of, (*_labels(values, frequent), OTHER), ordered=False)
+    return Groups(
+        group_of, (*value_labels([values[code] for code in frequent.tolist()]), OTHER), ordered=False
+    )
 
 
 def _ordered(values: Sequence[Any], used: NDArray[np.int64]) -> NDArray[np.int64] | None:
@@ -126,18 +130,6 @@ def _ranges(values: Sequence[Any], order: NDArray[np.int64], counts: NDArray[np.
     group_of = np.full(len(counts), -1, dtype=np.int64)
     group_of[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(order)))
     last = np.append(starts[1:], len(order)) - 1
-    ends = _labels(values, np.concatenate([order[starts], order[last]]))
-    pairs = zip(ends[: len(starts)], ends[len(starts) :], strict=True)
-    labels = tuple(low if low == high else f"{low} – {high}" for low, high in pairs)
-    return Groups(group_of, labels, ordered=True)
-
-
-def _labels(values: Sequence[Any], codes: NDArray[np.int64]) -> list[str]:
-    """Return values as text, floats with as few digits from four on as tell them apart."""
-    listed = [values[int(code)] for code in codes]
-    distinct = len(set(listed))
-    for digits in range(4, 17):
-        labels = [f"{value:.{digits}g}" if isinstance(value, float) else str(value) for value in listed]
-        if len(set(labels)) == distinct:
-            return labels
-    return [str(value) for value in listed]
+    ends = zip(order[starts].tolist(), order[last].tolist(), strict=True)
+    labels = range_labels([(values[first], values[final]) for first, final in ends])
+    return Groups(group_of, tuple(labels), ordered=True)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from missmdp.data.description.description import FEW_ROWS, Description
+from missmdp.data.description.associations import FEW_ROWS
+from missmdp.data.description.description import Description
 from missmdp.data.description.groups import MissingBy
 from missmdp.data.description.panels import LETTER, SMALL_LETTER
 from missmdp.model.picture import INK, draw_box, draw_text, shortened
@@ -21,7 +22,8 @@ __all__ = ["MOST_BLOCKS", "draw_by_value"]
 CELL, CELL_HEIGHT, SMALL = 0.27, 0.22, 0.55
 """A cell's width and height in inches, and how much smaller it is with few rows."""
 BLOCK_GAP = 0.22
-VALUE_LETTERS = 17
+VALUE_LETTERS = 23
+"""Letters after which a value is cut: enough for two dates."""
 MOST_BLOCKS = 12
 SCALE = ("#EEF3FA", "#8FB0D9", "#3F6DA8", "#17315C")
 """From never missing to always missing: one hue, so that only lightness matters."""

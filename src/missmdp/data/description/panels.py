@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.data.description.description import FEW_ROWS, Description, percent
+from missmdp.data.description.associations import FEW_ROWS
+from missmdp.data.description.description import Description, percent
 from missmdp.data.description.groups import MissingBy
 from missmdp.model.picture import draw_box, draw_text
 
@@ -36,16 +37,18 @@ PERCENT = 0.5
 def draw_patterns(
     axes: Axes,
     described: Description,
-    gaps: Sequence[int],
     names: Sequence[str],
     corner: tuple[float, float],
     width: float,
 ) -> float:
     """Draw which of some features are missing together, as dots, and how often, as bars; return where it ends."""
     left, y = corner
-    draw_text(axes, left, y, "Missing together", ha="left", fontsize=9, weight="bold")
+    gaps = described.often_missing
+    # Others may be missing in these rows as well, so that the shares are not those of the whole.
+    some = f" (of these {len(gaps)} features)" if len(gaps) < len(described.can_go_missing) else ""
+    draw_text(axes, left, y, f"Missing together{some}", ha="left", fontsize=9, weight="bold")
     y += 0.32 + _draw_column_names(axes, [names[i] for i in gaps], left, y + 0.32)
-    patterns, rows = _drawn_patterns(described, gaps)
+    patterns, rows = described.often_patterns[:MOST_PATTERNS], described.often_pattern_rows[:MOST_PATTERNS]
     rarer = described.n_rows - int(rows.sum())
     bars = left + max(len(gaps) * COLUMN, 0.4 if rarer else 0.0) + 0.1
     scale = (left + width - bars - PERCENT) / int(rows.max())
@@ -79,17 +82,6 @@ def _draw_column_names(axes: Axes, names: Sequence[str], left: float, y: float) 
         x = left + (column + (0.4 if slanted else 0.5)) * COLUMN
         draw_text(axes, x, y + room - ROW / 2 - 0.02, name, va="bottom", fontsize=7.5, **style)
     return room
-
-
-def _drawn_patterns(
-    described: Description, gaps: Sequence[int]
-) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return the most frequent patterns of the drawn features, and the rows that have them."""
-    patterns, place = np.unique(described.patterns[:, gaps], axis=0, return_inverse=True)
-    rows = np.zeros(len(patterns), dtype=np.int64)
-    np.add.at(rows, place.reshape(-1), described.pattern_rows)
-    order = np.argsort(-rows, kind="stable")[:MOST_PATTERNS]
-    return patterns[order], rows[order]
 
 
 def _draw_dots(axes: Axes, pattern: NDArray[np.bool_], x: float, y: float) -> None:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from missmdp.data.description.description import Description
 from missmdp.data.description.heat import MOST_BLOCKS, draw_by_value
 from missmdp.data.description.panels import draw_patterns, draw_steps
@@ -18,8 +16,6 @@ __all__ = ["draw_description"]
 
 WIDTH, MARGIN, GAP = 9.0, 0.3, 0.4
 """Inches, like all lengths in this picture; y grows downwards."""
-MOST_FEATURES = 12
-"""More features than these that go missing are not drawn, but for the ones most often missing."""
 NAME_LETTERS = 20
 """Letters after which a feature's name is cut."""
 
@@ -36,12 +32,12 @@ def draw_description(described: Description, path: Path, *, title: str | None = 
     if title:
         draw_text(axes, MARGIN, y, title, ha="left", fontsize=11)
         y += 0.38
-    gaps = _most_often_missing(described)
+    gaps = described.often_missing
     names = [shortened(name, NAME_LETTERS) for name in described.features]
     if gaps:
         half = (WIDTH - 2 * MARGIN - GAP) / 2
         ends = (
-            draw_patterns(axes, described, gaps, names, (MARGIN, y), half),
+            draw_patterns(axes, described, names, (MARGIN, y), half),
             draw_steps(axes, described, gaps, names, (MARGIN + half + GAP, y), half),
         )
         y = max(ends) + GAP
@@ -58,12 +54,6 @@ def draw_description(described: Description, path: Path, *, title: str | None = 
     return save_picture(figure, path)
 
 
-def _most_often_missing(described: Description) -> list[int]:
-    """Return the positions of the features to draw, in their order."""
-    some = np.flatnonzero(described.missing)
-    return sorted(some[np.argsort(-described.missing[some], kind="stable")[:MOST_FEATURES]].tolist())
-
-
 def _remarks(described: Description, *, drawn: int) -> list[str]:
     lines = [] if described.can_go_missing else ["Nothing is missing."]
     if described.never_missing:
@@ -73,5 +63,10 @@ def _remarks(described: Description, *, drawn: int) -> list[str]:
         lines.append(f"Not drawn: {absent} that {'are' if absent > 1 else 'is'} missing more seldom")
     with_values = sum(len(by) > 0 for by in described.by_value)
     if drawn and with_values > MOST_BLOCKS:
-        lines.append(f"By value: the {MOST_BLOCKS} of {with_values} features where rates differ most clearly")
+        clear = len({association.given for association in described.strongest()})
+        which = "where rates differ most clearly" if clear >= MOST_BLOCKS else ""
+        which = which or (
+            "with all where rates differ clearly" if clear else "as rates differ clearly at none"
+        )
+        lines.append(f"By value: {MOST_BLOCKS} of {with_values} features, {which}")
     return lines
