@@ -395,3 +395,9 @@ def test_more_combinations_than_fit_a_table_are_counted(tmp_path: Path):
         Counter(dict(zip(map(tuple, features.unrank(ranks).tolist()), counts.tolist(), strict=True)))
         == expected
     )
+
+
+@pytest.mark.parametrize("given", [pd.DataFrame({"x": [1]}), "log.csv", None])
+def test_only_datasets_are_counted_as_datasets(given):
+    with pytest.raises(mm.DataError, match=r"expected a Dataset, got .*ObservationCounts\.from_table"):
+        mm.ObservationCounts.from_dataset(given)

@@ -95,6 +95,12 @@ class ObservationCounts:
     @classmethod
     def from_dataset(cls, dataset: Dataset) -> ObservationCounts:
         """Return the counts of a dataset in memory."""
+        given: Any = dataset
+        if not isinstance(given, Dataset):
+            raise DataError(
+                f"expected a Dataset, got {type(given).__name__} "
+                "(count a table with ObservationCounts.from_table(table, mdp))"
+            )
         counter = RankCounter(dataset.mdp.space.features)
         counter.add(dataset.observations)
         return cls.from_ranks(dataset.mdp, *counter.result(), dataset.behaviour)

@@ -17,14 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.errors import FormatError, ModelError
-from missmdp.model.csv_header import read_header
+from missmdp.model.csv_header import encoding_advice, read_header
 from missmdp.model.space import is_missing, plain
 
-__all__ = ["Columns", "meaning", "settle_types"]
+__all__ = ["Columns", "decimal_comma_hint", "meaning", "settle_types"]
 
 # Leading zeros make a code, not a number, and so do more digits than a number can hold.
 _INTEGER = re.compile(r"[+-]?(0|[1-9]\d{0,17})")
 _DECIMAL = re.compile(r"[+-]?((0|[1-9]\d{0,14})(\.\d*)?|\.\d+)([eE][+-]?\d{1,2})?")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _KNOWN = ("action", "probability", "reward", "feature", "value")
 """Columns that tell how a CSV file separates its cells."""
 _BOOLEANS = {"true": True, "false": False}
@@ -103,11 +104,20 @@ class Columns:
                 return float(value)
             except (TypeError, ValueError, OverflowError):
                 pass
-        raise ModelError(f"{self.what}, row {row + 1}: {name!r} is {value!r}, not a number")
+        raise ModelError(
+            f"{self.what}, row {row + 1}: {name!r} is {value!r}, not a number{decimal_comma_hint(value)}"
+        )
 
     def convert(self, name: str, parse: Callable[[str], Any]) -> None:
         """Replace the words of a column, empty ones aside, by what they mean."""
         self._columns[name] = [None if cell is None else parse(cell) for cell in self._columns[name]]
+
+
+def decimal_comma_hint(value: Any) -> str:
+    """Return advice on a word such as "0,5", nothing for others."""
+    if not isinstance(value, str) or not _DECIMAL_COMMA.fullmatch(value.strip()):
+        return ""
+    return f"; a decimal point is expected, as in {value.strip().replace(',', '.')!r}"
 
 
 def settle_types(tables: Iterable[Columns], names: Iterable[str], known: Iterable[Any] = ()) -> None:
@@ -176,7 +186,9 @@ def _read_csv(path: Path, what: str) -> _Table:
                         f"{what}: {path}, line {reader.line_num}: {len(row)} cells, but the header has {len(names)}"
                     )
                 rows.append(row)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{what}: {path} cannot be read: {encoding_advice(path.read_bytes())}") from error
+    except (OSError, csv.Error) as error:
         raise FormatError(f"{what}: {path} cannot be read ({error})") from error
     if not names:
         raise FormatError(f"{what}: {path} is empty; expected a header with the names of the columns")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 from collections.abc import Callable, Collection
 from typing import NamedTuple, TextIO
 
-__all__ = ["CsvHeader", "read_header"]
+__all__ = ["CsvHeader", "encoding_advice", "read_header"]
 
 _DELIMITERS = (",", ";", "\t")
 
@@ -43,3 +44,10 @@ def _header(open_file: Callable[[], TextIO], delimiter: str, has_separator: bool
             if row and not (has_separator and place == 0):
                 return CsvHeader([name.strip() for name in row], delimiter, place + 1)
     return CsvHeader([], delimiter, 0)
+
+
+def encoding_advice(start: bytes) -> str:
+    """Return what to do about a file that is no UTF-8 text, given how it starts."""
+    is_wide = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or b"\0" in start[:100]
+    found = "UTF-16" if is_wide else "Latin-1 or Windows-1252"
+    return f"it is no UTF-8 text but looks like {found}; save it as UTF-8 (in Excel: CSV UTF-8)"

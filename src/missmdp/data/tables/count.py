@@ -230,6 +230,6 @@ def _check(rows: Any, table: OpenTable, episodes: Episodes) -> None:
             episodes.ids[number],
             state.first,
             lambda place: Place(names[part[place]], row[place] + 1),
-            (table.encoders.names.step, table.encoders.names.action),
+            table.encoders.names,
         )
     )

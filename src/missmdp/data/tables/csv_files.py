@@ -6,15 +6,16 @@ What a word means is up to the column it is in, not to the file: `1` is a ward's
 from __future__ import annotations
 
 import gzip
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, BinaryIO, TextIO, cast
 
 from missmdp.data.tables.arrow import arrow_csv, compute, pa
 from missmdp.data.tables.failures import reading
 from missmdp.data.tables.sources import Batches, Part
 from missmdp.errors import DataError
-from missmdp.model.csv_header import read_header
+from missmdp.model.csv_header import encoding_advice, read_header
 
 __all__ = ["csv_part"]
 
@@ -23,17 +24,32 @@ _BLOCK_BYTES = 1 << 23
 
 def csv_part(path: Path, known: frozenset[str]) -> Part:
     """Return a CSV file as a part; its delimiter is the one that gives most of the known columns."""
-    with reading(str(path), " as UTF-8 text with a header"):
+    with reading(str(path), " as UTF-8 text with a header"), _decoding(path):
         names, delimiter, skip = read_header(lambda: _opened(path), known)
+        if any("\0" in name for name in names):
+            raise UnicodeError("a null byte in the header")
     if not names:
         raise DataError(f"{path}: the file is empty; expected a header with the names of the columns")
 
     def read(columns: Sequence[str]) -> Batches:
         places = {name: names.index(name) for name in columns}
-        with reading(str(path)):
+        with reading(str(path)), _decoding(path):
             yield from _batches(path, delimiter, skip, len(names), places)
 
     return Part(str(path), tuple(names), read, is_text=True, path=path)
+
+
+@contextmanager
+def _decoding(path: Path) -> Generator[None, None, None]:
+    """Say what to do about bytes that are no UTF-8 text."""
+    try:
+        yield
+    except (UnicodeError, pa.ArrowInvalid) as error:
+        if not isinstance(error, UnicodeError) and "UTF8" not in str(error):
+            raise
+        with (gzip.open if _is_compressed(path) else open)(path, "rb") as file:
+            start = cast("BinaryIO", file).read(1000)
+        raise DataError(f"{path} cannot be read: {encoding_advice(start)}") from error
 
 
 def _opened(path: Path) -> TextIO:

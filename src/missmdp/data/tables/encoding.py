@@ -17,10 +17,12 @@ from missmdp.data.tables.arrow import compute, pa
 from missmdp.data.tables.factors import Cells, factorise, take
 from missmdp.data.tables.matching import UNKNOWN, Matcher, parse_number
 from missmdp.data.tables.missing_words import USUAL, MissingWords, hint
+from missmdp.model.columns import decimal_comma_hint
 from missmdp.model.space import MISSING, is_missing, plain
 
-__all__ = ["BinnedColumn", "ColumnEncoder", "StepColumn", "ValueColumn", "code_dtype"]
+__all__ = ["BinnedColumn", "ColumnEncoder", "StepColumn", "TruthColumn", "ValueColumn", "code_dtype"]
 
+_YES_NO = {"yes": 1, "y": 1, "no": 0, "n": 0}
 _MANY = 30
 """So many different numbers, and more than a feature has values, look like measurements."""
 
@@ -86,6 +88,26 @@ class ValueColumn:
         )
 
 
+class TruthColumn(ValueColumn):
+    """Cells that say yes or no, in one of the ways in which that is written."""
+
+    def __init__(self, missing: MissingWords = USUAL) -> None:
+        super().__init__((False, True), missing=missing)
+
+    def encode(self, cells: Cells, *, is_text: bool) -> NDArray[Any]:
+        """Return 1 or 0 per row, `MISSING` where there is neither."""
+
+        def code(value: Any) -> int:
+            known = _YES_NO.get(value.strip().lower()) if isinstance(value, str) else None
+            return self._matcher.code(value, is_text=is_text) if known is None else known
+
+        return take(factorise(cells), code, self._dtype, MISSING)
+
+    def explain(self, value: Any, cells: Cells) -> str:
+        """Return what can be written."""
+        return f"cannot be {value!r}; expected true or false, yes or no, y or n, 1 or 0{hint(value)}"
+
+
 class BinnedColumn:
     """Cells that are measurements, put into bins."""
 
@@ -112,11 +134,15 @@ class BinnedColumn:
 
     def explain(self, value: Any, cells: Cells) -> str:
         """Return that a binned column needs numbers."""
-        return f"is {value!r}, not a number, and is to be put into {self._binning.describe()}{hint(value)}"
+        advice = hint(value) + decimal_comma_hint(value)
+        return f"is {value!r}, not a number, and is to be put into {self._binning.describe()}{advice}"
 
 
 class StepColumn:
-    """Cells that count the steps of an episode."""
+    """Cells that count the steps of an episode; `advice` says how else to get them."""
+
+    def __init__(self, advice: str = "") -> None:
+        self._advice = advice
 
     def encode(self, cells: Cells, *, is_text: bool) -> NDArray[np.int64]:
         """Return the step per row, `UNKNOWN` where a cell is none."""
@@ -139,9 +165,8 @@ class StepColumn:
 
     def explain(self, value: Any, cells: Cells) -> str:
         """Return what steps are."""
-        what = (
-            "is missing"
-            if is_missing(value) or USUAL.include(value, is_text=True)
-            else f"cannot be {value!r}"
-        )
-        return f"{what}; steps are integers that count 0, 1, 2, … in each episode"
+        expected = "steps are integers that count 0, 1, 2, … in each episode"
+        if is_missing(value) or USUAL.include(value, is_text=True):
+            return f"is missing; {expected}"
+        advice = f"; {self._advice}" if self._advice else ""
+        return f"cannot be {value!r}; {expected}{decimal_comma_hint(value)}{advice}"

@@ -10,7 +10,7 @@ from typing import Any
 from missmdp.data.tables.sources import Part
 from missmdp.errors import DataError
 
-__all__ = ["Names", "check_columns", "extra_columns"]
+__all__ = ["Names", "check_columns", "extra_columns", "how_to_number"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,14 @@ class Names:
                     f"give that column another name and pass {role}='…'"
                 )
         return self
+
+
+def how_to_number(step: str, episode: str) -> str:
+    """Return how rows that are only in order of time get their steps."""
+    return (
+        f"if {step!r} holds times, number the rows of each episode instead, in pandas "
+        f"frame.sort_values({step!r}).groupby({episode!r}).cumcount()"
+    )
 
 
 def check_columns(part: Part, needed: Sequence[str], roles: dict[str, str], taken: Iterable[str]) -> None:

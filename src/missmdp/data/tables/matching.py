@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from missmdp.data.tables.missing_words import USUAL, MissingWords, hint
+from missmdp.model.columns import decimal_comma_hint
 from missmdp.model.space import MISSING, is_missing, plain
 
 __all__ = ["UNKNOWN", "Matcher", "listed", "parse_number"]
@@ -92,7 +93,7 @@ class Matcher:
             return f"it could mean several of {listed(self.values)}, which are written alike"
         close = difflib.get_close_matches(str(value), self._words, n=1)
         meant = f"; did you mean {self.values[self._words[close[0]]]!r}?" if close else ""
-        return f"its values are {listed(self.values)}{meant}{hint(value)}"
+        return f"its values are {listed(self.values)}{meant}{hint(value)}{decimal_comma_hint(value)}"
 
 
 def parse_number(word: str) -> int | float | None:

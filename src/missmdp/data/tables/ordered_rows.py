@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from missmdp.data.binning import Binning, bin_notes, checked_bins
 from missmdp.data.tables.discovery import DiscoveredColumn
-from missmdp.data.tables.encoding import BinnedColumn, ColumnEncoder, ValueColumn
+from missmdp.data.tables.encoding import BinnedColumn, ColumnEncoder, TruthColumn, ValueColumn
 from missmdp.data.tables.layout import Names, check_columns, extra_columns
 from missmdp.data.tables.missing_words import USUAL, MissingWords
 from missmdp.data.tables.rows import FAULTY, Batch, Encoders, Episodes, Fault, encoded_batches
@@ -95,14 +95,13 @@ class TableRows:
     def explain(self, episode: int) -> str:
         """Return what is wrong with a broken episode."""
         start, stop = int(self.offsets[episode]), int(self.offsets[episode + 1])
-        names = self.table.encoders.names
         return explain_episode(
             self.step[start:stop],
             self.actions[start:stop],
             self.episodes.ids[episode],
             first_step(self.step, self.offsets),
             lambda row: self.place(start + row),
-            (names.step, names.action),
+            self.table.encoders.names,
         )
 
 
@@ -130,7 +129,7 @@ def open_table(
         names,
         columns,
         ValueColumn(mdp.actions, missing=words),
-        ValueColumn((False, True), missing=words) if has_end else None,
+        TruthColumn(words) if has_end else None,
     )
     notes = bin_notes(binned, features.as_dict())
     return replace(understood(parts, encoders, binned, per_file=per_file, notes=notes), missing=words)

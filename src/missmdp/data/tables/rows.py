@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from missmdp.data.tables.encoding import ColumnEncoder, StepColumn
 from missmdp.data.tables.factors import Cells, cell, factorise, in_order, take
 from missmdp.data.tables.failures import reading
-from missmdp.data.tables.layout import Names
+from missmdp.data.tables.layout import Names, how_to_number
 from missmdp.data.tables.matching import UNKNOWN
 from missmdp.data.tables.missing_words import USUAL, same_word
 from missmdp.data.tables.sources import Part
@@ -204,7 +204,7 @@ def _encode(
         FAULTY,
     )
     check(names.episode, episode == FAULTY, lambda _: "is missing; every row must say which episode it is of")
-    step = encode(names.step, StepColumn())
+    step = encode(names.step, StepColumn(how_to_number(names.step, names.episode)))
     codes = [encode(name, encoder) for name, encoder in encoders.features.items()]
     actions = np.empty(0, np.int8) if encoders.action is None else encode(names.action, encoders.action)
     if encoders.terminated is not None and names.terminated in cells:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.data.tables.layout import Names, how_to_number
 from missmdp.model.space import MISSING
 
 __all__ = ["Orderly", "Place", "Sorting", "broken_episodes", "explain_episode", "sort_rows"]
@@ -121,7 +122,7 @@ def explain_episode(
     name: Any,
     first: int,
     place: Callable[[int], Place],
-    names: tuple[str, str],
+    names: Names,
 ) -> str:
     """Return what is wrong with a broken episode, as one sentence.
 
@@ -136,9 +137,10 @@ def explain_episode(
     place
         Where a row of the episode is from.
     names
-        What the columns of steps and actions are called.
+        What the columns are called.
     """
-    column, action = names
+    column, action = names.step, names.action
+    advice = how_to_number(names.step, names.episode)
     wrong = np.flatnonzero(step != np.arange(len(step)) + first)
     if not wrong.size:
         row = int(np.flatnonzero(actions[:-1] == MISSING)[0])
@@ -150,7 +152,7 @@ def explain_episode(
     if row == 0:
         return (
             f"{place(row)}, episode {name!r}: {column!r} starts at {step[0]}; steps count from 0 in each episode "
-            "(or from 1 in all of them)"
+            f"(or from 1 in all of them); {advice}"
         )
     before, here = place(row - 1), place(row)
     if step[row] == step[row - 1]:
@@ -166,5 +168,5 @@ def explain_episode(
         )
     return (
         f"{here}, episode {name!r}: {column!r} is {step[row]}, but {step[row - 1]} comes before it "
-        f"({before}); steps count 0, 1, 2, … without gaps"
+        f"({before}); steps count 0, 1, 2, … without gaps; {advice}"
     )
