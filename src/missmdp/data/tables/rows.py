@@ -156,7 +156,8 @@ def encoded_batches(
     """Yield the rows of a table as numbers.
 
     Cells that make no sense raise a `DataError` for the first row that has one, or are handed to `on_faults`
-    and count as missing; a row without an episode or a step then has the episode `FAULTY`.
+    and count as missing, actions aside, which stay `UNKNOWN`; a row without an episode or a step then has the
+    episode `FAULTY`.
     """
     for number, part in enumerate(parts):
         row = 0
@@ -233,6 +234,5 @@ def _without_unknowns(batch: Batch) -> Batch:
     return batch._replace(
         episode=np.where(batch.step == UNKNOWN, FAULTY, batch.episode),
         observations=known(batch.observations),
-        actions=known(batch.actions),
         terminated=known(batch.terminated),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,12 +13,15 @@ from scipy import sparse
 from missmdp._kernels.support import follow_histories
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import FeatureSpace
+from missmdp.progress import show_progress
 
 __all__ = ["Distinct", "Verdicts", "distinct_observations", "follow", "possible_transitions"]
 
 _MAX_DENSE = 50_000_000
 _MOST_SETS = 1 << 17
 _MOST_STATES = 1 << 24
+_FIRST_ROWS, _FEWEST_ROWS = 100_000, 1000
+_SECONDS = 0.4
 
 FIRST, RESTART = 1, 2
 """How a row begins: as the first of an episode, or with nothing known before it; 0 where it goes on."""
@@ -60,7 +65,12 @@ class Verdicts(NamedTuple):
 
 
 def follow(
-    mdp: FactoredMDP, distinct: Distinct, actions: NDArray[np.integer[Any]], begins: NDArray[np.int8]
+    mdp: FactoredMDP,
+    distinct: Distinct,
+    actions: NDArray[np.integer[Any]],
+    begins: NDArray[np.int8],
+    *,
+    progress: bool | None = False,
 ) -> Verdicts:
     """Return what is wrong with each row, given how rows begin and the actions between them.
 
@@ -69,20 +79,43 @@ def follow(
     """
     stacked = sparse.csr_array(sparse.vstack(mdp.transition, format="csr"))
     flags = np.zeros(len(begins), dtype=np.uint8)
-    follow_histories(
-        distinct.of_row,
-        actions,
-        begins,
-        distinct.codes,
-        np.asarray(stacked.indptr, dtype=np.int64),
-        np.asarray(stacked.indices, dtype=np.int32),
-        mdp.space.codes,
-        mdp.initial > 0.0,
-        np.array(mdp.terminal),
-        np.array([_MOST_SETS, _MOST_STATES]),
-        flags,
-    )
+    indptr = np.asarray(stacked.indptr, dtype=np.int64)
+    indices = np.asarray(stacked.indices, dtype=np.int32)
+    initial, terminal = mdp.initial > 0.0, np.array(mdp.terminal)
+    with show_progress("Checking", len(begins), enabled=progress) as advance:
+        for rows in _pieces(begins):
+            follow_histories(
+                distinct.of_row[rows],
+                actions[rows],
+                begins[rows],
+                distinct.codes,
+                indptr,
+                indices,
+                mdp.space.codes,
+                initial,
+                terminal,
+                np.array([_MOST_SETS, _MOST_STATES]),
+                flags[rows],
+            )
+            advance(rows.stop - rows.start)
     return Verdicts(*((flags & bit).astype(np.bool_) for bit in (1, 2, 4, 8, 16)))
+
+
+def _pieces(begins: NDArray[np.int8]) -> Iterator[slice]:
+    """Yield all rows in pieces that take some tenths of a second each, since a kernel cannot be interrupted.
+
+    A piece ends where the next row does not go on from it.
+    """
+    cuts = np.append(np.flatnonzero(begins), len(begins))
+    start, size = 0, _FIRST_ROWS
+    while start < len(begins):
+        stop = int(cuts[np.searchsorted(cuts, min(start + size, len(begins)))])
+        began = time.monotonic()
+        yield slice(start, stop)
+        taken = max(time.monotonic() - began, 1e-3)
+        # At most four times as many, since the first piece may be the one that compiles.
+        size = max(int((stop - start) * min(_SECONDS / taken, 4.0)), _FEWEST_ROWS)
+        start = stop
 
 
 def possible_transitions(

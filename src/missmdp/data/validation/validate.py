@@ -68,8 +68,10 @@ def validate(
         A dataset, or whatever `Dataset.from_table` reads.
     mdp
         The model.
-    episode, step, action, terminated, bins, missing, per_file, progress
+    episode, step, action, terminated, bins, missing, per_file
         For tables: as for `Dataset.from_table`.
+    progress
+        Whether to show progress; by default on a terminal.
 
     Raises
     ------
@@ -96,7 +98,7 @@ def validate(
                 per_file=per_file,
             )
         )
-    return _report(rows, mdp)
+    return _report(rows, mdp, progress=progress)
 
 
 def _of_dataset(data: Dataset, mdp: FactoredMDP) -> _Checked:
@@ -109,7 +111,7 @@ def _of_dataset(data: Dataset, mdp: FactoredMDP) -> _Checked:
     )
 
 
-def _report(rows: _Checked, mdp: FactoredMDP) -> DataReport:
+def _report(rows: _Checked, mdp: FactoredMDP, *, progress: bool | None) -> DataReport:
     features = mdp.space.features
     distinct = distinct_observations(features, rows.observations)
     starts, last = rows.offsets[:-1], rows.offsets[1:] - 1
@@ -117,7 +119,7 @@ def _report(rows: _Checked, mdp: FactoredMDP) -> DataReport:
     begins = np.full(len(rows.step), RESTART, dtype=np.int8)
     begins[1:][(rows.step[1:] == rows.step[:-1] + 1) & (rows.actions[:-1] != NO_ACTION)] = 0
     begins[starts] = np.where(rows.step[starts] == 0, FIRST, RESTART)
-    verdicts = follow(mdp, distinct, rows.actions, begins)
+    verdicts = follow(mdp, distinct, rows.actions, begins, progress=progress)
 
     def examples(found: NDArray[np.int64], *, with_before: bool = False) -> tuple[Example, ...]:
         return tuple(_example(int(row), rows, distinct, mdp, with_before=with_before) for row in found)
