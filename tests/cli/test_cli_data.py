@@ -289,3 +289,11 @@ def test_words_for_missing_values_can_be_given(run, tmp_path):
     assert run("validate", folder, tmp_path / "log.csv").exit_code == 1
     done = run("validate", folder, tmp_path / "log.csv", "--missing", "?", "--missing", "-")
     assert done.exit_code == 0, done.output
+
+
+def test_describe_takes_words_for_missing_values(run, tmp_path):
+    (tmp_path / "log.csv").write_text("episode,step,level,action\n1,0,?,go\n1,1,-,\n")
+    assert "always missing" not in run("describe", tmp_path / "log.csv").output
+    done = run("describe", tmp_path / "log.csv", "--missing", "?", "--missing", "-")
+    assert done.exit_code == 0
+    assert "always missing" in done.output

@@ -40,7 +40,7 @@ _MISSING_OPTION = click.option(
     help="Means that a value is missing, besides NA, null and the like; repeat.",
 )
 _WITHOUT_MISSING = ("describe",)
-"""Commands whose function in the library takes no words for missing values."""
+"""Commands that bring this option along themselves."""
 
 
 def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
