@@ -277,4 +277,4 @@ def test_the_command_knows_the_methods_that_there_are():
     from missmdp.cli.learn_command import _METHODS
     from missmdp.learn.limits import Method
 
-    assert _METHODS == get_args(Method)
+    assert get_args(Method) == _METHODS

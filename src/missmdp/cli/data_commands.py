@@ -44,19 +44,12 @@ Examples:
     "--most", type=click.IntRange(min=0), default=10, show_default=True, help="How many of each kind to list."
 )
 @click.option("--ignore", multiple=True, metavar="COLUMN", help="Leave a column out; repeat.")
-@click.option(
-    "--missing",
-    multiple=True,
-    metavar="WORD",
-    help="Means that a value is missing, besides NA, null and the like; repeat.",
-)
 @table_options
 def describe(
     data: tuple[str, ...],
     picture: Path | None,
     most: int,
     ignore: tuple[str, ...],
-    missing: tuple[str, ...],
     **table: Any,
 ) -> None:
     """Describe what is missing in a log.
@@ -75,7 +68,7 @@ def describe(
     if picture is not None:
         check_picture_name(picture)
     source = data[0] if len(data) == 1 else list(data)
-    described = describe(source, ignore=ignore, missing=missing, **table_arguments(table))
+    described = describe(source, ignore=ignore, **table_arguments(table))
     print_description(described, most=most)
     if picture is not None:
         described.draw(picture)

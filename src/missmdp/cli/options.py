@@ -30,32 +30,26 @@ _TABLE_OPTIONS = (
         "--bins", multiple=True, metavar="COLUMN=EDGES", help="Bin a column, as in fever=37.5,38.5; repeat."
     ),
     click.option("--per-file", is_flag=True, help="Each file numbers its own episodes."),
+    click.option(
+        "--missing",
+        multiple=True,
+        metavar="WORD",
+        help="Means that a value is missing, besides NA, null and the like; repeat.",
+    ),
 )
-
-
-_MISSING_OPTION = click.option(
-    "--missing",
-    multiple=True,
-    metavar="WORD",
-    help="Means that a value is missing, besides NA, null and the like; repeat.",
-)
-_WITHOUT_MISSING = ("describe",)
-"""Commands that bring this option along themselves."""
 
 
 def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how a table is to be read."""
-    more = () if command.__name__ in _WITHOUT_MISSING else (_MISSING_OPTION,)
-    for option in reversed((*_TABLE_OPTIONS, *more)):
+    for option in reversed(_TABLE_OPTIONS):
         command = option(command)
     return command
 
 
 def table_arguments(options: dict[str, Any]) -> dict[str, Any]:
     """Return what `table_options` took, as arguments for reading a table; other options are left out."""
-    names = ("episode", "step", "action", "terminated", "per_file")
-    arguments = {**{name: options[name] for name in names}, "bins": _bins(options["bins"])}
-    return {**arguments, "missing": options["missing"]} if "missing" in options else arguments
+    names = ("episode", "step", "action", "terminated", "per_file", "missing")
+    return {**{name: options[name] for name in names}, "bins": _bins(options["bins"])}
 
 
 def _bins(given: tuple[str, ...]) -> dict[str, Any] | None:

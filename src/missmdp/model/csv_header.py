@@ -33,7 +33,9 @@ def read_header(open_file: Callable[[], TextIO], known: Collection[str]) -> CsvH
     if first == "sep=":  # a tab, of which stripping leaves nothing
         given = "\t"
     # The first of equals wins, a comma before all others.
-    headers = [_header(open_file, d, given is not None) for d in ([given] if given in _DELIMITERS else _DELIMITERS)]
+    headers = [
+        _header(open_file, d, given is not None) for d in ([given] if given in _DELIMITERS else _DELIMITERS)
+    ]
     return max(headers, key=lambda header: (len(set(known).intersection(header.names)), len(header.names)))
 
 

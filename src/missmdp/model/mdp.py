@@ -224,7 +224,7 @@ class FactoredMDP:
         terminal
             The terminal states: a table with one column per feature, or a function of the state.
         features
-            Name → values; by default the values that occur, sorted.
+            Name → values; by default the values that occur, sorted, or in the order of ordered pandas categories.
         """
         from missmdp.model.tables import mdp_from_tables
 

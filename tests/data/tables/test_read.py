@@ -181,7 +181,7 @@ def test_an_action_in_the_last_row_is_left_out_with_a_note(mdp, caplog):
     with caplog.at_level(logging.INFO):
         dataset = mm.Dataset.from_table(table, mdp)
     assert histories(dataset) == HISTORIES
-    assert dataset.notes[0].startswith("2 of 3 episodes end with an action whose result was not logged")
+    assert dataset.notes[0].startswith("episodes that end with an action whose result was not logged: 2 of 3")
     assert dataset.notes[0] in caplog.messages
 
 
@@ -219,7 +219,7 @@ def test_terminated_is_read_where_it_is_said_and_follows_from_the_model_where_no
     early = {**TABLE, "terminated": [False, True, True, True, False, False]}
     dataset = mm.Dataset.from_table(early, mdp)
     assert dataset.terminated.tolist() == [True, False, False]
-    assert "true before the last row in 2 episodes" in dataset.notes[0]
+    assert "is true before the last row: 2;" in dataset.notes[0]
 
 
 def test_the_same_episode_in_two_files_is_one_unless_files_number_their_own(mdp, tmp_path):

@@ -74,7 +74,7 @@ def endings(rows: TableRows, mdp: FactoredMDP) -> tuple[NDArray[np.bool_], list[
     acted = int(np.count_nonzero(rows.actions[last] != MISSING))
     if acted:
         notes.append(
-            f"{acted:,} of {len(last):,} episodes end with an action whose result was not logged; "
+            f"episodes that end with an action whose result was not logged: {acted:,} of {len(last):,}; "
             "these last actions are left out"
         )
     said = rows.terminated[last]
@@ -86,7 +86,7 @@ def endings(rows: TableRows, mdp: FactoredMDP) -> tuple[NDArray[np.bool_], list[
         early = int(np.count_nonzero(often > (said == 1)))
         if early:
             notes.append(
-                f"{rows.table.encoders.names.terminated!r} is true before the last row in {early:,} episodes; "
+                f"episodes in which {rows.table.encoders.names.terminated!r} is true before the last row: {early:,}; "
                 "only the last row of an episode counts"
             )
     for note in notes:
