@@ -4,18 +4,9 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 
 import missmdp as mm
 from missmdp.cli.main import cli
-
-
-@pytest.fixture
-def run():
-    def invoke(*arguments):
-        return CliRunner().invoke(cli, list(arguments), catch_exceptions=True)
-
-    return invoke
 
 
 def test_help_names_every_command(run):

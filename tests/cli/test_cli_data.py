@@ -5,19 +5,9 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 
 import missmdp as mm
-from missmdp.cli.main import cli
 from missmdp.cli.models import load_mdp, load_model
-
-
-@pytest.fixture
-def run():
-    def invoke(*arguments):
-        return CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=True)
-
-    return invoke
 
 
 @pytest.fixture(scope="module")

@@ -1,18 +1,8 @@
 """What `missmdp describe` leaves out and says."""
 
 import pytest
-from click.testing import CliRunner
 
 import missmdp as mm
-from missmdp.cli.main import cli
-
-
-@pytest.fixture
-def run():
-    def invoke(*arguments):
-        return CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=True)
-
-    return invoke
 
 
 @pytest.fixture(scope="module")

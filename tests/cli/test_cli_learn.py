@@ -5,18 +5,8 @@ import warnings
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import missmdp as mm
-from missmdp.cli.main import cli
-
-
-@pytest.fixture
-def run():
-    def invoke(*arguments):
-        return CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=True)
-
-    return invoke
 
 
 @pytest.fixture(scope="module")

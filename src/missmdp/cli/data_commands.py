@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from missmdp.cli.options import DATA_HELP, MDP_HELP, MODEL_HELP, table_arguments, table_options
+from missmdp.cli.wording import as_typed
 
 __all__ = ["collect", "describe", "validate"]
 
@@ -121,5 +122,5 @@ def validate(model: str, data: tuple[str, ...], **table: Any) -> None:
 
     mdp, _ = load_mdp(model)
     report = validate(data[0] if len(data) == 1 else list(data), mdp, **table_arguments(table))
-    click.echo(report.describe())
+    click.echo(as_typed(report.describe()))
     sys.exit(0 if report.ok else 1)

@@ -11,7 +11,7 @@ from missmdp.cli.printing import make_console, make_table
 from missmdp.cli.wording import as_typed
 from missmdp.evaluation.distance import total_variation
 from missmdp.learn.base import MissingnessEstimator
-from missmdp.learn.bounds import Bound, GroupBound
+from missmdp.learn.bounds import Bound, GroupBound, counted
 from missmdp.learn.table import missing_in
 from missmdp.model.missmdp import MissMDP
 
@@ -30,7 +30,7 @@ def print_report(report: DataReport, notes: tuple[str, ...]) -> None:
     for note in notes:
         console.print(escape(f"Note: {note}"))
     for problem in report.problems:
-        console.print(escape(f"Problem: {problem}"), style="yellow")
+        console.print(escape(as_typed(f"Problem: {problem}")), style="yellow")
 
 
 def print_learned(learner: MissingnessEstimator, bound: Bound, known: MissMDP | None, *, most: int) -> None:
@@ -47,9 +47,8 @@ def print_learned(learner: MissingnessEstimator, bound: Bound, known: MissMDP | 
     console.print(escape(as_typed(bound.describe())))
     if learner.unseen_:
         console.print(
-            escape(
-                f"{len(learner.unseen_)} groups without data got the {learner.unseen_[0].gets} distribution."
-            )
+            f"Without data, and given the {learner.unseen_[0].gets} distribution: "
+            f"{counted(len(learner.unseen_), 'group')}."
         )
     if known is not None:
         distance = total_variation(learner.missingness_, known)
@@ -73,7 +72,7 @@ def _print_part(groups: list[GroupBound], most: int) -> None:
         else f"\nProbability of what is missing of {names}"
     )
     if len(kept) < len(groups):
-        title += f", the {len(kept)} groups of {len(groups)} with most samples"
+        title += f", {len(kept)} of {len(groups)} groups, those with most samples"
     patterns = [missing_in(first.features, pattern) for pattern in first.patterns]
     if len(patterns) == 2:
         columns, places = ["probability"], [1]

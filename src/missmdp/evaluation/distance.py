@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from missmdp.data.coverage import Coverage, behaviour_coverage
 from missmdp.errors import ModelError
-from missmdp.model.missingness import MissingnessFunction
+from missmdp.model.missingness import MissingnessFunction, pattern_distance
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.states import StateSpace
 
@@ -112,19 +112,10 @@ def total_variation(
         if (weights < 0.0).any() or not 0.0 < weights.sum() < np.inf:
             raise ModelError("visits must not be negative, and some must be positive")
         weights = weights / weights.sum()
-    return TotalVariation(space, _per_state(estimate, truth), chosen, weights)
-
-
-def _per_state(estimate: MissingnessFunction, truth: MissingnessFunction) -> NDArray[np.float64]:
-    patterns, place = np.unique(
-        np.concatenate([estimate.patterns, truth.patterns]), axis=0, return_inverse=True
+    per_state = pattern_distance(
+        estimate.patterns, estimate.probabilities, truth.patterns, truth.probabilities
     )
-    difference = np.zeros((len(estimate.space), len(patterns)))
-    place = place.reshape(-1)
-    # Within one function patterns are distinct, so that no column is written twice.
-    difference[:, place[: estimate.n_patterns]] += estimate.probabilities
-    difference[:, place[estimate.n_patterns :]] -= truth.probabilities
-    return 0.5 * np.abs(difference).sum(axis=1)
+    return TotalVariation(space, per_state, chosen, weights)
 
 
 def _checked(values: ArrayLike, n_states: int, what: str) -> NDArray[np.float64]:

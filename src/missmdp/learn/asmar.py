@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -34,9 +35,9 @@ class _JointPatterns(MissingnessEstimator):
     def only_seen(self) -> bool:
         return self.patterns == "seen"
 
+    @abstractmethod
     def _given(self, features: FeatureSpace, missing: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return the features by whose values patterns are counted, shape (n,)."""
-        raise NotImplementedError
 
     def structure(self, features: FeatureSpace, missing: NDArray[np.bool_]) -> Structure:
         """Return one counter of joint patterns.
@@ -45,11 +46,7 @@ class _JointPatterns(MissingnessEstimator):
         failure budget is split over all 2ⁿ ways in which they could have decided, and every group has one
         more category, "a feature of Î_always is missing", with count 0.
         """
-        declared = (
-            features.mask(self.always_observed)
-            if self.always_observed is not None
-            else np.zeros_like(missing)
-        )
+        declared = features.mask(self.always_observed or ())
         open_ = int((~declared).sum())
         counter = Counter(missing, self._given(features, missing), together=False)
         return Structure((counter,), (), int((~missing & ~declared).any()), 2**open_)

@@ -64,11 +64,6 @@ class MissingnessEstimator(ABC):
         What was assumed.
     """
 
-    @property
-    @abstractmethod
-    def assumes(self) -> str:
-        """The assumption under which M̂ converges to M."""
-
     smoothing: float
     unseen: UnseenChoice
     always_observed: Sequence[str] | None
@@ -82,6 +77,11 @@ class MissingnessEstimator(ABC):
     structure_: Structure
     assumed_: str
     observation_counts_: ObservationCounts
+
+    @property
+    @abstractmethod
+    def assumes(self) -> str:
+        """The assumption under which M̂ converges to M."""
 
     def fit(self, data: Dataset | ObservationCounts) -> Self:
         """Learn M̂ from a dataset or from its counts, and return self."""

@@ -30,7 +30,7 @@ from missmdp.learn.limits import (
 )
 from missmdp.model.missingness import MissingnessFunction
 
-__all__ = ["Bound", "GroupBound", "learned_bound"]
+__all__ = ["Bound", "GroupBound", "counted", "learned_bound"]
 
 
 @dataclass(frozen=True, eq=False)

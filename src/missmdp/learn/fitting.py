@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.learn.groups import Counter, all_patterns, group_states
+from missmdp.model.missingness import pattern_distance
 from missmdp.model.missmdp import MissMDP
 
 __all__ = ["distance_from_structure"]
@@ -31,12 +32,7 @@ def distance_from_structure(model: MissMDP, counters: Sequence[Counter]) -> floa
         patterns = (patterns[:, None, :] & own[None, :, :]).reshape(-1, len(features))
         table = (table[:, :, None] * marginal[:, None, :]).reshape(len(reachable), -1)
     known = model.missingness
-    distinct, place = np.unique(np.concatenate([patterns, known.patterns]), axis=0, return_inverse=True)
-    place = place.reshape(-1)
-    difference = np.zeros((len(reachable), len(distinct)))
-    difference[:, place[: len(patterns)]] += table
-    difference[:, place[len(patterns) :]] -= known.probabilities[reachable]
-    return float(0.5 * np.abs(difference).sum(axis=1).max())
+    return float(pattern_distance(patterns, table, known.patterns, known.probabilities[reachable]).max())
 
 
 def _marginal(model: MissMDP, counter: Counter, own: NDArray[np.bool_]) -> NDArray[np.float64]:

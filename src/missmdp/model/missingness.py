@@ -25,7 +25,7 @@ from missmdp.progress import show_progress
 if TYPE_CHECKING:
     from missmdp.model.mdp import FactoredMDP
 
-__all__ = ["MissingnessFunction", "Occurring"]
+__all__ = ["MissingnessFunction", "Occurring", "pattern_distance"]
 
 _MAX_ENTRIES = 200_000_000
 """Entries of P(pattern | state) above which a missingness function is refused (1.6 GB)."""
@@ -300,6 +300,29 @@ class MissingnessFunction:
         cumulative /= cumulative[:, -1:]
         drawn = (uniform[..., None] >= cumulative[states]).sum(axis=-1)
         return self.observe(states, np.minimum(drawn, self.n_patterns - 1))
+
+
+def pattern_distance(
+    patterns: NDArray[np.bool_],
+    table: NDArray[np.float64],
+    other_patterns: NDArray[np.bool_],
+    other_table: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the total variation between the rows of two tables over patterns, shape (rows,).
+
+    Parameters
+    ----------
+    patterns, other_patterns
+        Distinct indicators, shape (K, n) each, in any order; a pattern that one lacks has probability 0 there.
+    table, other_table
+        Probabilities, shape (rows, K) each.
+    """
+    distinct, place = np.unique(np.concatenate([patterns, other_patterns]), axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    difference = np.zeros((len(table), len(distinct)))
+    difference[:, place[: len(patterns)]] += table
+    difference[:, place[len(patterns) :]] -= other_table
+    return 0.5 * np.abs(difference).sum(axis=1)
 
 
 def _checked_block(block: Any) -> tuple[str, ...]:
