@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from missmdp.data.counts import ObservationCounts
+from missmdp.data.fisher import fisher_log_p
 from missmdp.learn.groups import GroupCounts, assigned
 from missmdp.model.space import MISSING
 
@@ -47,9 +48,6 @@ _MOST_CELLS = 5_000_000
 
 _MOST_STRATA = 200
 """Strata that a test of two indicators looks at, the largest ones; choosing them by size does not disturb it."""
-
-_MOST_TERMS = 5_000
-"""Terms of a hypergeometric tail, far more than matter."""
 
 
 @dataclass(frozen=True)
@@ -246,30 +244,10 @@ def _outside(k0: int, n0: int, shown: Sequence[tuple[int, int]]) -> float:
     """Return the log p-value that k0 of n0 is a share no larger than the largest of k of n."""
     if any(k0 * n <= k * n0 for n, k in shown):
         return 0.0
-    return max(_fisher(k0, n0, k, n) for n, k in shown)
+    return max(fisher_log_p(k0, n0, k, n) for n, k in shown)
 
 
 def _sums(
     counts: NDArray[np.int64], chosen: NDArray[np.bool_], missing: NDArray[np.bool_]
 ) -> tuple[int, int]:
     return int(counts[chosen].sum()), int(counts[chosen & missing].sum())
-
-
-def _fisher(k0: int, n0: int, k: int, n: int) -> float:
-    """Return ln P(at least k0 of the k0 + k successes fall on the first n0 of n0 + n trials)."""
-    if n == 0 or n0 == 0 or k0 * n <= k * n0:
-        return 0.0
-    # The second sample has at most k successes: terms k, k − 1, … fall off geometrically below the mode.
-    least = max(0, k0 + k - n0, k - _MOST_TERMS)
-    second = np.arange(least, k + 1, dtype=np.float64)
-    first = k0 + k - second
-    log_terms = _log_choose(n, second) + _log_choose(n0, first) - _log_choose(n0 + n, float(k0 + k))
-    return float(min(special.logsumexp(log_terms), 0.0))
-
-
-def _log_choose(n: int, k: NDArray[np.float64] | float) -> NDArray[np.float64]:
-    return (
-        special.gammaln(n + 1.0)
-        - special.gammaln(np.asarray(k) + 1.0)
-        - special.gammaln(n - np.asarray(k) + 1.0)
-    )

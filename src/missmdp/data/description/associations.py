@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.data.description.groups import MissingBy
+from missmdp.data.fisher import fisher_log_p
 
 __all__ = ["FAMILY_LEVEL", "FEW_ROWS", "Association", "find_associations"]
 
@@ -82,11 +84,9 @@ def find_associations(
 
 def _compared(feature: str, i: int, by: MissingBy, high: int, low: int, clear: float) -> Association:
     """Return the association between two groups, with the p-value of this comparison alone."""
-    from scipy.stats import hypergeom
-
     rows, gaps = by.rows[[high, low]], by.missing[[high, low], i]
     # Two-sided by doubling: either of the two might have been the higher one.
-    p_value = 2.0 * float(hypergeom.sf(int(gaps[0]) - 1, int(rows.sum()), int(gaps.sum()), int(rows[0])))
+    p_value = 2.0 * math.exp(fisher_log_p(int(gaps[0]), int(rows[0]), int(gaps[1]), int(rows[1])))
     rates = gaps / rows
     return Association(
         feature, by.what, by.labels[high], float(rates[0]), by.labels[low], float(rates[1]), clear, p_value
