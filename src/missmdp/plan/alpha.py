@@ -1,0 +1,132 @@
+"""Policies as α-vectors: what exact and point-based solvers return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from missmdp.errors import ModelError
+from missmdp.model.checks import as_floats, checked_distribution
+from missmdp.model.enumeration import probability_pairs
+from missmdp.model.missmdp import MissMDP
+from missmdp.model.pomdp import POMDP
+from missmdp.plan.blocks import BlockVectors
+from missmdp.plan.labels import Labels
+from missmdp.plan.value_function import ValueFunction
+
+__all__ = ["AlphaVectorPolicy", "BlockVectors"]
+
+Belief = ArrayLike | Mapping[Any, float]
+"""A distribution over states: an array of shape (S,), or {state: probability}."""
+
+
+class AlphaVectorPolicy:
+    """A policy that acts on the belief, by α-vectors.
+
+    An α-vector is the value of a plan, state by state, with the plan's first action. At a belief the policy
+    takes the action of the vector of highest expected value. Vectors belong to *blocks*: sets of
+    states that some observation can leave undecided. After any observation the belief is inside one
+    block, terminal states aside, and the best of that block's vectors decides. A belief that spans blocks
+    (before the first observation, or one that somebody made up) is decided by a one-step lookahead.
+
+    Parameters
+    ----------
+    model
+        The model that the policy was made for; agents track the belief under it.
+    blocks
+        The vectors of each block. Blocks are disjoint and together hold all states that are not terminal;
+        terminal states are in none and have value 0.
+    observe_initial
+        Whether an observation comes before the first action; by default as the model's POMDP says, which is
+        True for miss-MDPs.
+
+    Attributes
+    ----------
+    model : MissMDP or POMDP
+        The model.
+    pomdp : POMDP
+        The model as solvers see it.
+    blocks : tuple of BlockVectors
+        The vectors.
+    observe_initial : bool
+        Whether an observation comes before the first action.
+    """
+
+    def __init__(
+        self, model: MissMDP | POMDP, blocks: Sequence[BlockVectors], *, observe_initial: bool | None = None
+    ) -> None:
+        if not isinstance(model, MissMDP | POMDP):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ModelError(f"expected a MissMDP or a POMDP, got {type(model).__name__}")
+        self.model = model
+        self.pomdp: POMDP = model.to_pomdp() if isinstance(model, MissMDP) else model
+        self.observe_initial: bool = (
+            self.pomdp.observe_initial if observe_initial is None else observe_initial
+        )
+        self.value_function = ValueFunction(self.pomdp, blocks)
+
+    def __repr__(self) -> str:
+        return f"AlphaVectorPolicy({self.n_vectors} vectors in {len(self.blocks)} blocks, for {self.model!r})"
+
+    @property
+    def blocks(self) -> tuple[BlockVectors, ...]:
+        """The vectors of each block."""
+        return self.value_function.blocks
+
+    @property
+    def n_vectors(self) -> int:
+        """The number of vectors in all blocks."""
+        return self.value_function.n_vectors
+
+    @property
+    def actions(self) -> tuple[Any, ...]:
+        """The names of the actions."""
+        return tuple(self.pomdp.actions)
+
+    def action(self, belief: Belief) -> Any:
+        """Return the action at a belief; where everything has ended, the first of all actions."""
+        return self.pomdp.actions[self.value_function.decide(self.checked_belief(belief)).action]
+
+    def value(self, belief: Belief) -> float:
+        """Return V(b): the best vector's value, or the lookahead's where the belief spans blocks."""
+        return self.value_function.decide(self.checked_belief(belief)).value
+
+    def action_values(self, belief: Belief) -> dict[Any, float]:
+        """Return every action's one-step lookahead, ρ(b, a) + γ Σ_z P(z | b, a) V(τ(b, a, z)).
+
+        The lookahead may be better than the vectors: its best action can differ from `action`, and its best
+        value is then the higher one.
+        """
+        values = self.value_function.action_values(self.checked_belief(belief))
+        return dict(zip(self.pomdp.actions, values.tolist(), strict=True))
+
+    @cached_property
+    def initial_value(self) -> float:
+        """The value at the start: expected over the first observation, or V(b₀) where the policy acts first."""
+        if self.observe_initial:
+            return self.value_function.outcomes(self.pomdp.initial, 0).total
+        return self.value_function.decide(self.pomdp.initial).value
+
+    def checked_belief(self, belief: Belief) -> NDArray[np.float64]:
+        """Return a belief as an array, shape (S,); raise `ModelError` if it is no distribution over states."""
+        if isinstance(belief, Mapping):
+            array = np.zeros(self.pomdp.n_states)
+            for state, probability in probability_pairs(belief, "the belief"):
+                array[self._state_index(state)] += probability
+        else:
+            array = as_floats(belief, "a belief")
+        if array.shape != (self.pomdp.n_states,):
+            raise ModelError(f"a belief must have shape ({self.pomdp.n_states},), got {array.shape}")
+        return checked_distribution(array, "the belief", self.pomdp.states.__getitem__)
+
+    def _state_index(self, state: Any) -> int:
+        if isinstance(self.model, MissMDP):
+            return self.model.space.index(state)
+        return self._state_labels.index(state)
+
+    @cached_property
+    def _state_labels(self) -> Labels:
+        return Labels(self.pomdp.states, "state")

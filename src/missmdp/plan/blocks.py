@@ -1,0 +1,145 @@
+"""α-vectors, block by block.
+
+Connect every state that is not terminal with every observation that it can give: the connected components
+are *blocks*. After any observation the belief lives on one block, terminal states aside, and so do the
+α-vectors. With a missingness function the blocks are at least the valuations of the always-observed
+features; a POMDP without structure has one block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp._kernels.alpha import NOWHERE, VectorTable
+from missmdp.errors import ModelError
+from missmdp.model.checks import as_floats
+from missmdp.model.pomdp import POMDP
+
+__all__ = ["BlockVectors", "checked_blocks", "checked_labels", "vector_table"]
+
+
+@dataclass(frozen=True, eq=False)
+class BlockVectors:
+    """The α-vectors of one block."""
+
+    states: NDArray[np.int64]
+    """Indices of the block's states, ascending, shape (n,)."""
+    values: NDArray[np.float64]
+    """One vector per row, shape (vectors, n)."""
+    actions: NDArray[np.int64]
+    """Index of each vector's action, shape (vectors,)."""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def checked_blocks(blocks: Sequence[BlockVectors], pomdp: POMDP) -> tuple[BlockVectors, ...]:
+    """Return the blocks as arrays that cannot be changed; raise `ModelError` where shapes or indices are wrong."""
+    return tuple(_checked_block(block, f"block {k}", pomdp) for k, block in enumerate(blocks))
+
+
+def _checked_block(block: object, what: str, pomdp: POMDP) -> BlockVectors:
+    if not isinstance(block, BlockVectors):
+        raise ModelError(f"{what}: expected BlockVectors, got {type(block).__name__}")
+    states = _indices(block.states, pomdp.n_states, f"{what}: states")
+    if len(states) == 0:
+        raise ModelError(f"{what} has no states")
+    if (np.diff(states) <= 0).any():
+        raise ModelError(f"{what}: states must be in ascending order, each once")
+    values = as_floats(block.values, f"{what}: values")
+    if values.ndim != 2 or values.shape[1] != len(states) or len(values) == 0:
+        raise ModelError(
+            f"{what}: values must have shape (vectors, {len(states)}) with at least one vector, got {values.shape}"
+        )
+    if not np.isfinite(values).all():
+        raise ModelError(f"{what}: every value must be finite, got {values[~np.isfinite(values)][0]}")
+    actions = _indices(block.actions, pomdp.n_actions, f"{what}: actions")
+    if len(actions) != len(values):
+        raise ModelError(f"{what}: {len(actions)} actions for {len(values)} vectors")
+    values = np.ascontiguousarray(values)
+    for array in (states, values, actions):
+        array.setflags(write=False)
+    return BlockVectors(states, values, actions)
+
+
+def _indices(given: Any, size: int, what: str) -> NDArray[np.int64]:
+    array = np.asarray(given)
+    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
+        raise ModelError(f"{what} must be a row of indices, got shape {array.shape} of {array.dtype}")
+    odd = array[(array < 0) | (array >= size)]
+    if odd.size:
+        raise ModelError(f"{what}: the index {odd[0]} is out of range; there are {size}")
+    return array.astype(np.int64)
+
+
+def checked_labels(blocks: Sequence[BlockVectors], pomdp: POMDP) -> NDArray[np.int64]:
+    """Return the block of every state, `NOWHERE` for terminal ones, shape (S,).
+
+    Raises
+    ------
+    ModelError
+        If blocks overlap, leave out a state, hold a terminal one, or if an observation leaves it open in which
+        block the state is.
+    """
+    label = np.full(pomdp.n_states, NOWHERE, dtype=np.int64)
+    for k, block in enumerate(blocks):
+        twice = block.states[label[block.states] != NOWHERE]
+        if twice.size:
+            raise ModelError(
+                f"the state {pomdp.states[int(twice[0])]!r} is in block {label[twice[0]]} and in block {k}"
+            )
+        label[block.states] = k
+    ended = np.flatnonzero(pomdp.terminal & (label != NOWHERE))
+    if ended.size:
+        state = int(ended[0])
+        raise ModelError(
+            f"the state {pomdp.states[state]!r} is terminal, worth 0, and in no block; "
+            f"it is in block {label[state]}"
+        )
+    absent = np.flatnonzero(~pomdp.terminal & (label == NOWHERE))
+    if absent.size:
+        more = f" (and {absent.size - 1} more states)" if absent.size > 1 else ""
+        raise ModelError(f"no block has the state {pomdp.states[int(absent[0])]!r}{more}")
+    _check_separation(label, pomdp)
+    return label
+
+
+def _check_separation(label: NDArray[np.int64], pomdp: POMDP) -> None:
+    """Raise unless every observation decides the block."""
+    for matrix in pomdp.observation:
+        state = np.repeat(np.arange(pomdp.n_states), np.diff(matrix.indptr))
+        inside = label[state] != NOWHERE
+        state, seen = state[inside], matrix.indices[inside]
+        block_seen = np.full(pomdp.n_observations, NOWHERE, dtype=np.int64)
+        block_seen[seen] = label[state]
+        odd = np.flatnonzero(block_seen[seen] != label[state])
+        if odd.size:
+            z, one = int(seen[odd[0]]), int(state[odd[0]])
+            other = int(state[(seen == z) & (label[state] == block_seen[z])][0])
+            raise ModelError(
+                f"the observation {pomdp.observations[z]!r} can come from {pomdp.states[one]!r} and from "
+                f"{pomdp.states[other]!r}, which are in blocks {label[one]} and {label[other]}; "
+                "they must be in one block"
+            )
+
+
+def vector_table(blocks: Sequence[BlockVectors], label: NDArray[np.int64]) -> VectorTable:
+    """Return the vectors of all blocks as the kernels take them."""
+    place = np.zeros(len(label), dtype=np.int64)
+    for block in blocks:
+        place[block.states] = np.arange(len(block.states))
+    sizes = np.array([block.values.size for block in blocks], dtype=np.int64)
+    flat = [block.values.reshape(-1) for block in blocks]
+    return VectorTable(
+        label=label,
+        place=place,
+        first=np.concatenate([[0], np.cumsum([len(block) for block in blocks])]).astype(np.int64),
+        width=np.array([len(block.states) for block in blocks], dtype=np.int64),
+        offset=np.cumsum(sizes) - sizes,
+        values=np.concatenate(flat) if flat else np.empty(0),
+    )

@@ -1,0 +1,144 @@
+"""How a solver got where it got: its bounds over time."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.model.archive import write_atomically
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Trace", "TraceBuilder", "TraceRow"]
+
+
+class TraceRow(NamedTuple):
+    """The state of a search at one time."""
+
+    seconds: float
+    trials: int
+    backups: int
+    lower: float
+    upper: float
+    vectors: int
+    points: int
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """A search in rows, one per report, as columns of equal length."""
+
+    seconds: NDArray[np.float64]
+    """Since the start, initialisation included."""
+    trials: NDArray[np.int64]
+    backups: NDArray[np.int64]
+    lower: NDArray[np.float64]
+    """Lower bound at the start."""
+    upper: NDArray[np.float64]
+    """Upper bound at the start."""
+    vectors: NDArray[np.int64]
+    """α-vectors of the lower bound."""
+    points: NDArray[np.int64]
+    """Belief points of the upper bound."""
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "Trace(0 rows)"
+        return f"Trace({len(self)} rows, {self.seconds[-1]:.1f} s, value in [{self.lower[-1]:g}, {self.upper[-1]:g}])"
+
+    @property
+    def gap(self) -> NDArray[np.float64]:
+        """Upper − lower, row by row."""
+        return self.upper - self.lower
+
+    @property
+    def relative_gap(self) -> NDArray[np.float64]:
+        """(upper − lower)/|lower|, row by row; infinite where lower is 0 and upper is not."""
+        gap, size = self.gap, np.abs(self.lower)
+        unbounded = np.where(gap == 0.0, 0.0, np.inf)
+        return np.divide(gap, size, out=unbounded, where=(size > 0.0) & (gap != 0.0))
+
+    def rows(self) -> list[TraceRow]:
+        """Return the rows, as named tuples of Python numbers."""
+        return [
+            TraceRow(*row)
+            for row in zip(*(self.column(name).tolist() for name in TraceRow._fields), strict=True)
+        ]
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a column by its name."""
+        return getattr(self, name)
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Write the rows to a CSV file, numbers in full, and return its path."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(TraceRow._fields)
+        writer.writerows(self.rows())
+        write_atomically(path, text.getvalue().encode())
+        return Path(path)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the rows as a pandas frame; pandas must be installed."""
+        import pandas as pd
+
+        return pd.DataFrame({field.name: self.column(field.name) for field in fields(self)})
+
+    def plot(self, path: str | Path, *, title: str | None = None) -> Path:
+        """Draw the bounds over time, and their gap below, into an SVG, PNG or PDF file; return its path."""
+        from missmdp.plan.trace_picture import draw_trace
+
+        return draw_trace(self, Path(path), title=title)
+
+
+class TraceBuilder:
+    """A trace that grows row by row."""
+
+    def __init__(self) -> None:
+        self._rows: list[TraceRow] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def append(
+        self,
+        *,
+        seconds: float,
+        trials: int,
+        backups: int,
+        lower: float,
+        upper: float,
+        vectors: int,
+        points: int,
+    ) -> None:
+        """Add a row."""
+        self._rows.append(TraceRow(seconds, trials, backups, lower, upper, vectors, points))
+
+    def build(self) -> Trace:
+        """Return the rows so far as a trace."""
+
+        def floats(name: str) -> NDArray[np.float64]:
+            return np.array([getattr(row, name) for row in self._rows], dtype=np.float64)
+
+        def counts(name: str) -> NDArray[np.int64]:
+            return np.array([getattr(row, name) for row in self._rows], dtype=np.int64)
+
+        return Trace(
+            floats("seconds"),
+            counts("trials"),
+            counts("backups"),
+            floats("lower"),
+            floats("upper"),
+            counts("vectors"),
+            counts("points"),
+        )
