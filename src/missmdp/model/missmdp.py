@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from missmdp.model.space import FeatureSpace, Rows
 from missmdp.model.states import StateSpace
 from missmdp.model.types import MissingnessTypes, classify
 
-__all__ = ["MissMDP", "checked_model"]
+__all__ = ["MissMDP", "checked_model", "model_from_parts", "model_parts", "named_damage"]
 
 KIND = "miss-MDP"
 
@@ -155,28 +157,7 @@ class MissMDP:
 
     def save(self, path: str | Path) -> None:
         """Save the model as an `.mmdp` file: arrays and JSON, no pickle."""
-        mdp = self.mdp
-        meta = {
-            "name": self.name,
-            "features": [
-                [name, encode_values(values, f"feature {name!r}")] for name, values in self.features.items()
-            ],
-            "actions": encode_values(self.actions, "actions"),
-            "discount": self.discount,
-        }
-        arrays: dict[str, NDArray[Any]] = {
-            "states": self.space.codes,
-            "reward": mdp.reward,
-            "initial": mdp.initial,
-            "terminal": mdp.terminal,
-            "patterns": self.missingness.patterns,
-            "probabilities": self.missingness.probabilities,
-        }
-        for a, matrix in enumerate(mdp.transition):
-            arrays[f"transition_{a}_data"] = matrix.data
-            arrays[f"transition_{a}_indices"] = matrix.indices
-            arrays[f"transition_{a}_indptr"] = matrix.indptr
-        write_archive(path, KIND, meta, arrays)
+        write_archive(path, KIND, *model_parts(self))
 
     @classmethod
     def load(cls, path: str | Path) -> MissMDP:
@@ -188,38 +169,74 @@ class MissMDP:
             If the file is no `.mmdp` file, damaged, or from a newer version.
         """
         meta, arrays = read_archive(path, KIND)
-        try:
-            features = FeatureSpace(
-                {name: decode_values(v, f"feature {name!r}") for name, v in meta["features"]}
+        with named_damage(path):
+            return model_from_parts(meta, arrays)
+
+
+def model_parts(model: MissMDP) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return a model as metadata and arrays, for an archive."""
+    mdp = model.mdp
+    meta = {
+        "name": model.name,
+        "features": [
+            [name, encode_values(values, f"feature {name!r}")] for name, values in model.features.items()
+        ],
+        "actions": encode_values(model.actions, "actions"),
+        "discount": model.discount,
+    }
+    arrays: dict[str, NDArray[Any]] = {
+        "states": model.space.codes,
+        "reward": mdp.reward,
+        "initial": mdp.initial,
+        "terminal": mdp.terminal,
+        "patterns": model.missingness.patterns,
+        "probabilities": model.missingness.probabilities,
+    }
+    for a, matrix in enumerate(mdp.transition):
+        arrays[f"transition_{a}_data"] = matrix.data
+        arrays[f"transition_{a}_indices"] = matrix.indices
+        arrays[f"transition_{a}_indptr"] = matrix.indptr
+    return meta, arrays
+
+
+def model_from_parts(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> MissMDP:
+    """Return the model that `model_parts` was given; call it inside `named_damage`."""
+    features = FeatureSpace({name: decode_values(v, f"feature {name!r}") for name, v in meta["features"]})
+    actions = decode_values(meta["actions"], "actions")
+    for name, array in arrays.items():
+        if name.endswith(("states", "indices", "indptr")) and array.dtype.kind != "i":
+            raise FormatError(f"{name} must hold integers, not {array.dtype}")
+    space = StateSpace(features, arrays["states"])
+    shape = (len(space), len(space))
+    mdp = FactoredMDP(
+        features,
+        actions,
+        [
+            sparse.csr_array(
+                tuple(arrays[f"transition_{a}_{part}"] for part in ("data", "indices", "indptr")),
+                shape=shape,
             )
-            actions = decode_values(meta["actions"], "actions")
-            for name, array in arrays.items():
-                if name.endswith(("states", "indices", "indptr")) and array.dtype.kind != "i":
-                    raise FormatError(f"{name} must hold integers, not {array.dtype}")
-            space = StateSpace(features, arrays["states"])
-            shape = (len(space), len(space))
-            mdp = FactoredMDP(
-                features,
-                actions,
-                [
-                    sparse.csr_array(
-                        tuple(arrays[f"transition_{a}_{part}"] for part in ("data", "indices", "indptr")),
-                        shape=shape,
-                    )
-                    for a in range(len(actions))
-                ],
-                arrays["reward"],
-                arrays["initial"],
-                arrays["terminal"],
-                meta["discount"],
-                states=space,
-            )
-            missingness = MissingnessFunction(mdp.space, arrays["patterns"], arrays["probabilities"])
-            return cls(mdp, missingness, name=meta.get("name"))
-        except KeyError as error:
-            raise FormatError(f"{path}: damaged (it has no {error.args[0]!r})") from error
-        except (MissMDPError, ValueError, TypeError, IndexError) as error:
-            raise FormatError(f"{path}: damaged ({error})") from error
+            for a in range(len(actions))
+        ],
+        arrays["reward"],
+        arrays["initial"],
+        arrays["terminal"],
+        meta["discount"],
+        states=space,
+    )
+    missingness = MissingnessFunction(mdp.space, arrays["patterns"], arrays["probabilities"])
+    return MissMDP(mdp, missingness, name=meta.get("name"))
+
+
+@contextmanager
+def named_damage(path: str | Path) -> Generator[None]:
+    """Turn whatever is wrong with a file's content into a `FormatError` that names the file."""
+    try:
+        yield
+    except KeyError as error:
+        raise FormatError(f"{path}: damaged (it has no {error.args[0]!r})") from error
+    except (MissMDPError, ValueError, TypeError, IndexError) as error:
+        raise FormatError(f"{path}: damaged ({error})") from error
 
 
 def checked_model(model: object) -> MissMDP:

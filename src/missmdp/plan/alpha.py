@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +18,11 @@ from missmdp.model.pomdp import POMDP
 from missmdp.plan.blocks import BlockVectors
 from missmdp.plan.labels import Labels
 from missmdp.plan.value_function import ValueFunction
+
+if TYPE_CHECKING:
+    from missmdp.plan.agent import AlphaVectorAgent
+    from missmdp.plan.explain import Explanation
+    from missmdp.plan.graph import PolicyGraph
 
 __all__ = ["AlphaVectorPolicy", "BlockVectors"]
 
@@ -109,6 +115,95 @@ class AlphaVectorPolicy:
         if self.observe_initial:
             return self.value_function.outcomes(self.pomdp.initial, 0).total
         return self.value_function.decide(self.pomdp.initial).value
+
+    def agent(self, model: MissMDP | POMDP | None = None, *, seed: int | None = None) -> AlphaVectorAgent:
+        """Return a new agent, which tracks the belief under the policy's own model.
+
+        Parameters
+        ----------
+        model
+            What the agent will act in, if somebody wants to say. It may differ from the policy's model in its
+            probabilities, as the true model differs from a learned one, but not in its features and actions.
+        seed
+            Not needed: the agent does nothing at random.
+        """
+        from missmdp.plan.agent import AlphaVectorAgent
+
+        if model is not None and model is not self.model:
+            self._check_interface(model)
+        return AlphaVectorAgent(self)
+
+    def _check_interface(self, model: MissMDP | POMDP) -> None:
+        """Raise unless a model is observed and acted in like the policy's own."""
+        own = "the agent tracks the belief under the model that the policy was made for"
+        if isinstance(self.model, MissMDP) != isinstance(model, MissMDP):
+            kinds = f"a {type(self.model).__name__}, this is a {type(model).__name__}"
+            raise ModelError(f"{own}, {kinds}; call agent() without a model")
+        if tuple(self.pomdp.actions) != tuple(model.actions):
+            raise ModelError(
+                f"{own}, which has the actions {list(self.pomdp.actions)}; this model has {list(model.actions)}"
+            )
+        if isinstance(self.model, MissMDP) and isinstance(model, MissMDP):
+            mine, theirs = self.model.space.features, model.space.features
+            if mine != theirs:
+                raise ModelError(f"{own}, which has the features {mine!r}; this model has {theirs!r}")
+        elif list(self.pomdp.observations) != list(model.observations):
+            raise ModelError(f"{own}; this model has other observations")
+
+    def explain(self, belief: Belief, *, most: int = 5) -> Explanation:
+        """Return what the policy does at a belief and why, to be printed.
+
+        Parameters
+        ----------
+        belief
+            A distribution over states, such as an agent's `belief`.
+        most
+            How many states and next observations to list at most.
+        """
+        from missmdp.plan.explain import explain
+
+        return explain(self, self.checked_belief(belief), most=most)
+
+    def graph(
+        self, *, max_nodes: int = 50, depth: int | None = None, min_probability: float = 1e-3
+    ) -> PolicyGraph:
+        """Return the policy as a graph of decisions, for policies small enough to look at; see `PolicyGraph`.
+
+        Parameters
+        ----------
+        max_nodes
+            Stop adding nodes after this many.
+        depth
+            Follow the policy for this many steps; by default until nothing new comes.
+        min_probability
+            Leave out observations that are less likely than this where they are made.
+        """
+        from missmdp.plan.graph import policy_graph
+
+        return policy_graph(self, max_nodes=max_nodes, depth=depth, min_probability=min_probability)
+
+    def save(self, path: str | Path) -> None:
+        """Save the policy with its model, such as `ward.mmpolicy`: arrays and JSON, no pickle.
+
+        An agent can be deployed from the file alone. Labels of a POMDP must be strings, numbers, booleans or
+        tuples of these.
+        """
+        from missmdp.plan.files import save_policy
+
+        save_policy(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> AlphaVectorPolicy:
+        """Return the policy in a file that `save` wrote, with its model.
+
+        Raises
+        ------
+        FormatError
+            If the file is no such file, damaged, or from a newer version.
+        """
+        from missmdp.plan.files import load_policy
+
+        return load_policy(path)
 
     def checked_belief(self, belief: Belief) -> NDArray[np.float64]:
         """Return a belief as an array, shape (S,); raise `ModelError` if it is no distribution over states."""

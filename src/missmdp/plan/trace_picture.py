@@ -49,12 +49,16 @@ def _draw_bounds(axes: Axes, trace: Trace) -> None:
 
 
 def _draw_gap(axes: Axes, trace: Trace) -> None:
+    from matplotlib.ticker import LogFormatter
+
     share = 100.0 * trace.relative_gap
     if (np.isfinite(share) & (share > 0.0)).any():
         axes.step(trace.seconds, np.where(share > 0.0, share, np.nan), where="post", color=INK)
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
-        axes.set_ylabel("relative gap", color=INK)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.0, 0.4)))
+        axes.tick_params(which="minor", colors=INK, labelsize=8.5)
+        axes.set_ylabel("relative gap (%)", color=INK)
     else:
         # No logarithm of zero: where the lower bound is 0, or the gap has closed, the gap itself.
         axes.step(trace.seconds, trace.gap, where="post", color=INK)

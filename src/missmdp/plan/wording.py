@@ -1,0 +1,35 @@
+"""States, observations and numbers in words, for explanations and pictures."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from missmdp.model.missmdp import MissMDP
+from missmdp.model.pomdp import POMDP
+
+__all__ = ["decimal", "full_text", "short_text"]
+
+
+def full_text(label: Any, model: MissMDP | POMDP) -> str:
+    """Return a state or observation with the names of its features, "?" for missing; other labels as they are."""
+    if isinstance(model, MissMDP):
+        named = zip(model.space.features.names, cast("tuple[Any, ...]", label), strict=True)
+        return ", ".join(f"{name}={_value(value)}" for name, value in named)
+    return short_text(label)
+
+
+def short_text(label: Any) -> str:
+    """Return a state or observation without names: the values of a tuple, "?" for missing."""
+    if isinstance(label, tuple) and label:
+        return ", ".join(_value(value) for value in cast("tuple[Any, ...]", label))
+    return str(cast("object", label))
+
+
+def _value(value: Any) -> str:
+    return "?" if value is None else str(value)
+
+
+def decimal(value: float) -> str:
+    """Return a number with four significant digits and a proper minus sign."""
+    text = f"{value:.4g}"
+    return f"−{text[1:]}" if text.startswith("-") else text
