@@ -9,6 +9,7 @@ import click
 
 from missmdp._version import __version__
 from missmdp.cli.data_commands import collect, describe, validate
+from missmdp.cli.export_command import export
 from missmdp.cli.learn_command import learn
 from missmdp.cli.model_commands import benchmarks, coverage, graph, show
 from missmdp.cli.wording import as_typed
@@ -32,7 +33,7 @@ def cli() -> None:
     """
 
 
-for command in (benchmarks, show, graph, coverage, collect, describe, validate, learn):
+for command in (benchmarks, show, graph, coverage, collect, describe, validate, learn, export):
     cli.add_command(command)
 
 

@@ -1,0 +1,46 @@
+"""Models in the file formats of other tools: `.pomdp` (Cassandra) and `.pomdpx` (APPL).
+
+Functions are loaded when first used, so that nobody pays for a parser that is not needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from missmdp.interop.model_files import read_model, write_model
+    from missmdp.interop.pomdp_reader import read_pomdp
+    from missmdp.interop.pomdp_writer import write_pomdp
+    from missmdp.interop.pomdpx_reader import read_pomdpx
+    from missmdp.interop.pomdpx_writer import write_pomdpx
+
+_MODULE_OF = {
+    "read_model": "missmdp.interop.model_files",
+    "read_pomdp": "missmdp.interop.pomdp_reader",
+    "read_pomdpx": "missmdp.interop.pomdpx_reader",
+    "write_model": "missmdp.interop.model_files",
+    "write_pomdp": "missmdp.interop.pomdp_writer",
+    "write_pomdpx": "missmdp.interop.pomdpx_writer",
+}
+
+__all__ = [
+    "read_model",
+    "read_pomdp",
+    "read_pomdpx",
+    "write_model",
+    "write_pomdp",
+    "write_pomdpx",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'missmdp.interop' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
