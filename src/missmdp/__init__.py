@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from missmdp.model.pomdp import POMDP
     from missmdp.model.space import MISSING
     from missmdp.model.types import MissingnessTypes
+    from missmdp.plan.alpha import AlphaVectorPolicy
+    from missmdp.plan.base import SolveResult
 
 _HOME = {
     "missmdp.benchmarks.registry": ("list_benchmarks", "list_examples", "load_benchmark"),
@@ -89,6 +91,8 @@ _HOME = {
     "missmdp.model.pomdp": ("POMDP",),
     "missmdp.model.space": ("MISSING",),
     "missmdp.model.types": ("MissingnessTypes",),
+    "missmdp.plan.alpha": ("AlphaVectorPolicy",),
+    "missmdp.plan.base": ("SolveResult",),
 }
 """Module → the public names in it."""
 
@@ -100,6 +104,7 @@ __all__ = [
     "MISSING",
     "POMDP",
     "Agent",
+    "AlphaVectorPolicy",
     "AsMAR",
     "AssumptionWarning",
     "Binning",
@@ -125,6 +130,7 @@ __all__ = [
     "ObservationPolicy",
     "Policy",
     "SampleSize",
+    "SolveResult",
     "TotalVariation",
     "UniformPolicy",
     "__version__",

@@ -75,7 +75,7 @@ class AlphaVectorPolicy:
         self.value_function = ValueFunction(self.pomdp, blocks)
 
     def __repr__(self) -> str:
-        return f"AlphaVectorPolicy({self.n_vectors} vectors in {len(self.blocks)} blocks, for {self.model!r})"
+        return f"AlphaVectorPolicy({self.n_vectors} vectors, {len(self.blocks)} blocks, for {self.model!r})"
 
     @property
     def blocks(self) -> tuple[BlockVectors, ...]:

@@ -14,13 +14,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
 
 from missmdp._kernels.alpha import NOWHERE, VectorTable
 from missmdp.errors import ModelError
 from missmdp.model.checks import as_floats
 from missmdp.model.pomdp import POMDP
 
-__all__ = ["BlockVectors", "checked_blocks", "checked_labels", "vector_table"]
+__all__ = ["BlockVectors", "checked_blocks", "checked_labels", "connected_blocks", "vector_table"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +38,16 @@ class BlockVectors:
 
     def __len__(self) -> int:
         return len(self.values)
+
+
+def connected_blocks(pomdp: POMDP) -> list[NDArray[np.int64]]:
+    """Return the finest blocks of a model, as indices of states, in the order of their first states."""
+    going_on = np.flatnonzero(~pomdp.terminal)
+    gives = sparse.hstack([matrix[going_on] for matrix in pomdp.observation], format="csr")
+    both_ways = sparse.block_array([[None, gives], [gives.T, None]], format="csr")
+    component = csgraph.connected_components(both_ways, directed=False)[1][: len(going_on)]
+    order = np.unique(component, return_index=True)
+    return [going_on[component == k] for k in order[0][np.argsort(order[1])]]
 
 
 def checked_blocks(blocks: Sequence[BlockVectors], pomdp: POMDP) -> tuple[BlockVectors, ...]:
