@@ -10,9 +10,12 @@ import pytest
 DOCUMENTS = [
     "README.md",
     "CONTRIBUTING.md",
-    *(f"docs/{name}.md" for name in ("architecture", "benchmarks", "bounds", "data", "learning", "notation")),
+    *(
+        f"docs/{name}.md"
+        for name in ("architecture", "benchmarks", "bounds", "data", "files", "learning", "notation")
+    ),
 ]
-WITH_CODE = ["README.md", "docs/bounds.md", "docs/data.md", "docs/learning.md"]
+WITH_CODE = ["README.md", "docs/bounds.md", "docs/data.md", "docs/files.md", "docs/learning.md"]
 WITH_EXAMPLES = [
     "model.mdp",
     "model.missingness",

@@ -14,8 +14,8 @@ from missmdp.errors import ModelError
 
 __all__ = ["Layers", "as_index"]
 
-_MAX_ROWS = 50_000_000
-_MAX_CELLS = 100_000_000
+_MAX_ROWS = 10_000_000
+_MAX_CELLS = 30_000_000
 """Rows and written cells above which a file is refused, before memory runs out."""
 
 Index = NDArray[np.int64]

@@ -16,7 +16,7 @@ from missmdp.model.checks import SUM_TOLERANCE, checked_distribution
 
 __all__ = ["Header", "Labels"]
 
-_MAX_PAIRS = 50_000_000
+_MAX_PAIRS = 10_000_000
 """Pairs of state and action above which a file is refused."""
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from missmdp.errors import ModelError
 from missmdp.interop.assemble import pomdp_from_file
 from missmdp.interop.layers import Layers, as_index
 from missmdp.interop.pomdp_header import Header, Labels
@@ -59,7 +60,10 @@ class _Reader:
             if statement.keyword == "R":
                 self._reward(statement, rules)
             elif not self._single_entry(statement, layers[statement.keyword]):
-                self._probabilities(statement, layers[statement.keyword])
+                try:
+                    self._probabilities(statement, layers[statement.keyword])
+                except ModelError as error:
+                    raise self.tokens.error(statement.place, str(error)) from None
         transition = self._matrices("transition", layers["T"])
         observation = self._matrices("observation", layers["O"])
         reward = np.empty((n_states, n_actions))

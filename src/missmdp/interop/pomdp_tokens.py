@@ -63,8 +63,8 @@ class Tokens:
         words = [*self.words, "", "", ""]
         heads: list[tuple[str, int, int]] = []
         for i, word in enumerate(self.words):
-            # After a colon a keyword is a name: some files call a state "start" or "T".
-            if word in _KEYWORDS and (i == 0 or words[i - 1] != ":"):
+            # After a colon in a table a keyword is a name: some files call a state "start" or "T".
+            if word in _KEYWORDS and not (heads and heads[-1][0] in ("T", "O", "R") and words[i - 1] == ":"):
                 if words[i + 1] == ":":
                     heads.append((word, i, i + 2))
                 elif word == "start" and words[i + 1] in ("include", "exclude") and words[i + 2] == ":":
@@ -94,6 +94,9 @@ class Tokens:
         """Return the words of a range as numbers, of which there must be `count`."""
         words = self._signed(first, stop)
         if len(words) != count:
+            for place in range(first, stop):
+                if self.words[place] not in ("+", "-"):
+                    self.number(place)
             place = min(first + count, stop)
             found = "" if place >= len(self.words) else f" before {self.words[place]!r}"
             raise self.error(place, f"{what}: expected {count:,} numbers, found {len(words):,}{found}")
