@@ -116,6 +116,11 @@ def test_the_file_is_what_appl_accepts(tmp_path):
         t.find("Var").text: t.find("Parent").text for t in root.findall("StateTransitionFunction/CondProb")
     }
     assert parents == {"u_v_1": "action u_v_0 x_y_0", "x_y_1": "action u_v_0 x_y_0 u_v_1"}
+    first, second = root.findall("InitialStateBelief/CondProb")
+    assert (first.find("Parent").text, second.find("Parent").text) == ("null", "u_v_0")
+    written = [entry.text.split() for entry in second.findall("Parameter/Entry/Instance")]
+    assert len({x for x, _ in written}) == len(states[0].find("ValueEnum").text.split())
+    assert not any("*" in words for words in written)
     for table in root.findall("StateTransitionFunction/CondProb"):
         assert set(table.find("Parameter/Entry/Instance").text.split()[:-1]) == {"*"}
     assert root.find("ObsFunction/CondProb/Parent").text == "u_v_1 x_y_1"

@@ -123,7 +123,10 @@ class _Writer:
         yield from _table(own.previous, (), own.names, rows, ())
         if second is not None:
             given, other = self.parts[0], self.parts[1]
-            rows = [((given.names[x],), indices, data) for _, x, indices, data in second]
+            # Here APPL adds up entries that cover each other, so harmless rows are written one by one.
+            possible = {x: (indices, data) for _, x, indices, data in second}
+            harmless = (np.zeros(1, dtype=np.int64), np.ones(1))
+            rows = [((name,), *possible.get(x, harmless)) for x, name in enumerate(given.names.names)]
             yield from _table(other.previous, (given.previous,), other.names, rows, (len(given.names),))
 
     def _transition(self) -> Iterator[str]:
