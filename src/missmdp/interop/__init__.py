@@ -1,4 +1,4 @@
-"""Models in the file formats of other tools: `.pomdp` (Cassandra) and `.pomdpx` (APPL).
+"""Models and policies in the file formats of other tools: `.pomdp` (Cassandra), `.pomdpx` and `.policyx` (APPL).
 
 Functions are loaded when first used, so that nobody pays for a parser that is not needed.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from missmdp.interop.model_files import read_model, write_model
+    from missmdp.interop.policyx import read_policyx, write_policyx
     from missmdp.interop.pomdp_reader import read_pomdp
     from missmdp.interop.pomdp_writer import write_pomdp
     from missmdp.interop.pomdpx_reader import read_pomdpx
@@ -17,18 +18,22 @@ if TYPE_CHECKING:
 
 _MODULE_OF = {
     "read_model": "missmdp.interop.model_files",
+    "read_policyx": "missmdp.interop.policyx",
     "read_pomdp": "missmdp.interop.pomdp_reader",
     "read_pomdpx": "missmdp.interop.pomdpx_reader",
     "write_model": "missmdp.interop.model_files",
+    "write_policyx": "missmdp.interop.policyx",
     "write_pomdp": "missmdp.interop.pomdp_writer",
     "write_pomdpx": "missmdp.interop.pomdpx_writer",
 }
 
 __all__ = [
     "read_model",
+    "read_policyx",
     "read_pomdp",
     "read_pomdpx",
     "write_model",
+    "write_policyx",
     "write_pomdp",
     "write_pomdpx",
 ]
