@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 
 import missmdp as mm
+from policies import random_policy
 
-POLICIES = {
+MEMORYLESS = {
     "uniform": mm.UniformPolicy(),
     "blind": mm.BlindPolicy({"wait": 0.25, "test": 0.75}),
     "observation": mm.ObservationPolicy(
         lambda seen: {"antibiotics": 0.9, "wait": 0.1} if seen.infection is not None else "test"
     ),
 }
+POLICIES = {**MEMORYLESS, "alpha-vectors": random_policy(mm.load_benchmark("icu-smar"), 0)}
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +56,10 @@ def test_agents_take_mappings_tuples_and_nan(policy, model):
     )
 
 
-def test_the_table_says_what_the_agents_do(policy, model):
+@pytest.mark.parametrize("name", MEMORYLESS)
+def test_the_table_says_what_the_agents_do(name, model):
     """Empirical action frequencies lie within 5 standard errors of the table, for every row of it."""
+    policy = MEMORYLESS[name]
     table = policy.table(model)
     assert table.probabilities.sum(axis=1) == pytest.approx(np.ones(len(table.probabilities)))
     s, k = 17, model.missingness.n_patterns - 1

@@ -12,10 +12,26 @@ DOCUMENTS = [
     "CONTRIBUTING.md",
     *(
         f"docs/{name}.md"
-        for name in ("architecture", "benchmarks", "bounds", "data", "files", "learning", "notation")
+        for name in (
+            "architecture",
+            "benchmarks",
+            "bounds",
+            "data",
+            "files",
+            "learning",
+            "notation",
+            "policies",
+        )
     ),
 ]
-WITH_CODE = ["README.md", "docs/bounds.md", "docs/data.md", "docs/files.md", "docs/learning.md"]
+WITH_CODE = [
+    "README.md",
+    "docs/bounds.md",
+    "docs/data.md",
+    "docs/files.md",
+    "docs/learning.md",
+    "docs/policies.md",
+]
 WITH_EXAMPLES = [
     "model.mdp",
     "model.missingness",
