@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from missmdp.model.types import MissingnessTypes
     from missmdp.plan.alpha import AlphaVectorPolicy
     from missmdp.plan.base import SolveResult
+    from missmdp.plan.sarsop.solver import Sarsop
 
 _HOME = {
     "missmdp.benchmarks.registry": ("list_benchmarks", "list_examples", "load_benchmark"),
@@ -93,6 +94,7 @@ _HOME = {
     "missmdp.model.types": ("MissingnessTypes",),
     "missmdp.plan.alpha": ("AlphaVectorPolicy",),
     "missmdp.plan.base": ("SolveResult",),
+    "missmdp.plan.sarsop.solver": ("Sarsop",),
 }
 """Module → the public names in it."""
 
@@ -130,6 +132,7 @@ __all__ = [
     "ObservationPolicy",
     "Policy",
     "SampleSize",
+    "Sarsop",
     "SolveResult",
     "TotalVariation",
     "UniformPolicy",

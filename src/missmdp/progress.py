@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+    from rich.status import Status
 
-__all__ = ["Advance", "show_progress"]
+__all__ = ["Advance", "Say", "show_progress", "show_status"]
 
 _DELAY = 0.5
 """Seconds before anything is shown, so that short work stays silent."""
+_PAUSE = 0.1
+"""Seconds between two changes of a status line."""
 
 
 class Advance:
@@ -69,3 +72,41 @@ def show_progress(
         yield advance
     finally:
         advance.close()
+
+
+class Say:
+    """What long work without a known end calls to report: `say(text)` replaces the line that is shown."""
+
+    def __init__(self, description: str, *, enabled: bool) -> None:
+        self._description = description
+        self._enabled = enabled
+        self._last = time.monotonic() + _DELAY - _PAUSE
+        self._display: Status | None = None
+
+    def __call__(self, text: str) -> None:
+        if not self._enabled or time.monotonic() - self._last < _PAUSE:
+            return
+        self._last = time.monotonic()
+        line = f"{self._description}: {text}"
+        if self._display is None:
+            from rich.console import Console
+
+            self._display = Console(stderr=True, highlight=False).status(line)
+            self._display.start()
+        else:
+            self._display.update(line)
+
+    def close(self) -> None:
+        if self._display is not None:
+            self._display.stop()
+            self._display = None
+
+
+@contextmanager
+def show_status(description: str, *, enabled: bool | None = None) -> Generator[Say, None, None]:
+    """Yield a `Say`; shown on standard error if that is a terminal, or as `enabled` says."""
+    say = Say(description, enabled=sys.stderr.isatty() if enabled is None else enabled)
+    try:
+        yield say
+    finally:
+        say.close()

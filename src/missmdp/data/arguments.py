@@ -7,7 +7,7 @@ from typing import Any
 
 from missmdp.errors import DataError
 
-__all__ = ["checked_count", "checked_seed"]
+__all__ = ["checked_count", "checked_seed", "checked_whole"]
 
 
 def checked_count(value: Any, what: str) -> int:
@@ -17,7 +17,12 @@ def checked_count(value: Any, what: str) -> int:
 
 def checked_seed(value: Any) -> int:
     """Return an integer of at least 0."""
-    return _integer(value, "the seed", least=0)
+    return checked_whole(value, "the seed")
+
+
+def checked_whole(value: Any, what: str) -> int:
+    """Return an integer of at least 0."""
+    return _integer(value, what, least=0)
 
 
 def _integer(value: Any, what: str, *, least: int) -> int:

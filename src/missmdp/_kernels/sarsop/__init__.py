@@ -1,0 +1,1 @@
+"""Kernels of the point-based solver: one file per step, arrays in, arrays out."""

@@ -1,0 +1,1 @@
+"""SARSOP-like planning with bounds on both sides; one file per step."""

@@ -1,0 +1,273 @@
+"""From a POMDP to what the kernels see: blocks, classes, nodes.
+
+- *Blocks*: sets of states that some observation can leave undecided (`missmdp.plan.blocks`).
+- *Classes*: states of one block with equal rewards and equal transition rows have the same future. After the
+  observation they are one; before it they are not, since they may be seen differently.
+- *Nodes*: an observation (with its action, where O depends on it). All observations that leave one class possible are
+  one node.
+
+Terminal states have value 0 and drop out. The discount is part of the joint probabilities P(node, class′ | class,
+action). One more class stands for the start: what follows it is the first observation, or the first action and what
+it brings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from missmdp._kernels.sarsop.arrays import Compiled
+from missmdp.model.pomdp import POMDP
+from missmdp.plan.blocks import connected_blocks
+
+__all__ = ["Compilation", "compile_pomdp"]
+
+
+@dataclass(frozen=True, eq=False)
+class Compilation:
+    """A compiled POMDP, and how its classes and blocks relate to states."""
+
+    arrays: Compiled
+    class_of: NDArray[np.int64]
+    """(S,): the class of each state, −1 for terminal ones."""
+    block_states: list[NDArray[np.int64]]
+    """The states of each block but the start's."""
+    discount: float
+    lowest: float
+    """A lower bound on the value of every belief."""
+    highest: float
+    """An upper bound on the value of every belief."""
+
+    @property
+    def n_classes(self) -> int:
+        """Classes, the start included."""
+        return len(self.arrays.block_of)
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks, the start's included."""
+        return len(self.arrays.block_start) - 1
+
+    @property
+    def root(self) -> int:
+        """The class of the start."""
+        return self.n_classes - 1
+
+
+def compile_pomdp(pomdp: POMDP, *, observe_initial: bool) -> Compilation:
+    """Return the blocks, classes and nodes of a POMDP."""
+    live = np.flatnonzero(~pomdp.terminal)
+    seen = _what_can_be_seen(pomdp, live, observe_initial)
+    block_states = connected_blocks(pomdp)
+    block_of_state = np.full(pomdp.n_states, -1, dtype=np.int64)
+    for b, states in enumerate(block_states):
+        block_of_state[states] = b
+    class_of, members = _classes(pomdp, live, block_of_state)
+    blocks = block_of_state[[group[0] for group in members]] if members else np.zeros(0, np.int64)
+    nodes = _Nodes(len(members), class_of)
+    to_pairs = [nodes.add(matrix) for matrix in seen]
+    pair_class, node_start, order = nodes.pairs()
+    to_pairs = [_widened(matrix, len(order))[:, order] for matrix in to_pairs]
+
+    n_actions = pomdp.n_actions
+    first_states = np.array([group[0] for group in members], dtype=np.int64)
+    rows: list[sparse.csr_array] = []
+    for a in range(n_actions):
+        to = to_pairs[a if len(to_pairs) > 1 else 0]
+        after = pomdp.discount * sparse.csr_array(pomdp.transition[a][first_states] @ to)
+        rows.append(sparse.csr_array(sparse.vstack([after, _start_row(pomdp, a, to, observe_initial)])))
+    rewards = np.vstack([pomdp.reward[first_states], pomdp.initial @ pomdp.reward])
+    lowest, highest = _extremes(pomdp)
+    if observe_initial:
+        # Before the first observation there is nothing to decide: the other actions are never better.
+        rewards[-1] = 0.0
+        rewards[-1, 1:] = 2.0 * lowest - 1.0
+    start, pair, prob = _interleaved(rows)
+    block_of = np.append(blocks, blocks.max(initial=-1) + 1)
+    n_blocks = int(block_of[-1]) + 1
+    node_of = np.repeat(np.arange(len(node_start) - 1), np.diff(node_start))
+    next_start, next_node = _next_nodes(
+        start, node_of[pair], block_of, n_blocks, n_actions, len(node_start) - 1
+    )
+    arrays = Compiled(
+        reward=np.ascontiguousarray(rewards),
+        start=start,
+        pair=pair.astype(np.int32),
+        prob=prob,
+        pair_class=pair_class.astype(np.int32),
+        node_start=node_start.astype(np.int64),
+        node_of=node_of.astype(np.int32),
+        node_block=block_of[pair_class[node_start[:-1]]].astype(np.int32),
+        block_start=np.searchsorted(block_of, np.arange(n_blocks + 1)).astype(np.int64),
+        block_of=block_of.astype(np.int32),
+        next_start=next_start,
+        next_node=next_node.astype(np.int32),
+    )
+    return Compilation(arrays, class_of, block_states, pomdp.discount, lowest, highest)
+
+
+def _widened(matrix: sparse.csr_array, width: int) -> sparse.csr_array:
+    return sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], width))
+
+
+def _extremes(pomdp: POMDP) -> tuple[float, float]:
+    """Return bounds on every value: the lowest and highest reward for ever, or 0 where episodes may end."""
+    live = pomdp.reward[~pomdp.terminal]
+    low, high = float(live.min(initial=0.0)), float(live.max(initial=0.0))
+    if not pomdp.terminal.any() and live.size:
+        low, high = float(live.min()), float(live.max())
+    return low / (1.0 - pomdp.discount), high / (1.0 - pomdp.discount)
+
+
+def _what_can_be_seen(pomdp: POMDP, live: NDArray[np.int64], observe_initial: bool) -> list[sparse.csr_array]:
+    """Return O with the rows of states that are terminal, or never entered by the action, left empty."""
+    n_matrices = len(pomdp.observation)
+    found: list[sparse.csr_array] = []
+    for m in range(n_matrices):
+        entered = np.zeros(pomdp.n_states, dtype=bool)
+        for a in range(pomdp.n_actions) if n_matrices == 1 else (m,):
+            entered[pomdp.transition[a].indices[pomdp.transition[a].data > 0.0]] = True
+        if observe_initial and m == 0:
+            entered |= pomdp.initial > 0.0
+        keep = np.zeros(pomdp.n_states)
+        keep[live] = entered[live]
+        kept = sparse.csr_array(sparse.diags_array(keep) @ pomdp.observation[m])
+        kept.eliminate_zeros()
+        found.append(kept)
+    return found
+
+
+def _classes(
+    pomdp: POMDP, live: NDArray[np.int64], block: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], list[list[int]]]:
+    """Return the class of each state and the states of each class; classes of one block are neighbours.
+
+    Rows are the same only if they are equal bit for bit.
+    """
+    alive = np.zeros(pomdp.n_states, dtype=bool)
+    alive[live] = True
+    keys: dict[tuple[int, bytes], list[int]] = {}
+    matrices: list[sparse.csr_array] = []
+    for matrix in pomdp.transition:
+        kept = sparse.csr_array(matrix @ sparse.diags_array(alive.astype(np.float64)))
+        kept.eliminate_zeros()
+        kept.sort_indices()
+        matrices.append(kept)
+    for s in live.tolist():
+        future = [pomdp.reward[s].tobytes()]
+        for matrix in matrices:
+            row = slice(matrix.indptr[s], matrix.indptr[s + 1])
+            future += [matrix.indices[row].tobytes(), matrix.data[row].tobytes()]
+        keys.setdefault((int(block[s]), b"|".join(future)), []).append(s)
+    members = [keys[key] for key in sorted(keys, key=lambda key: (key[0], keys[key][0]))]
+    class_of = np.full(pomdp.n_states, -1, dtype=np.int64)
+    for c, group in enumerate(members):
+        class_of[group] = c
+    return class_of, members
+
+
+class _Nodes:
+    """Nodes as they are found: corners first, one per class, then observations that leave several classes possible."""
+
+    def __init__(self, n_classes: int, class_of: NDArray[np.int64]) -> None:
+        self._class_of = class_of
+        self._n_classes = n_classes
+        self._node: list[NDArray[np.int64]] = [np.arange(n_classes)]
+        self._class: list[NDArray[np.int64]] = [np.arange(n_classes)]
+        self._n_nodes = n_classes
+        self._n_pairs = n_classes
+
+    def add(self, seen: sparse.csr_array) -> sparse.csr_array:
+        """Return O(z | s′) as a matrix from states to pairs (provisional numbers)."""
+        entries = seen.tocoo()
+        classes = self._class_of[entries.row]
+        size = max(self._n_classes, 1)
+        keys, pair = np.unique(entries.col * size + classes, return_inverse=True)
+        column, pair_class = keys // size, keys % size
+        n_columns = seen.shape[1]
+        per_column = np.bincount(column, minlength=n_columns)
+        node = np.full(n_columns, -1, dtype=np.int64)
+        node_of_column = self._distinct(entries, per_column)
+        several = np.flatnonzero((per_column > 1) & (node_of_column == np.arange(n_columns)))
+        node[several] = self._n_nodes + np.arange(len(several))
+        node = np.where(per_column > 1, node[node_of_column], node)
+        target = np.full(len(keys), -1, dtype=np.int64)
+        corner = per_column[column] == 1
+        target[corner] = pair_class[corner]
+        new = ~corner & (node_of_column[column] == column)
+        target[new] = self._n_pairs + np.arange(int(new.sum()))
+        # Columns that are multiples of an earlier one share its pairs, class by class and in the same order.
+        place = {
+            (int(n), int(c)): int(t)
+            for n, c, t in zip(node[column[new]], pair_class[new], target[new], strict=True)
+        }
+        for i in np.flatnonzero(~corner & ~new).tolist():
+            target[i] = place[int(node[column[i]]), int(pair_class[i])]
+        self._node.append(node[column[new]])
+        self._class.append(pair_class[new])
+        self._n_nodes += len(several)
+        self._n_pairs += int(new.sum())
+        return sparse.csr_array(
+            sparse.coo_array(
+                (entries.data, (entries.row, target[pair])), shape=(seen.shape[0], self._n_pairs)
+            )
+        )
+
+    def _distinct(self, entries: Any, per_column: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return for each column the first one with the same likelihoods up to a factor (itself, mostly)."""
+        columns = sparse.csc_array(entries)
+        columns.sort_indices()
+        first: dict[bytes, int] = {}
+        same = np.arange(columns.shape[1])
+        for z in np.flatnonzero(per_column > 1).tolist():
+            part = slice(columns.indptr[z], columns.indptr[z + 1])
+            shape = columns.data[part] / columns.data[part].max()
+            same[z] = first.setdefault(columns.indices[part].tobytes() + shape.tobytes(), z)
+        return same
+
+    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return the class of each pair, where the pairs of each node begin, and the provisional numbers in order."""
+        node, classes = np.concatenate(self._node), np.concatenate(self._class)
+        order = np.lexsort((classes, node))
+        starts = np.searchsorted(node[order], np.arange(self._n_nodes + 1))
+        return classes[order], starts, order
+
+
+def _start_row(pomdp: POMDP, action: int, to: sparse.csr_array, observe_initial: bool) -> sparse.csr_array:
+    initial = sparse.csr_array(pomdp.initial[None, :])
+    if not observe_initial:
+        return pomdp.discount * sparse.csr_array(initial @ pomdp.transition[action] @ to)
+    return sparse.csr_array(initial @ to) if action == 0 else sparse.csr_array((1, to.shape[1]))
+
+
+def _interleaved(
+    rows: list[sparse.csr_array],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return the rows of one matrix per action as one sparse matrix with row c · A + a."""
+    n_classes, n_actions = rows[0].shape[0], len(rows)
+    stacked = sparse.csr_array(sparse.vstack(rows))
+    order = np.arange(n_classes * n_actions).reshape(n_actions, n_classes).T.ravel()
+    joint = sparse.csr_array(stacked[order])
+    joint.eliminate_zeros()
+    joint.sort_indices()
+    return joint.indptr.astype(np.int64), joint.indices.astype(np.int64), joint.data.astype(np.float64)
+
+
+def _next_nodes(
+    start: NDArray[np.int64],
+    node: NDArray[np.int64],
+    block_of: NDArray[np.int64],
+    n_blocks: int,
+    n_actions: int,
+    n_nodes: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the nodes that can follow each block and action, row by row."""
+    row = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    where = block_of[row // n_actions] * n_actions + row % n_actions
+    found = np.unique(where * max(n_nodes, 1) + node)
+    starts = np.searchsorted(found // max(n_nodes, 1), np.arange(n_blocks * n_actions + 1))
+    return starts.astype(np.int64), found % max(n_nodes, 1)

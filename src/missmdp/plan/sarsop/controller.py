@@ -1,0 +1,53 @@
+"""The vectors of a search as they were at one time, and the policy that they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp._kernels.sarsop.arrays import CHOICES, VALUES, VECTORS, Vectors
+from missmdp._kernels.sarsop.lower import mark_certified
+from missmdp.plan.alpha import BlockVectors
+from missmdp.plan.sarsop.compile import Compilation
+
+__all__ = ["Controller"]
+
+
+@dataclass(frozen=True, eq=False)
+class Controller:
+    """Vectors, each with an action and a vector to go on with for each observation."""
+
+    vectors: Vectors
+    fall: float
+    """How far the vectors that the start needs are above the values of their plans, at most."""
+
+    @classmethod
+    def copy(cls, vectors: Vectors, counters: NDArray[np.int64], fall: float) -> Controller:
+        """Return a copy of the vectors in use."""
+        ends = {"values": counters[VALUES], "choice": counters[CHOICES], "default": 0, "first_in_block": 0}
+        parts = {
+            name: array[: ends.get(name, counters[VECTORS])].copy()
+            for name, array in zip(Vectors._fields, vectors, strict=True)
+        }
+        return cls(Vectors(**parts), fall)
+
+    def policy_vectors(self, compiled: Compilation) -> list[BlockVectors]:
+        """Return the vectors over states, block by block, without those that are above their plans by more than `fall`.
+
+        A block that is left without any gets a vector that holds everywhere.
+        """
+        vectors = self.vectors
+        kept = np.empty(len(vectors.block), dtype=np.bool_)
+        mark_certified(compiled.arrays, vectors, len(kept), self.fall, kept)
+        found: list[BlockVectors] = []
+        for b, states in enumerate(compiled.block_states):
+            places = compiled.class_of[states] - compiled.arrays.block_start[b]
+            ours = np.flatnonzero(kept & (vectors.block == b))
+            values = vectors.values[vectors.start[ours][:, None] + places[None, :]]
+            actions = vectors.action[ours].astype(np.int64)
+            if not len(ours):
+                values, actions = np.full((1, len(states)), compiled.lowest), np.zeros(1, dtype=np.int64)
+            found.append(BlockVectors(states, values, actions))
+        return found

@@ -1,0 +1,105 @@
+"""Near-optimally reachable beliefs: what the optimistic policy visits, and where its bounds are loosest.
+
+The upper bound at the start is the value of an optimistic policy in a world of points, in which an entry's belief
+turns into one of the points that it is a mixture of. The expected discounted visits in that world, times
+the error of a mixture, say what each mixture adds to the gap at the start. The worst are mixed again
+or become points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp._kernels.sarsop import sampling as kernels
+from missmdp._kernels.sarsop import upper as upper_kernels
+from missmdp._kernels.sarsop.arrays import ENTRIES
+from missmdp.plan.sarsop.search import BUDGET, Search
+
+__all__ = ["Visited", "refine", "visit"]
+
+SWEEPS = 20
+SMALL = 1e-4
+"""Changes of expected visits below it end the sweeps."""
+RARELY = 1e-9
+"""Expected visits of points that count as visited."""
+FEWEST = 100
+GROWTH = 0.05
+"""New points per trial: this share of all points, and not fewer than `FEWEST`."""
+CANDIDATES = 10
+"""Entries to look at per trial, for each point that may be new."""
+FRESH = 0.8
+"""A mixture made when the block had this share of its points is as good as it gets."""
+STEPS = 1000
+"""Steps of the simplex method for a mixture that matters."""
+
+
+@dataclass(frozen=True)
+class Visited:
+    """Where the optimistic policy goes."""
+
+    points: NDArray[np.int64]
+    """Newest first."""
+    actions: NDArray[np.int32]
+    """The optimistic action of every point."""
+
+    def unexplored(self, search: Search) -> NDArray[np.int64]:
+        """Return the points for which it is not known what follows the optimistic action."""
+        return self.points[search.pools.points.seen[self.points, self.actions[self.points]] < 0]
+
+
+def visit(search: Search) -> Visited:
+    """Update the expected visits of all points and return those that are visited."""
+    pools = search.pools
+    n_points = pools.n_points
+    actions = np.empty(n_points, dtype=np.int32)
+    kernels.optimistic_actions(pools.points, n_points, actions)
+    space = np.empty(n_points)
+    for _ in range(SWEEPS):
+        search.limits.check()
+        change = kernels.sweep_visits(
+            pools.points,
+            pools.seen,
+            pools.entries,
+            pools.weights,
+            actions,
+            search.compiled.root,
+            n_points,
+            space,
+        )
+        if change <= SMALL:
+            break
+    return Visited(np.flatnonzero(pools.points.visits[:n_points] > RARELY)[::-1].copy(), actions)
+
+
+def refine(search: Search, visited: Visited) -> int:
+    """Mix the entries that matter most again, or make them points; return how many there were to choose from."""
+    pools = search.pools
+    n_points, n_entries = len(visited.actions), int(pools.counters[ENTRIES])
+    score = np.empty(n_entries)
+    of_point, entry = np.empty((2, n_entries), dtype=np.int64)
+    count, _ = kernels.score_entries(
+        pools.points,
+        pools.entries,
+        pools.weights,
+        visited.actions,
+        n_points,
+        1e-7 * search.gap,
+        score,
+        of_point,
+        entry,
+    )
+    most = max(FEWEST, int(GROWTH * n_points))
+    shuffled = search.random.permutation(count)
+    worst = shuffled[np.argsort(-score[shuffled], kind="stable")[: CANDIDATES * most]]
+    of_point, entry = of_point[worst], entry[worst]
+    of_action = visited.actions[of_point].astype(np.int64)
+    search.work_off(
+        lambda place: upper_kernels.refine_entries(
+            *search.upper_arrays(), of_point, of_action, entry, place, FRESH, n_points + most, STEPS, BUDGET
+        ),
+        len(entry),
+    )
+    return count

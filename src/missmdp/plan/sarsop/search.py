@@ -1,0 +1,110 @@
+"""One search: the compiled model, the pools, the limits, and long lists worked off in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp._kernels.sarsop.arrays import BACKUPS, Compiled, Entries, Points, Scratch, Vectors, Weights
+from missmdp.plan.sarsop.compile import Compilation
+from missmdp.plan.sarsop.controller import Controller
+from missmdp.plan.sarsop.limits import Limits
+from missmdp.plan.sarsop.pools import Pools
+
+__all__ = ["BUDGET", "Search"]
+
+BUDGET = 20_000_000
+"""Multiplications between two looks at the clock: some hundredths of a second."""
+_POINTS_PER_CALL = 4096
+
+
+class Search:
+    """The state of a search.
+
+    Attributes
+    ----------
+    controller : Controller or None
+        The best policy so far, in the form of vectors; None before there is one.
+    lower : float
+        What it is worth at the start, at least.
+    """
+
+    def __init__(self, compiled: Compilation, limits: Limits, random: np.random.Generator) -> None:
+        self.compiled = compiled
+        self.model = compiled.arrays
+        self.pools = Pools(compiled.arrays)
+        self.limits = limits
+        self.random = random
+        self.controller: Controller | None = None
+        self.lower = compiled.lowest
+
+    @property
+    def upper(self) -> float:
+        """The upper bound at the start."""
+        return float(self.pools.points.upper[self.compiled.root])
+
+    @property
+    def gap(self) -> float:
+        """Upper − lower."""
+        return self.upper - self.lower
+
+    @property
+    def backups(self) -> int:
+        """Backups of the lower bound so far."""
+        return int(self.pools.counters[BACKUPS])
+
+    def keep_controller(self, fall: float) -> None:
+        """Keep the vectors if they are worth more than what was kept.
+
+        Those that the start needs are at most `fall` above the values of their plans. Then acting greedily loses at
+        most `fall` per step against the start's vector.
+        """
+        value = float(self.pools.points.value[self.compiled.root]) - fall / (1.0 - self.compiled.discount)
+        if self.controller is None or value > self.lower:
+            self.lower = max(value, self.lower)
+            self.controller = Controller.copy(self.pools.vectors, self.pools.counters, fall)
+
+    def work_off(self, kernel: Callable[[int], int], count: int) -> None:
+        """Call a kernel until all of a list is done, looking at the limits in between.
+
+        The kernel takes the place where to go on and returns the next one, or −1 − place where it needs room.
+        """
+        place = 0
+        while place < count:
+            self.limits.check()
+            reached = kernel(place)
+            if reached < 0:
+                self.limits.check_memory(2 * self.pools.nbytes)
+                self.pools.grow()
+                reached = -1 - reached
+            place = reached
+
+    def sweep(self, kernel: Callable[[NDArray[np.int64]], float], order: NDArray[np.int64]) -> float:
+        """Call a kernel on all points of a list, in pieces, and return its largest result."""
+        largest = 0.0
+        for begin in range(0, len(order), _POINTS_PER_CALL):
+            self.limits.check()
+            largest = max(largest, kernel(order[begin : begin + _POINTS_PER_CALL]))
+        return largest
+
+    def lower_arrays(self) -> tuple[Compiled, Points, Vectors, Scratch, NDArray[np.int64]]:
+        """Return what kernels of the lower bound take."""
+        pools = self.pools
+        return self.model, pools.points, pools.vectors, pools.scratch, pools.counters
+
+    def upper_arrays(
+        self,
+    ) -> tuple[Compiled, Points, Entries, Weights, Vectors, Scratch, NDArray[np.int64]]:
+        """Return what kernels of the upper bound take."""
+        pools = self.pools
+        return (
+            self.model,
+            pools.points,
+            pools.entries,
+            pools.weights,
+            pools.vectors,
+            pools.scratch,
+            pools.counters,
+        )

@@ -1,0 +1,63 @@
+"""The upper bound: from the MDP's value over the fast informed bound to value iteration on all points."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp._kernels.sarsop import upper as kernels
+from missmdp.plan.sarsop.search import BUDGET, Search
+
+__all__ = ["expand", "improve_upper", "start_upper"]
+
+SWEEPS_AT_START = 1000
+SMALL_AT_START = 1e-6
+"""Of the largest value that is possible: changes below it end the sweeps at the start."""
+SWEEPS = 15
+SMALL = 1e-3
+"""Of the gap at the start: changes below it end the sweeps."""
+STEPS = 20
+"""Steps of the simplex method for a new mixture; those that matter are refined later."""
+
+
+def start_upper(search: Search) -> None:
+    """Set the upper bounds of the corners to the fast informed bound, which starts from the MDP's value."""
+    compiled = search.compiled
+    small = SMALL_AT_START * max(abs(compiled.lowest), abs(compiled.highest))
+    for _ in range(SWEEPS_AT_START):
+        search.limits.check()
+        if kernels.sweep_mdp(search.model, search.pools.points) <= small:
+            break
+    corners = np.arange(compiled.n_classes)
+    for a in range(search.model.reward.shape[1]):
+        expand(search, corners, np.full(len(corners), a), steps=0)
+    for _ in range(SWEEPS_AT_START):
+        if improve_upper(search, corners[::-1].copy(), sweeps=1) <= small:
+            break
+
+
+def expand(
+    search: Search, points: NDArray[np.int64], actions: NDArray[np.int64], *, steps: int = STEPS
+) -> None:
+    """Work out what follows points and actions."""
+    search.work_off(
+        lambda place: kernels.expand_points(
+            *search.upper_arrays(), search.pools.seen, points, actions, place, steps, BUDGET
+        ),
+        len(points),
+    )
+
+
+def improve_upper(search: Search, order: NDArray[np.int64], *, sweeps: int = SWEEPS) -> float:
+    """Back up the upper bounds of points, several times unless little changes; return the last change."""
+    pools = search.pools
+    search.limits.check()
+    kernels.sweep_seen(pools.points, pools.seen, pools.n_points)
+    change = 0.0
+    for _ in range(sweeps):
+        change = search.sweep(
+            lambda part: kernels.sweep_upper(pools.points, pools.entries, pools.weights, part), order
+        )
+        if change <= SMALL * search.gap:
+            break
+    return change
