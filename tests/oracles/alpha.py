@@ -98,26 +98,24 @@ def tiger(*, observe_initial: bool = False) -> mm.POMDP:
 def backed_up(pomdp: mm.POMDP, times: int) -> BlockVectors:
     """Return the vectors of a POMDP with two states after exact backups of V = 0, those that are best somewhere.
 
-    Every action and every choice of a vector per observation is tried. With two states a vector is a line over
-    b ∈ [0, 1], and a fine grid with the crossings of its lines is enough to see which are best.
+    With two states a vector is a line over b ∈ [0, 1]. A backup gives the best line at every b of a fine grid: the best
+    action, and for every observation after it the best line so far.
     """
+    grid = np.linspace(0.0, 1.0, 1001)
+    beliefs = np.stack([1 - grid, grid], axis=1)
     values, actions = np.zeros((1, 2)), np.zeros(1, dtype=np.int64)
     for _ in range(times):
-        rows: list[np.ndarray] = []
-        acts: list[int] = []
+        lines, scores = [], []
         for a in range(pomdp.n_actions):
             T, seen = pomdp.transition[a].toarray(), pomdp.observation_of(a).toarray()
-            sums = [pomdp.reward[:, a]]
+            line = np.tile(pomdp.reward[:, a], (len(beliefs), 1))
             for z in range(pomdp.n_observations):
-                sums = [s + pomdp.discount * T @ (seen[:, z] * v) for s in sums for v in values]
-            rows += sums
-            acts += [a] * len(sums)
-        kept = _best_somewhere(np.array(rows))
-        values, actions = np.array(rows)[kept], np.array(acts)[kept]
+                ahead = pomdp.discount * (values * seen[:, z]) @ T.T
+                line += ahead[(beliefs @ ahead.T).argmax(axis=1)]
+            lines.append(line)
+            scores.append((line * beliefs).sum(axis=1))
+        best = np.argmax(scores, axis=0)
+        rows = np.column_stack([best, np.array(lines)[best, np.arange(len(beliefs))]])
+        kept = rows[np.sort(np.unique(rows.round(9), axis=0, return_index=True)[1])]
+        actions, values = kept[:, 0].astype(np.int64), kept[:, 1:]
     return BlockVectors(np.arange(2), values, actions)
-
-
-def _best_somewhere(rows: np.ndarray) -> list[int]:
-    grid = np.linspace(0.0, 1.0, 4001)
-    best = (np.outer(1 - grid, rows[:, 0]) + np.outer(grid, rows[:, 1])).argmax(axis=1)
-    return sorted(set(best.tolist()))
