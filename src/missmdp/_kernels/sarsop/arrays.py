@@ -45,7 +45,7 @@ class Compiled(NamedTuple):
     """A POMDP as the kernels see it: C classes of states in blocks, A actions, N nodes (observations), P pairs.
 
     A *pair* is a node and a class that it leaves possible. Classes of one block are neighbours, and so are pairs of
-    one node. The last class, alone in the last block, is the start: its row is what comes first.
+    one node. The start may be the last class, alone in the last block: its row is what comes first.
     """
 
     reward: Floats

@@ -104,6 +104,7 @@ def start_blind(model: Compiled, vectors: Vectors, lowest: float, counters: Any)
             vectors.action[k] = a
             vectors.choice_start[k] = counters[CHOICES]
             vectors.origin[k] = -1
+            vectors.needed[k] = True
             for j in range(size):
                 vectors.values[counters[VALUES] + j] = lowest
             for j in range(

@@ -7,8 +7,8 @@
   one node.
 
 Terminal states have value 0 and drop out. The discount is part of the joint probabilities P(node, class′ | class,
-action). One more class stands for the start: what follows it is the first observation, or the first action and what
-it brings.
+action). The start is the initial belief where that is inside one block and the first thing to do is to act. Otherwise
+it is one more class: what follows it is the first observation, or the first action and what it brings.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ class Compilation:
     class_of: NDArray[np.int64]
     """(S,): the class of each state, −1 for terminal ones."""
     block_states: list[NDArray[np.int64]]
-    """The states of each block but the start's."""
+    """The states of each block, but for that of the start if it has one."""
+    start: NDArray[np.float64]
+    """(C,): the belief at the start, over classes."""
+    start_mass: float
+    """Its probability; the rest is on terminal states."""
     discount: float
     lowest: float
     """A lower bound on the value of every belief."""
@@ -44,18 +48,8 @@ class Compilation:
 
     @property
     def n_classes(self) -> int:
-        """Classes, the start included."""
+        """Classes, that of the start included if there is one."""
         return len(self.arrays.block_of)
-
-    @property
-    def n_blocks(self) -> int:
-        """Blocks, the start's included."""
-        return len(self.arrays.block_start) - 1
-
-    @property
-    def root(self) -> int:
-        """The class of the start."""
-        return self.n_classes - 1
 
 
 def compile_pomdp(pomdp: POMDP, *, observe_initial: bool) -> Compilation:
@@ -75,20 +69,27 @@ def compile_pomdp(pomdp: POMDP, *, observe_initial: bool) -> Compilation:
 
     n_actions = pomdp.n_actions
     first_states = np.array([group[0] for group in members], dtype=np.int64)
+    initial = np.bincount(class_of[live], pomdp.initial[live], minlength=len(members))
+    apart = observe_initial or len(np.unique(blocks[initial > 0.0])) != 1
     rows: list[sparse.csr_array] = []
     for a in range(n_actions):
         to = to_pairs[a if len(to_pairs) > 1 else 0]
-        after = pomdp.discount * sparse.csr_array(pomdp.transition[a][first_states] @ to)
-        rows.append(sparse.csr_array(sparse.vstack([after, _start_row(pomdp, a, to, observe_initial)])))
-    rewards = np.vstack([pomdp.reward[first_states], pomdp.initial @ pomdp.reward])
+        after = [pomdp.discount * sparse.csr_array(pomdp.transition[a][first_states] @ to)]
+        if apart:
+            after.append(_start_row(pomdp, a, to, observe_initial))
+        rows.append(sparse.csr_array(sparse.vstack(after)))
     lowest, highest = _extremes(pomdp)
+    rewards, block_of, start_mass = pomdp.reward[first_states], blocks, float(initial.sum())
+    if apart:
+        rewards = np.vstack([rewards, pomdp.initial @ pomdp.reward])
+        block_of = np.append(blocks, len(block_states))
+        initial, start_mass = np.append(np.zeros(len(members)), 1.0), 1.0
     if observe_initial:
         # Before the first observation there is nothing to decide: the other actions are never better.
         rewards[-1] = 0.0
-        rewards[-1, 1:] = 2.0 * lowest - 1.0
+        rewards[-1, 1:] = lowest - abs(lowest) - 1.0
     start, pair, prob = _interleaved(rows)
-    block_of = np.append(blocks, blocks.max(initial=-1) + 1)
-    n_blocks = int(block_of[-1]) + 1
+    n_blocks = len(block_states) + apart
     node_of = np.repeat(np.arange(len(node_start) - 1), np.diff(node_start))
     next_start, next_node = _next_nodes(
         start, node_of[pair], block_of, n_blocks, n_actions, len(node_start) - 1
@@ -107,7 +108,9 @@ def compile_pomdp(pomdp: POMDP, *, observe_initial: bool) -> Compilation:
         next_start=next_start,
         next_node=next_node.astype(np.int32),
     )
-    return Compilation(arrays, class_of, block_states, pomdp.discount, lowest, highest)
+    return Compilation(
+        arrays, class_of, block_states, initial / start_mass, start_mass, pomdp.discount, lowest, highest
+    )
 
 
 def _widened(matrix: sparse.csr_array, width: int) -> sparse.csr_array:

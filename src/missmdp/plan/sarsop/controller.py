@@ -21,7 +21,7 @@ class Controller:
 
     vectors: Vectors
     fall: float
-    """How far the vectors that the start needs are above the values of their plans, at most."""
+    """How much the vectors that the start needs fell in the last sweep, at most."""
 
     @classmethod
     def copy(cls, vectors: Vectors, counters: NDArray[np.int64], fall: float) -> Controller:
@@ -34,13 +34,15 @@ class Controller:
         return cls(Vectors(**parts), fall)
 
     def policy_vectors(self, compiled: Compilation) -> list[BlockVectors]:
-        """Return the vectors over states, block by block, without those that are above their plans by more than `fall`.
+        """Return the vectors over states, block by block, each at most the value of its plan.
 
-        A block that is left without any gets a vector that holds everywhere.
+        Vectors that are above their plans by more than `fall`, or lead to such, are left out; the others are all lowered by
+        γ fall/(1 − γ), which makes up for it. A block without any gets a vector that holds everywhere.
         """
         vectors = self.vectors
         kept = np.empty(len(vectors.block), dtype=np.bool_)
         mark_certified(compiled.arrays, vectors, len(kept), self.fall, kept)
+        margin = compiled.discount * self.fall / (1.0 - compiled.discount)
         found: list[BlockVectors] = []
         for b, states in enumerate(compiled.block_states):
             places = compiled.class_of[states] - compiled.arrays.block_start[b]
@@ -49,5 +51,5 @@ class Controller:
             actions = vectors.action[ours].astype(np.int64)
             if not len(ours):
                 values, actions = np.full((1, len(states)), compiled.lowest), np.zeros(1, dtype=np.int64)
-            found.append(BlockVectors(states, values, actions))
+            found.append(BlockVectors(states, values - margin, actions))
         return found

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from missmdp._kernels.sarsop import lower as kernels
 from missmdp.plan.sarsop.search import BUDGET, Search
 
-__all__ = ["improve_lower", "start_lower"]
+__all__ = ["improve_lower", "look_at_all", "start_lower"]
 
 SWEEPS_AT_START = 1000
 SMALL_AT_START = 1e-6
@@ -36,23 +36,22 @@ SLACK = 0.01
 def start_lower(search: Search) -> None:
     """Set the lower bound to the best blind policy: one action for ever, whatever is seen."""
     pools, model, compiled = search.pools, search.model, search.compiled
-    kernels.start_blind(model, pools.vectors, compiled.lowest, pools.counters)
-    _look_at_all(search)
     small = SMALL_AT_START * max(abs(compiled.lowest), abs(compiled.highest))
+    fall = 0.0
     for _ in range(SWEEPS_AT_START):
         search.limits.check()
-        rise, _ = kernels.evaluate_vectors(model, pools.vectors, pools.scratch, pools.n_vectors)
+        rise, fall = kernels.evaluate_vectors(model, pools.vectors, pools.scratch, pools.n_vectors)
         if rise <= small:
             break
-    _look_at_all(search)
+    look_at_all(search, fall)
 
 
-def _look_at_all(search: Search) -> None:
+def look_at_all(search: Search, fall: float) -> None:
     """Find the best vector of every point, and keep the controller."""
     model, points, vectors, scratch, counters = search.lower_arrays()
     kernels.search_values(model, points, vectors, search.pools.n_points, counters)
     kernels.choose_defaults(model, vectors, scratch, counters)
-    search.keep_controller(0.0)
+    search.keep_controller(fall)
 
 
 def improve_lower(search: Search, order: NDArray[np.int64]) -> None:
@@ -75,7 +74,7 @@ def improve_lower(search: Search, order: NDArray[np.int64]) -> None:
 def prune(search: Search) -> None:
     """Drop vectors that are best nowhere and that no plan needs."""
     number, stack = np.empty((2, search.pools.n_vectors), dtype=np.int32)
-    kernels.prune_vectors(*search.lower_arrays(), search.compiled.root, number, stack)
+    kernels.prune_vectors(*search.lower_arrays(), search.root, number, stack)
 
 
 def evaluate(search: Search, *, fall: float = np.inf, sweeps: int = SWEEPS) -> None:

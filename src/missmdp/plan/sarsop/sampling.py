@@ -65,7 +65,7 @@ def visit(search: Search) -> Visited:
             pools.entries,
             pools.weights,
             actions,
-            search.compiled.root,
+            search.root,
             n_points,
             space,
         )

@@ -29,6 +29,8 @@ class Search:
         The best policy so far, in the form of vectors; None before there is one.
     lower : float
         What it is worth at the start, at least.
+    root : int
+        The point of the start.
     """
 
     def __init__(self, compiled: Compilation, limits: Limits, random: np.random.Generator) -> None:
@@ -38,12 +40,13 @@ class Search:
         self.limits = limits
         self.random = random
         self.controller: Controller | None = None
-        self.lower = compiled.lowest
+        self.lower = min(compiled.lowest, 0.0)
+        self.root = int(np.argmax(compiled.start))
 
     @property
     def upper(self) -> float:
         """The upper bound at the start."""
-        return float(self.pools.points.upper[self.compiled.root])
+        return self.compiled.start_mass * float(self.pools.points.upper[self.root])
 
     @property
     def gap(self) -> float:
@@ -58,10 +61,11 @@ class Search:
     def keep_controller(self, fall: float) -> None:
         """Keep the vectors if they are worth more than what was kept.
 
-        Those that the start needs are at most `fall` above the values of their plans. Then acting greedily loses at
-        most `fall` per step against the start's vector.
+        Those that the start needs fell by at most `fall` in the last sweep, so that each is at most γ · fall above its
+        plan now, and the start's vector `fall`. Acting greedily loses at most that much per step against the vectors.
         """
-        value = float(self.pools.points.value[self.compiled.root]) - fall / (1.0 - self.compiled.discount)
+        value = float(self.pools.points.value[self.root]) - fall / (1.0 - self.compiled.discount)
+        value *= self.compiled.start_mass
         if self.controller is None or value > self.lower:
             self.lower = max(value, self.lower)
             self.controller = Controller.copy(self.pools.vectors, self.pools.counters, fall)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from missmdp._kernels.sarsop.upper import start_corners
 from missmdp.data.arguments import checked_seed, checked_whole
 from missmdp.errors import ModelError
 from missmdp.model.checks import number
@@ -21,6 +20,7 @@ from missmdp.plan.sarsop.lower import improve_lower, start_lower
 from missmdp.plan.sarsop.ready import make_ready
 from missmdp.plan.sarsop.sampling import Visited, refine, visit
 from missmdp.plan.sarsop.search import Search
+from missmdp.plan.sarsop.start import set_up
 from missmdp.plan.sarsop.upper import expand, improve_upper, start_upper
 from missmdp.plan.sarsop.warm_start import add_beliefs, beliefs_over_states
 from missmdp.progress import Say, show_status
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 EXPANSIONS = 3
 """How often per trial the optimistic policy is followed to where nothing is known yet."""
-NOTHING = 1e-12
+NOTHING = 1e-15
 """A gap that is this share of the largest possible value is rounding."""
 PATIENCE = 5
 """Trials without any change after which a search has converged."""
@@ -163,7 +163,7 @@ class _Run:
     def until_stopped(self, say: Say, warm_start: SolveResult | None) -> Status:
         """Search until a limit is reached, or the precision, and return which."""
         search = self.search
-        start_corners(search.model, search.pools.points, search.compiled.highest, search.pools.counters)
+        set_up(search)
         try:
             start_lower(search)
             self._record(say)
@@ -187,6 +187,7 @@ class _Run:
     def _trial(self) -> None:
         """Follow the optimistic policy, explore where its bounds are loosest, and back up what it visits."""
         search = self.search
+        search.limits.check_memory(search.pools.nbytes)
         visited = self._follow()
         improve_upper(search, np.arange(search.pools.n_points)[::-1].copy(), sweeps=1)
         self._check_goal()
