@@ -20,13 +20,13 @@ _HELP = (
 @click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
 def export(model: str, out: Path) -> None:
     """Write a model as a .pomdp or .pomdpx file that other solvers read, or convert one into the other."""
-    from missmdp.cli.models import load_model
-    from missmdp.interop.model_files import SUFFIXES, read_model, write_model
+    from missmdp.cli.models import load_model_or_pomdp
+    from missmdp.interop.model_files import SUFFIXES, write_model
     from missmdp.interop.outgoing import outgoing_pomdp
 
     if out.suffix.lower() not in SUFFIXES:
         raise click.UsageError(f"{out}: OUT must end in {' or '.join(SUFFIXES)}")
-    loaded = read_model(model) if Path(model).suffix.lower() in SUFFIXES else load_model(model)
+    loaded = load_model_or_pomdp(model)
     write_model(loaded, out)
     pomdp = outgoing_pomdp(loaded)
     acts = "; the file acts first, without the model's first observation" if pomdp.observe_initial else ""

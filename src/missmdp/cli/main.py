@@ -12,6 +12,7 @@ from missmdp.cli.data_commands import collect, describe, validate
 from missmdp.cli.export_command import export
 from missmdp.cli.learn_command import learn
 from missmdp.cli.model_commands import benchmarks, coverage, graph, show
+from missmdp.cli.solve_command import solve
 from missmdp.cli.wording import as_typed
 from missmdp.errors import MissMDPError
 
@@ -24,7 +25,7 @@ def cli() -> None:
     """Decisions when part of the state goes missing.
 
     MODEL is always one of: a benchmark's name (see `missmdp benchmarks`), an .mmdp file, or module:function,
-    a function without arguments that returns a MissMDP.
+    a function without arguments that returns a MissMDP. `solve` and `export` also take .pomdp and .pomdpx files.
 
     Commands that find out how values go missing also take an MDP: module:function that returns a FactoredMDP, or
     a folder with the tables transitions, rewards, initial and optionally terminal (.csv or .parquet), and
@@ -33,7 +34,7 @@ def cli() -> None:
     """
 
 
-for command in (benchmarks, show, graph, coverage, collect, describe, validate, learn, export):
+for command in (benchmarks, show, graph, coverage, collect, describe, validate, learn, solve, export):
     cli.add_command(command)
 
 

@@ -13,8 +13,9 @@ from missmdp.errors import FormatError, ModelError
 from missmdp.model.columns import Columns, meaning
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
+from missmdp.model.pomdp import POMDP
 
-__all__ = ["load_mdp", "load_model"]
+__all__ = ["load_mdp", "load_model", "load_model_or_pomdp"]
 
 TABLES = {"transitions": True, "rewards": True, "initial": True, "terminal": False}
 """The tables that a folder holds, and whether they must be there; named as in `FactoredMDP.from_tables`."""
@@ -36,6 +37,13 @@ def load_model(name: str) -> MissMDP:
             "`missmdp learn` finds that out from a log, and writes an .mmdp file"
         )
     return model
+
+
+def load_model_or_pomdp(name: str) -> MissMDP | POMDP:
+    """Return what `load_model` returns, or the POMDP in a `.pomdp` or `.pomdpx` file."""
+    from missmdp.interop.model_files import SUFFIXES, read_model
+
+    return read_model(name) if Path(name).suffix.lower() in SUFFIXES else load_model(name)
 
 
 def load_mdp(name: str) -> tuple[FactoredMDP, MissMDP | None]:

@@ -1,4 +1,4 @@
-"""Where a log goes that a command has made."""
+"""Where goes what a command has made."""
 
 from __future__ import annotations
 
@@ -12,9 +12,25 @@ import click
 
 from missmdp.data.dataset import Dataset
 
-__all__ = ["STANDARD_OUTPUT", "dataset_writer"]
+__all__ = ["STANDARD_OUTPUT", "check_writable", "dataset_writer"]
 
 STANDARD_OUTPUT = "-"
+
+
+def check_writable(path: Path) -> None:
+    """Raise `click.UsageError` unless a file can be written there, by trying; call it before long work.
+
+    Folders that do not exist yet are made when something is written.
+    """
+    try:
+        if path.is_dir():
+            raise click.UsageError(f"{path} is a folder; give the name of a file")
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{path.name}."):
+            pass
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise click.UsageError(f"{path}: cannot be written ({reason})") from None
 
 
 def dataset_writer(output: str | None) -> Callable[[Dataset], None]:
