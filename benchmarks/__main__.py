@@ -1,20 +1,31 @@
-"""`make bench`: every measurement, or those whose names are given."""
+"""`make bench`: every measurement, or those whose names are given.
+
+`python -m benchmarks solve` takes options; `--help` after the name lists them.
+"""
 
 from __future__ import annotations
 
 import sys
 
-from benchmarks import bench_collect, bench_learn, bench_model
+from benchmarks import bench_collect, bench_learn, bench_model, bench_solve
 
-BENCHES = {"model": bench_model.run, "collect": bench_collect.run, "learn": bench_learn.run}
+BENCHES = {
+    "model": bench_model.run,
+    "collect": bench_collect.run,
+    "learn": bench_learn.run,
+    "solve": bench_solve.run,
+}
 
 
-def main(names: list[str]) -> None:
+def main(arguments: list[str]) -> None:
     """Run the named measurements, or all."""
-    unknown = [name for name in names if name not in BENCHES]
+    if len(arguments) > 1 and arguments[0] == "solve" and arguments[1].startswith("-"):
+        bench_solve.run(arguments[1:])
+        return
+    unknown = [name for name in arguments if name not in BENCHES]
     if unknown:
         sys.exit(f"there is no measurement {unknown[0]!r}; there are {', '.join(BENCHES)}")
-    for name in names or BENCHES:
+    for name in arguments or BENCHES:
         print(f"\n{name}")
         BENCHES[name]()
 

@@ -1,0 +1,127 @@
+"""Solving: the gap between the bounds over time, on every benchmark, next to the C++ SARSOP's.
+
+`python -m benchmarks solve --help` lists the options.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import missmdp as mm
+from benchmarks.solve_report import (
+    Measured,
+    draw_gaps,
+    fill_page,
+    plain_tables,
+    read_traces,
+    write_traces,
+)
+from benchmarks.timing import row
+from missmdp.interop import read_model
+from missmdp.plan.sarsop.ready import make_ready
+
+PRECISION = 1e-3
+PRIORS = {"icu-smar prior": "icu-smar", "predator-smar prior": "predator-smar"}
+"""Where nothing is seen for certain: the general POMDP, one block."""
+
+
+def run(arguments: Sequence[str] = ()) -> None:
+    """Solve, print the figures, and write what the options ask for."""
+    options = _options(arguments)
+    if options.traces:
+        measured = read_traces(options.traces)
+    else:
+        if not options.no_compilation:
+            _print_compilation()
+        measured = list(_measure(options.models, options.files, options.seconds))
+    print(f"\n{plain_tables(measured)}", flush=True)
+    if options.output:
+        options.output.mkdir(parents=True, exist_ok=True)
+        if not options.traces:
+            print(write_traces(measured, options.output / "solver-gap.csv"))
+        print(draw_gaps(measured, options.output / "solver-gap.svg"))
+    if options.page:
+        print(fill_page(measured, options.page))
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    known = [*mm.list_benchmarks(), *PRIORS]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks solve", description=__doc__)
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, help="time per model; the search may end before"
+    )
+    parser.add_argument(
+        "--models", nargs="*", default=known, choices=known, metavar="NAME", help=", ".join(known)
+    )
+    parser.add_argument(
+        "--file",
+        dest="files",
+        nargs="+",
+        action="extend",
+        type=Path,
+        default=[],
+        help="further models, .pomdp or .pomdpx",
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="DIR", help="write solver-gap.csv (all traces) and solver-gap.svg"
+    )
+    parser.add_argument("--no-compilation", action="store_true", help="do not time compilation, a minute")
+    parser.add_argument("--page", type=Path, metavar="FILE.md", help="write the tables into a page")
+    parser.add_argument(
+        "--traces", type=Path, metavar="FILE.csv", help="solve nothing, show an earlier run again"
+    )
+    return parser.parse_args(arguments)
+
+
+def _measure(names: Sequence[str], files: Sequence[Path], seconds: float) -> Iterator[Measured]:
+    """Solve model after model; Ctrl-C ends the last one."""
+    make_ready(progress=None)
+    solver = mm.Sarsop(precision=PRECISION, timeout=seconds, progress=False)
+    for name, model in _models(names, files):
+        wall, cpu = time.perf_counter(), time.process_time()
+        result = solver.solve(model)
+        share = (time.process_time() - cpu) / (time.perf_counter() - wall)
+        print(f"{name:<22} {result}", flush=True)
+        yield Measured(name, result.trace, seconds, share)
+        if result.status == "interrupted":
+            return
+
+
+def _models(names: Sequence[str], files: Sequence[Path]) -> Iterator[tuple[str, mm.MissMDP | mm.POMDP]]:
+    for name in names:
+        yield name, prior(mm.load_benchmark(PRIORS[name])) if name in PRIORS else mm.load_benchmark(name)
+    for path in files:
+        yield path.name, read_model(path)
+
+
+def prior(model: mm.MissMDP) -> mm.MissMDP:
+    """Return the model in which every feature, also an always-observed one, goes missing with 0.5 on its own."""
+    missing = dict.fromkeys(model.space.features.names, 0.5)
+    return mm.MissMDP(model.mdp, mm.MissingnessFunction.independent(model.mdp, missing))
+
+
+def _print_compilation() -> None:
+    """Time the first solve of a process, with nothing compiled and with kernels on disk."""
+    code = (
+        "import time; from missmdp.plan.sarsop.ready import make_ready; "
+        "wall, cpu = time.perf_counter(), time.process_time(); make_ready(False); "
+        "print(time.perf_counter() - wall, time.process_time() - cpu)"
+    )
+    with tempfile.TemporaryDirectory() as cache:
+        for what in ("kernels of the solver, compiled", "  read from disk, in every further process"):
+            done = subprocess.run(
+                [sys.executable, "-c", code],
+                env={**os.environ, "NUMBA_CACHE_DIR": cache},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            wall, cpu = map(float, done.stdout.split())
+            row(what, f"{wall:.1f} s", f"{cpu:.1f} s of CPU time")
