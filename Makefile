@@ -24,11 +24,12 @@ $(DEV_STAMP): $(RUN_STAMP)
 	$(PIP) install -c constraints.txt $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']['dev'])")
 	@touch $@
 
-demo: $(RUN_STAMP)  ## simulate a log of 10,000 steps, look at what is missing, and learn why
+demo: $(RUN_STAMP)  ## simulate a log of 10,000 steps, look at what is missing, learn why, and plan
 	$(BIN)/missmdp show icu-smar --graph demo/icu-smar.svg
 	$(BIN)/missmdp collect icu-smar --steps 10000 -o demo/log.parquet
 	$(BIN)/missmdp describe demo/log.parquet --picture demo/missing.svg
 	$(BIN)/missmdp learn icu-smar demo/log.parquet -o demo/learned.mmdp -o demo/learned.csv
+	$(BIN)/missmdp solve demo/learned.mmdp --timeout 20 -o demo/icu.mmpolicy --plot demo/bounds.svg
 
 test: $(DEV_STAMP)  ## the tests that run in minutes
 	$(BIN)/pytest -m "not slow"

@@ -21,6 +21,7 @@ DOCUMENTS = [
             "learning",
             "notation",
             "policies",
+            "solving",
         )
     ),
 ]
@@ -31,6 +32,7 @@ WITH_CODE = [
     "docs/files.md",
     "docs/learning.md",
     "docs/policies.md",
+    "docs/solving.md",
 ]
 WITH_EXAMPLES = [
     "model.mdp",
@@ -99,7 +101,7 @@ def test_links_lead_to_files(root, document):
 def test_figures_are_what_make_figures_draws(root, tmp_path):
     draw_all = runpy.run_path(str(root / "docs" / "make_figures.py"))["draw_all"]
     drawn = draw_all(tmp_path)
-    assert len(drawn) == 11
+    assert len(drawn) == 13
     for path in drawn:
         committed = root / "docs" / "figures" / path.name
         assert committed.read_bytes() == path.read_bytes(), f"{path.name} is out of date: run `make figures`"

@@ -24,7 +24,7 @@ _WIDTH = 14
 def print_problem(model: MissMDP | POMDP, name: str, *, observe_initial: bool | None) -> None:
     """Print the size of what is to be solved."""
     if isinstance(model, MissMDP):
-        name, observations = model.name or name, len(model.occurring_observations)
+        observations = len(model.occurring_observations)
         observes = True if observe_initial is None else observe_initial
     else:
         observations = model.n_observations
