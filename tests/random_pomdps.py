@@ -1,6 +1,6 @@
-"""Tiny random POMDPs that cover what a solver can get wrong, one per seed.
+"""Tiny POMDPs: random ones that cover what a solver can get wrong, one per seed; and Tiger.
 
-Every model draws, independently of each other:
+Every random model draws, independently of each other:
 
 - 1 to 5 states, 1 to 3 actions, 1 to 7 observations, discount 0 to 0.95, whether an observation comes first;
 - transitions (`TRANSITIONS`): dense, sparse, deterministic, mostly staying, the same from every state, nearly even;
@@ -26,7 +26,7 @@ from scipy import sparse
 import missmdp as mm
 from strategies import seeds, some_weights
 
-__all__ = ["build", "permuted", "pomdps", "random_pomdp", "with_rewards"]
+__all__ = ["build", "permuted", "pomdps", "random_pomdp", "tiger"]
 
 TRANSITIONS = {
     "dense": 0.2,
@@ -224,11 +224,16 @@ def _cut_off(transition: Array, initial: Array, state: int) -> None:
     initial[state] = 0.0
 
 
-def with_rewards(pomdp: mm.POMDP, reward: Array) -> mm.POMDP:
-    """Return a POMDP with other rewards."""
-    return mm.POMDP(
-        **{name: getattr(pomdp, name) for name in pomdp.__dataclass_fields__ if name != "reward"},
-        reward=reward,
+def tiger(*, observe_initial: bool = False) -> mm.POMDP:
+    """Return Tiger: listen (−1, right with 0.85) or open a door (10, or −100 to the tiger); opening resets."""
+    stay, reset = np.eye(2), np.full((2, 2), 0.5)
+    return build(
+        np.stack([stay, reset, reset]),
+        np.stack([[[0.85, 0.15], [0.15, 0.85]], reset, reset]),
+        [[-1.0, -100.0, 10.0], [-1.0, 10.0, -100.0]],
+        [0.5, 0.5],
+        discount=0.95,
+        observe_initial=observe_initial,
     )
 
 

@@ -100,13 +100,18 @@ def policy_value(
     return graph.bounds(ceiling)
 
 
-def graph_value(pomdp: mm.POMDP, *, nodes: int = 1000) -> tuple[float, float]:
+def graph_value(
+    pomdp: mm.POMDP, *, nodes: int = 1000, observe_initial: bool | None = None
+) -> tuple[float, float]:
     """Return (low, high) around the optimal value, from the first `nodes` beliefs that can be reached.
 
     Past them the value is between min ρ / (1 − γ) and the value if states were seen. This is for more states than
     `oracles.pomdp.optimum` can take; the bounds are wide unless few beliefs can be reached or the discount is small.
     """
-    graph = _BeliefGraph(Tables(pomdp), lambda _: range(pomdp.n_actions), nodes)
+    tables = Tables(pomdp)
+    if observe_initial is not None:
+        tables.observe_initial = observe_initial
+    graph = _BeliefGraph(tables, lambda _: range(pomdp.n_actions), nodes)
     seen = mdp_value(pomdp)
     return graph.bounds(lambda belief: float(belief @ seen))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.optimize import linprog
 
 from oracles.pomdp import Optimum, Tables, Value, backups, improved, optimum, unit_tables
 from oracles.pomdp_trees import best_tree, constant_value, graph_value, horizon_value, mdp_value, policy_value
-from random_pomdps import build, permuted, random_pomdp, with_rewards
+from random_pomdps import build, permuted, random_pomdp, tiger
 
 SEEDS = range(40)
 
@@ -216,19 +217,6 @@ def test_blind_models_have_the_value_of_the_best_sequence_of_actions(seed):
     assert constant <= found.acting[1]
 
 
-def tiger(*, observe_initial: bool = False):
-    """Return Tiger: listen (−1, right with 0.85) or open a door (10, or −100 to the tiger); opening resets."""
-    stay, reset = np.eye(2), np.full((2, 2), 0.5)
-    return build(
-        np.stack([stay, reset, reset]),
-        np.stack([[[0.85, 0.15], [0.15, 0.85]], reset, reset]),
-        [[-1.0, -100.0, 10.0], [-1.0, 10.0, -100.0]],
-        [0.5, 0.5],
-        discount=0.95,
-        observe_initial=observe_initial,
-    )
-
-
 def test_tiger():
     found = optimum(tiger())
     assert found.acting == pytest.approx((19.3713, 19.3713), abs=2e-3)
@@ -244,7 +232,7 @@ def test_closed_forms():
         to_end, np.ones((2, 1)), [[-5.0, -7.0], [0.0, 0.0]], [1.0, 0.0], terminal=[False, True], discount=0.5
     )
     assert optimum(paid_once).start == pytest.approx((-5.0, -5.0))
-    assert optimum(with_rewards(paid_once, -paid_once.reward)).start == pytest.approx((7.0, 7.0))
+    assert optimum(replace(paid_once, reward=-paid_once.reward)).start == pytest.approx((7.0, 7.0))
     p, discount = 0.3, 0.8
     coin = build(
         np.full((2, 2, 2), 0.5),
@@ -295,9 +283,9 @@ def test_values_follow_permutations_scales_and_shifts(seed):
         assert other.start[1] >= low - slack
 
     agrees(optimum(permuted(pomdp, np.random.default_rng(seed))), 1.0, 0.0)
-    agrees(optimum(with_rewards(pomdp, 1e3 * pomdp.reward)), 1e3, 0.0)
+    agrees(optimum(replace(pomdp, reward=1e3 * pomdp.reward)), 1e3, 0.0)
     if not pomdp.terminal.any():
-        agrees(optimum(with_rewards(pomdp, pomdp.reward - 7.0)), 1.0, -7.0 / (1.0 - pomdp.discount))
+        agrees(optimum(replace(pomdp, reward=pomdp.reward - 7.0)), 1.0, -7.0 / (1.0 - pomdp.discount))
     assert found.observing[1] >= found.acting[0], "to see more never costs"
 
 
