@@ -33,7 +33,8 @@ class POMDP:
     initial
         b₀, shape (S,).
     terminal
-        Which states are absorbing with reward 0, shape (S,).
+        Which states are absorbing with reward 0, shape (S,). Whatever is given for these states in `transition` and
+        `reward`, they stay where they are and earn nothing.
     discount
         γ in [0, 1).
     observe_initial
@@ -74,6 +75,9 @@ class POMDP:
             )
         # Frozen for users; rows are kept as checked, so that tiny excesses do not reach a solver's bounds.
         object.__setattr__(self, "transition", self._checked("transition", self.transition, n_states))
+        if self.terminal.any():
+            object.__setattr__(self, "reward", np.where(self.terminal[:, None], 0.0, self.reward))
+            object.__setattr__(self, "transition", tuple(map(self._absorbed, self.transition)))
         object.__setattr__(
             self, "observation", self._checked("observation", self.observation, n_observations)
         )
@@ -92,6 +96,17 @@ class POMDP:
             )
             for a, matrix in enumerate(matrices)
         )
+
+    def _absorbed(self, matrix: sparse.csr_array) -> sparse.csr_array:
+        """Return a transition matrix in which terminal states stay where they are."""
+        ends = np.flatnonzero(self.terminal)
+        stays = matrix[ends, ends] == 1.0
+        if stays.all():
+            return matrix
+        going_on = sparse.diags_array((~self.terminal).astype(np.float64)) @ matrix
+        absorbed = sparse.csr_array(going_on + sparse.diags_array(self.terminal.astype(np.float64)))
+        absorbed.eliminate_zeros()
+        return absorbed
 
     def __repr__(self) -> str:
         return (

@@ -113,8 +113,9 @@ def _bounds(lower: float, upper: float) -> tuple[str, str]:
 
 
 def _rounded(value: float, decimals: int, direction: str) -> str:
-    if not math.isfinite(value):
-        return _signed(str(value))
+    if not abs(value) < 1e15:
+        # So large that decimals mean nothing, or infinite.
+        return _signed(f"{value:.17g}")
     return _signed(f"{Decimal(repr(value)).quantize(Decimal(1).scaleb(-decimals), rounding=direction):f}")
 
 

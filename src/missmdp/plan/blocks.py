@@ -46,8 +46,12 @@ def connected_blocks(pomdp: POMDP) -> list[NDArray[np.int64]]:
     gives = sparse.hstack([matrix[going_on] for matrix in pomdp.observation], format="csr")
     both_ways = sparse.block_array([[None, gives], [gives.T, None]], format="csr")
     component = csgraph.connected_components(both_ways, directed=False)[1][: len(going_on)]
-    order = np.unique(component, return_index=True)
-    return [going_on[component == k] for k in order[0][np.argsort(order[1])]]
+    _, first, number = np.unique(component, return_index=True, return_inverse=True)
+    # Numbered by first state; a stable sort keeps the states of each block in order.
+    rank = np.argsort(np.argsort(first))[number]
+    order = np.argsort(rank, kind="stable")
+    ends = np.cumsum(np.bincount(rank))[:-1] if len(rank) else np.zeros(0, dtype=np.int64)
+    return np.split(going_on[order], ends) if len(rank) else []
 
 
 def checked_blocks(blocks: Sequence[BlockVectors], pomdp: POMDP) -> tuple[BlockVectors, ...]:

@@ -53,6 +53,9 @@ class Compiled(NamedTuple):
     start: Int64s
     """(C · A + 1,): row c · A + a of the joint probabilities is start[row] .. start[row + 1]."""
     pair: Int32s
+    node: Int32s
+    target: Int32s
+    """The pair, node and class of each entry of a row."""
     prob: Floats
     """γ P(node, class′ | class, action)."""
     pair_class: Int32s
@@ -200,6 +203,8 @@ class Scratch(NamedTuple):
     """(2 D,)"""
     per_action: Floats
     """(A,)"""
+    base: Int64s
+    """(N,)"""
     choice: Int32s
     """(N,)"""
     best_choice: Int32s

@@ -76,19 +76,42 @@ def choose_defaults(model: Compiled, vectors: Vectors, scratch: Scratch, counter
 
 
 @kernel
-def _value_of_plan(model: Compiled, vectors: Vectors, choice: Any, c: int, action: int) -> float:
-    """Return the value in class c of an action and then the vectors choice[node]."""
-    row = c * model.reward.shape[1] + action
-    value = model.reward[c, action]
-    for j in range(model.start[row], model.start[row + 1]):
-        pair = model.pair[j]
-        k = choice[model.node_of[pair]]
-        block = vectors.block[k]
-        value += (
-            model.prob[j]
-            * vectors.values[vectors.start[k] + model.pair_class[pair] - model.block_start[block]]
-        )
-    return value
+def _evaluate_plan(
+    model: Compiled, vectors: Vectors, scratch: Scratch, block: int, action: int, choice: Any, out: Any
+) -> None:
+    """Fill out with the value, class by class of a block, of an action and then one vector per node that can follow.
+
+    Those are in `choice`, in the order of the nodes.
+    """
+    n_actions = model.reward.shape[1]
+    begin, end = (
+        model.next_start[block * n_actions + action],
+        model.next_start[block * n_actions + action + 1],
+    )
+    for j in range(begin, end):
+        node = model.next_node[j]
+        scratch.base[node] = vectors.start[choice[j - begin]] - model.block_start[model.node_block[node]]
+    offset = model.block_start[block]
+    for c in range(offset, model.block_start[block + 1]):
+        row = c * n_actions + action
+        value = model.reward[c, action]
+        for j in range(model.start[row], model.start[row + 1]):
+            value += model.prob[j] * vectors.values[scratch.base[model.node[j]] + model.target[j]]
+        out[c - offset] = value
+
+
+@kernel
+def _plan_size(model: Compiled, block: int, action: int) -> int:
+    """Return what it takes to evaluate a plan, in multiplications of a search for the best vector.
+
+    Those run through memory in order; here each one looks up a value somewhere else.
+    """
+    n_actions = model.reward.shape[1]
+    size = 0
+    for c in range(model.block_start[block], model.block_start[block + 1]):
+        row = c * n_actions + action
+        size += model.start[row + 1] - model.start[row]
+    return 4 * size
 
 
 @kernel
@@ -120,12 +143,12 @@ def start_blind(model: Compiled, vectors: Vectors, lowest: float, counters: Any)
 
 @kernel
 def _new_vector(
-    model: Compiled, vectors: Vectors, choice: Any, block: int, action: int, origin: int, counters: Any
+    model: Compiled, vectors: Vectors, scratch: Scratch, block: int, action: int, origin: int, counters: Any
 ) -> int:
-    """Return a new vector for an action and then the vectors choice[node]; −1 if there is no room."""
+    """Return a new vector for an action and then the vectors scratch.best_choice[node]; −1 if there is no room."""
     row = block * model.reward.shape[1] + action
     begin, end = model.next_start[row], model.next_start[row + 1]
-    offset, size = model.block_start[block], model.block_start[block + 1] - model.block_start[block]
+    size = model.block_start[block + 1] - model.block_start[block]
     new, first, first_choice = counters[VECTORS], counters[VALUES], counters[CHOICES]
     if (
         new >= len(vectors.block)
@@ -133,10 +156,10 @@ def _new_vector(
         or first_choice + end - begin > len(vectors.choice)
     ):
         return -1
-    for c in range(offset, offset + size):
-        vectors.values[first + c - offset] = _value_of_plan(model, vectors, choice, c, action)
     for j in range(begin, end):
-        vectors.choice[first_choice + j - begin] = choice[model.next_node[j]]
+        vectors.choice[first_choice + j - begin] = scratch.best_choice[model.next_node[j]]
+    choice = vectors.choice[first_choice : first_choice + end - begin]
+    _evaluate_plan(model, vectors, scratch, block, action, choice, vectors.values[first : first + size])
     vectors.start[new] = first
     vectors.block[new] = block
     vectors.action[new] = action
@@ -147,7 +170,7 @@ def _new_vector(
     counters[VECTORS] = new + 1
     counters[VALUES] = first + size
     counters[CHOICES] = first_choice + end - begin
-    counters[WORK] += size * (end - begin)
+    counters[WORK] += _plan_size(model, block, action)
     return new
 
 
@@ -196,13 +219,14 @@ def _backup(
         clear(model, scratch, n_touched)
     if best_action < 0:
         return True
-    new = _new_vector(model, vectors, scratch.best_choice, block, best_action, point, counters)
+    new = _new_vector(model, vectors, scratch, block, best_action, point, counters)
     if new < 0:
         return False
     first = vectors.start[new] - model.block_start[block]
     other = points.first_in_block[block]
     while other >= 0:
         value = 0.0
+        counters[WORK] += points.start[other + 1] - points.start[other]
         for k in range(points.start[other], points.start[other + 1]):
             value += points.prob[k] * vectors.values[first + points.support[k]]
         if value > points.value[other]:
@@ -210,7 +234,6 @@ def _backup(
             points.best[other] = new
             points.lower[other] = max(points.lower[other], value)
         other = points.next_in_block[other]
-    counters[WORK] += points.n_in_block[block] * (model.block_start[block + 1] - model.block_start[block])
     return True
 
 
@@ -234,7 +257,7 @@ def backup_points(
     stop = counters[WORK] + budget
     while place < len(todo) and counters[WORK] < stop:
         point = todo[place]
-        tolerance = share * (points.upper[point] - points.lower[point])
+        tolerance = share * max(points.upper[point] - points.lower[point], 0.0)
         if not _backup(model, points, vectors, scratch, counters, point, tolerance):
             return -1 - place
         counters[WORK] += 1
@@ -244,33 +267,33 @@ def backup_points(
 
 @kernel
 def evaluate_vectors(
-    model: Compiled, vectors: Vectors, scratch: Scratch, n_vectors: int
+    model: Compiled, vectors: Vectors, scratch: Scratch, counters: Any, only_needed: bool
 ) -> tuple[float, float]:
-    """Evaluate the plan of every vector once, newest first.
+    """Evaluate the plan of every vector once, or of those that the start needs, newest first.
 
-    Returns the largest rise of all, and the largest fall of those that the start needs.
+    Returns the largest rise, and the largest fall of those that the start needs.
     """
     rise, largest = 0.0, 0.0
     n_actions = model.reward.shape[1]
-    for k in range(n_vectors - 1, -1, -1):
+    for k in range(counters[VECTORS] - 1, -1, -1):
+        if only_needed and not vectors.needed[k]:
+            continue
         block, action = vectors.block[k], vectors.action[k]
-        begin, end = (
-            model.next_start[block * n_actions + action],
-            model.next_start[block * n_actions + action + 1],
-        )
-        for j in range(begin, end):
-            scratch.choice[model.next_node[j]] = vectors.choice[vectors.choice_start[k] + j - begin]
-        offset = model.block_start[block]
+        row = block * n_actions + action
+        first = vectors.choice_start[k]
+        choice = vectors.choice[first : first + model.next_start[row + 1] - model.next_start[row]]
+        size = model.block_start[block + 1] - model.block_start[block]
+        _evaluate_plan(model, vectors, scratch, block, action, choice, scratch.level)
         most = 0.0
-        for c in range(offset, model.block_start[block + 1]):
-            value = _value_of_plan(model, vectors, scratch.choice, c, action)
-            place = vectors.start[k] + c - offset
-            rise = max(rise, value - vectors.values[place])
-            most = max(most, vectors.values[place] - value)
-            vectors.values[place] = value
+        for c in range(size):
+            change = scratch.level[c] - vectors.values[vectors.start[k] + c]
+            rise = max(rise, change)
+            most = max(most, -change)
+            vectors.values[vectors.start[k] + c] = scratch.level[c]
         vectors.fall[k] = most
         if vectors.needed[k]:
             largest = max(largest, most)
+        counters[WORK] += _plan_size(model, block, action)
     return rise, largest
 
 

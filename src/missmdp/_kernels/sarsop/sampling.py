@@ -68,14 +68,13 @@ def score_entries(
     out_score: Any,
     out_point: Any,
     out_entry: Any,
-) -> tuple[int, float]:
-    """List entries by how much their mixtures add to the gap at the root; return how many, and the sum of all.
+) -> int:
+    """List the entries whose mixtures add more than `floor` to the gap at the start, with that score; return how many.
 
     The gap of an entry beyond the mixture of its points' gaps is the error of the mixture; times its expected visits,
-    it is what the root's gap owes to it.
+    it is what the gap at the start owes to it.
     """
     count = 0
-    total = 0.0
     for point in range(n_points):
         if points.visits[point] <= 0.0 or points.seen[point, actions[point]] < 0:
             continue
@@ -88,11 +87,9 @@ def score_entries(
                 j = weights.point[k]
                 error -= weights.weight[k] * (points.upper[j] - points.lower[j])
             score = points.visits[point] * entries.prob[e] * error
-            if score > 0.0:
-                total += score
             if score > floor and count < len(out_score):
                 out_score[count] = score
                 out_point[count] = point
                 out_entry[count] = e
                 count += 1
-    return count, total
+    return count

@@ -23,9 +23,8 @@ def spread(model: Compiled, points: Points, point: int, action: int, scratch: Sc
         row = np.int64(points.support[k]) * n_actions + action
         p = points.prob[k]
         for j in range(model.start[row], model.start[row + 1]):
-            pair = model.pair[j]
-            scratch.joint[pair] += p * model.prob[j]
-            node = model.node_of[pair]
+            scratch.joint[model.pair[j]] += p * model.prob[j]
+            node = model.node[j]
             if not scratch.mark[node]:
                 scratch.mark[node] = True
                 scratch.touched[n_touched] = node

@@ -35,6 +35,7 @@ __all__ = [
     "add_beliefs",
     "entry_value",
     "expand_points",
+    "follow_policy",
     "refine_entries",
     "start_corners",
     "sweep_mdp",
@@ -84,7 +85,7 @@ def sweep_mdp(model: Compiled, points: Points) -> float:
         for a in range(n_actions):
             value = model.reward[c, a]
             for j in range(model.start[c * n_actions + a], model.start[c * n_actions + a + 1]):
-                value += model.prob[j] * points.upper[model.pair_class[model.pair[j]]]
+                value += model.prob[j] * points.upper[model.target[j]]
             points.q[c, a] = min(points.q[c, a], value)
             upper = max(upper, points.q[c, a])
         change = max(change, points.upper[c] - upper)
@@ -121,10 +122,11 @@ def entry_value(points: Points, entries: Entries, weights: Weights, entry: int) 
 
 
 @kernel
-def sweep_upper(points: Points, entries: Entries, weights: Weights, order: Any) -> float:
+def sweep_upper(points: Points, entries: Entries, weights: Weights, counters: Any, order: Any) -> float:
     """Back up the upper bounds of points in the order given; return the largest change."""
     change = 0.0
     n_actions = points.q.shape[1]
+    work = 0
     for i in range(len(order)):
         point = order[i]
         upper = -np.inf
@@ -136,11 +138,13 @@ def sweep_upper(points: Points, entries: Entries, weights: Weights, order: Any) 
                 begin = points.entries[point, a]
                 for e in range(begin, begin + points.n_entries[point, a]):
                     value += entries.prob[e] * entry_value(points, entries, weights, e)
+                    work += 4 * (n_actions * entries.size[e] + 1)
                 q = min(q, value)
                 points.q[point, a] = q
             upper = max(upper, q)
         change = max(change, points.upper[point] - upper)
         points.upper[point] = upper
+    counters[WORK] += work
     return change
 
 
@@ -468,3 +472,54 @@ def add_beliefs(
         counters[WORK] += n
         place += 1
     return place
+
+
+@kernel
+def follow_policy(
+    model: Compiled,
+    points: Points,
+    entries: Entries,
+    weights: Weights,
+    vectors: Vectors,
+    scratch: Scratch,
+    counters: Any,
+    root: int,
+    draws: Any,
+    place: int,
+    max_points: int,
+    max_steps: int,
+) -> int:
+    """Act by the best vectors from the start, and make the beliefs that are met points, max_points at most.
+
+    Row place, place + 1, … of draws from [0, 1) is one episode each. It ends where they do, or where a draw says so:
+    with what the discount and terminal states leave over. Returns the number of rows, or −1 − place if there is no
+    room.
+    """
+    for episode in range(place, len(draws)):
+        point = root
+        for step in range(draws.shape[1]):
+            if counters[POINTS] >= max_points:
+                return len(draws)
+            n_touched = spread(model, points, point, vectors.action[points.best[point]], scratch)
+            rest = draws[episode, step]
+            n = 0
+            for t in range(n_touched):
+                n, total = gather(model, scratch, scratch.touched[t])
+                rest -= total
+                if rest < 0.0 and n > 0:
+                    break
+            clear(model, scratch, n_touched)
+            if rest >= 0.0 or n == 0:
+                break
+            if n == 1:
+                point = scratch.support[0]
+                continue
+            key = hash_belief(scratch.support, scratch.prob, n)
+            found = find_point(points, scratch.support, scratch.prob, n, key)
+            if found < 0:
+                count = mix(model, points, scratch, n, max_steps, counters)
+                found = _add_belief(model, points, vectors, scratch, counters, n, count, key)
+            if found < 0:
+                return -1 - episode
+            point = found
+    return len(draws)

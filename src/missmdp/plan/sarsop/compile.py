@@ -47,6 +47,11 @@ class Compilation:
     """An upper bound on the value of every belief."""
 
     @property
+    def scale(self) -> float:
+        """The largest value that is possible, in either direction."""
+        return max(abs(self.lowest), abs(self.highest))
+
+    @property
     def n_classes(self) -> int:
         """Classes, that of the start included if there is one."""
         return len(self.arrays.block_of)
@@ -98,6 +103,8 @@ def compile_pomdp(pomdp: POMDP, *, observe_initial: bool) -> Compilation:
         reward=np.ascontiguousarray(rewards),
         start=start,
         pair=pair.astype(np.int32),
+        node=node_of[pair].astype(np.int32),
+        target=pair_class[pair].astype(np.int32),
         prob=prob,
         pair_class=pair_class.astype(np.int32),
         node_start=node_start.astype(np.int64),

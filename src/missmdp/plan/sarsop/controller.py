@@ -36,17 +36,20 @@ class Controller:
     def policy_vectors(self, compiled: Compilation) -> list[BlockVectors]:
         """Return the vectors over states, block by block, each at most the value of its plan.
 
-        Vectors that are above their plans by more than `fall`, or lead to such, are left out; the others are all lowered by
-        γ fall/(1 − γ), which makes up for it. A block without any gets a vector that holds everywhere.
+        Vectors that are above their plans by more than `fall`, or lead to such, are left out; the others are all
+        lowered by γ fall/(1 − γ), which makes up for it. A block without any gets a vector that holds everywhere.
         """
         vectors = self.vectors
         kept = np.empty(len(vectors.block), dtype=np.bool_)
         mark_certified(compiled.arrays, vectors, len(kept), self.fall, kept)
+        order = np.flatnonzero(kept)
+        order = order[np.argsort(vectors.block[order], kind="stable")]
+        ends = np.searchsorted(vectors.block[order], np.arange(len(compiled.block_states) + 1))
         margin = compiled.discount * self.fall / (1.0 - compiled.discount)
         found: list[BlockVectors] = []
         for b, states in enumerate(compiled.block_states):
             places = compiled.class_of[states] - compiled.arrays.block_start[b]
-            ours = np.flatnonzero(kept & (vectors.block == b))
+            ours = order[ends[b] : ends[b + 1]]
             values = vectors.values[vectors.start[ours][:, None] + places[None, :]]
             actions = vectors.action[ours].astype(np.int64)
             if not len(ours):

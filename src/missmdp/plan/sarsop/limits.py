@@ -68,7 +68,8 @@ class Limits:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = signal.getsignal(signal.SIGINT)
+        # A handler that did not come from Python is None and cannot be put back.
+        before = signal.getsignal(signal.SIGINT) or signal.default_int_handler
 
         def note(number: int, frame: Any) -> None:
             self._interrupted = True

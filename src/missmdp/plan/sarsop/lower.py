@@ -15,32 +15,31 @@ from numpy.typing import NDArray
 from missmdp._kernels.sarsop import lower as kernels
 from missmdp.plan.sarsop.search import BUDGET, Search
 
-__all__ = ["improve_lower", "look_at_all", "start_lower"]
+__all__ = ["improve_lower", "look_at_all", "settle_lower", "start_lower"]
 
 SWEEPS_AT_START = 1000
 SMALL_AT_START = 1e-6
 """Of the largest value that is possible: changes below it end the sweeps at the start."""
 ROUNDS = 3
-SWEEPS = 10
-SWEEPS_AT_END = 200
+WORK_AT_END = 2
 SMALL = 1e-3
 """Of the gap at the start: changes below it end the sweeps."""
 WORTHWHILE = 1e-3
 """Of a point's gap: what a backup must close to be kept."""
 AGAIN = 0.05
-"""Of the gap at the start: what a round must close for another one to follow."""
+"""Of the gap at the start: what a round must close, by all points that are visited, for another one to follow."""
+SWEEPS_TO_SETTLE = 5
 SLACK = 0.01
 """Of the gap at the start: what the reported lower bound may give away to vectors that still fall."""
 
 
 def start_lower(search: Search) -> None:
     """Set the lower bound to the best blind policy: one action for ever, whatever is seen."""
-    pools, model, compiled = search.pools, search.model, search.compiled
-    small = SMALL_AT_START * max(abs(compiled.lowest), abs(compiled.highest))
+    compiled = search.compiled
+    small = SMALL_AT_START * compiled.scale
     fall = 0.0
     for _ in range(SWEEPS_AT_START):
-        search.limits.check()
-        rise, fall = kernels.evaluate_vectors(model, pools.vectors, pools.scratch, pools.n_vectors)
+        rise, fall = _sweep(search)
         if rise <= small:
             break
     look_at_all(search, fall)
@@ -55,20 +54,41 @@ def look_at_all(search: Search, fall: float) -> None:
 
 
 def improve_lower(search: Search, order: NDArray[np.int64]) -> None:
-    """Back up at points in the order given, and evaluate the plans that came out; again while that pays."""
+    """Back up at points in the order given and back, and evaluate the plans that came out; again while that pays."""
     one_step = 1.0 - search.compiled.discount
     share = min(WORTHWHILE, 0.1 * one_step)
+    work = 0
     for _ in range(ROUNDS):
-        before = search.lower
+        values, begin = search.pools.points.value[order], search.work
         search.work_off(
-            lambda place: kernels.backup_points(*search.lower_arrays(), order, place, share, BUDGET),
+            lambda place: kernels.backup_points(
+                *search.lower_arrays(),
+                order,  # noqa: B023, called at once
+                place,
+                share,
+                BUDGET,
+            ),
             len(order),
         )
         prune(search)
-        evaluate(search)
-        if search.lower - before < AGAIN * search.gap:
+        work += search.work - begin
+        evaluate(search, most_work=search.work - begin)
+        rise = search.pools.points.value[order] - values
+        if np.dot(search.pools.points.visits[order], rise) < AGAIN * search.gap:
             break
-    evaluate(search, fall=SLACK * one_step * search.gap, sweeps=SWEEPS_AT_END)
+        order = order[::-1].copy()
+    evaluate(search, fall=SLACK * one_step * search.gap, most_work=WORK_AT_END * work)
+
+
+def settle_lower(search: Search) -> None:
+    """Keep what the backups of a trial that was cut short have brought."""
+    prune(search)
+    pools = search.pools
+    fell = 0.0
+    for _ in range(SWEEPS_TO_SETTLE):
+        _, fell = kernels.evaluate_vectors(search.model, pools.vectors, pools.scratch, pools.counters, False)
+    kernels.refresh_values(search.model, pools.points, pools.vectors, pools.n_points)
+    search.keep_controller(fell)
 
 
 def prune(search: Search) -> None:
@@ -77,14 +97,26 @@ def prune(search: Search) -> None:
     kernels.prune_vectors(*search.lower_arrays(), search.root, number, stack)
 
 
-def evaluate(search: Search, *, fall: float = np.inf, sweeps: int = SWEEPS) -> None:
-    """Evaluate the plans of all vectors until they rise little, and those that the start needs fall little."""
-    pools, model = search.pools, search.model
-    fell = 0.0
-    for _ in range(sweeps):
-        search.limits.check()
-        rose, fell = kernels.evaluate_vectors(model, pools.vectors, pools.scratch, pools.n_vectors)
-        if rose <= SMALL * search.gap and fell <= fall:
+def evaluate(search: Search, *, most_work: int, fall: float | None = None) -> None:
+    """Evaluate plans until little changes, or as much work has been spent on it as is allowed.
+
+    Without `fall`, those of all vectors until they rise little; with it, those that the start needs until they fall
+    by no more than that.
+    """
+    stop = search.work + most_work
+    while True:
+        rose, fell = _sweep(search, only_needed=fall is not None)
+        if search.work >= stop or (fell <= fall if fall is not None else rose <= SMALL * search.gap):
             break
-    kernels.refresh_values(model, pools.points, pools.vectors, pools.n_points)
+    if fall is not None:
+        # Those that the start does not need must know where they stand, too.
+        _, fell = _sweep(search)
+    pools = search.pools
+    kernels.refresh_values(search.model, pools.points, pools.vectors, pools.n_points)
     search.keep_controller(fell)
+
+
+def _sweep(search: Search, *, only_needed: bool = False) -> tuple[float, float]:
+    search.limits.check()
+    pools = search.pools
+    return kernels.evaluate_vectors(search.model, pools.vectors, pools.scratch, pools.counters, only_needed)

@@ -43,7 +43,8 @@ class Pools:
         n_blocks, n_nodes, n_pairs = len(model.block_start) - 1, len(model.node_block), len(model.pair_class)
         largest = int(np.diff(model.block_start).max())
         self.counters = np.zeros(N_COUNTERS, dtype=np.int64)
-        size = 2 * n_classes + _FEW
+        # What one call may add to a pool is at most half of it, so that a pool which is less than half full has room.
+        size = 2 * max(n_classes, n_nodes) + _FEW
         self.points = Points(
             start=np.zeros(size + 1, np.int64),
             support=np.zeros(4 * size, np.int32),
@@ -110,6 +111,7 @@ class Pools:
             weight=np.zeros(2 * largest),
             mixed=np.zeros(2 * largest, np.int32),
             per_action=np.zeros(n_actions),
+            base=np.zeros(n_nodes, np.int64),
             choice=np.zeros(n_nodes, np.int32),
             best_choice=np.zeros(n_nodes, np.int32),
             seen_at=np.full(n_classes, -1, np.int64),
@@ -127,8 +129,8 @@ class Pools:
 
     @property
     def nbytes(self) -> int:
-        """Memory of all arrays that grow."""
-        pools = (self.points, self.seen, self.entries, self.weights, self.vectors)
+        """Memory of all arrays."""
+        pools = (self.points, self.seen, self.entries, self.weights, self.vectors, self.scratch)
         return sum(array.nbytes for pool in pools for array in pool)
 
     def grow(self) -> None:
@@ -137,15 +139,19 @@ class Pools:
         self.points = _larger(self.points, int(used[POINTS]), except_=("support", "prob"))
         self.points = _larger(self.points, int(used[SUPPORT]), only=("support", "prob"))
         if 4 * used[POINTS] > len(self.points.slots):
-            slots = np.full(4 * len(self.points.slots), -1, np.int32)
-            self.points = self.points._replace(slots=slots)
-            fill_slots(self.points, self.n_points)
+            self.rehash()
         self.seen = _larger(self.seen, int(used[SEEN]))
         self.entries = _larger(self.entries, int(used[ENTRIES]))
         self.weights = _larger(self.weights, int(used[WEIGHTS]))
         self.vectors = _larger(self.vectors, int(used[VECTORS]), except_=("values", "choice"))
         self.vectors = _larger(self.vectors, int(used[VALUES]), only=("values",))
         self.vectors = _larger(self.vectors, int(used[CHOICES]), only=("choice",))
+
+    def rehash(self) -> None:
+        """Make the hash table of points four times as large."""
+        slots = np.full(4 * len(self.points.slots), -1, np.int32)
+        self.points = self.points._replace(slots=slots)
+        fill_slots(self.points, self.n_points)
 
 
 def _larger(pool: Pool, used: int, *, only: tuple[str, ...] = (), except_: tuple[str, ...] = ()) -> Pool:

@@ -6,6 +6,7 @@ import logging
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 from scipy import sparse
@@ -18,16 +19,22 @@ _log = logging.getLogger(__name__)
 
 _PATIENCE = 1.5
 """Seconds before anything is said: kernels that are on disk load faster."""
-_state = {"ready": False}
+_lock = threading.Lock()
+_done = threading.Event()
 
 
-def make_ready(progress: bool | None) -> None:
-    """Compile or load all kernels, once per process, by solving a model of two states."""
-    if _state["ready"]:
+def make_ready(exercise: Callable[[POMDP], None], progress: bool | None) -> None:
+    """Compile or load all kernels, once per process, by an exercise on a small model."""
+    if _done.is_set():
         return
-    _state["ready"] = True
+    with _lock:
+        if not _done.is_set():
+            _announced(exercise, sys.stderr.isatty() if progress is None else progress)
+            _done.set()
+
+
+def _announced(exercise: Callable[[POMDP], None], shown: bool) -> None:
     start = time.perf_counter()
-    shown = sys.stderr.isatty() if progress is None else progress
 
     def announce() -> None:
         _log.info("compiling the solver's kernels (once on this machine)")
@@ -38,20 +45,10 @@ def make_ready(progress: bool | None) -> None:
     timer.daemon = True
     timer.start()
     try:
-        _exercise()
-    except BaseException:
-        _state["ready"] = False
-        raise
+        exercise(_noisy())
     finally:
         timer.cancel()
     _log.info("kernels ready after %.1f s", time.perf_counter() - start)
-
-
-def _exercise() -> None:
-    from missmdp.plan.sarsop.solver import Sarsop
-
-    solver = Sarsop(precision=0.0, max_trials=3, progress=False)
-    solver.solve(_noisy(), warm_start=solver.solve(_noisy()))
 
 
 def _noisy() -> POMDP:

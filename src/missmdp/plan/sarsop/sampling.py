@@ -18,13 +18,13 @@ from missmdp._kernels.sarsop import upper as upper_kernels
 from missmdp._kernels.sarsop.arrays import ENTRIES
 from missmdp.plan.sarsop.search import BUDGET, Search
 
-__all__ = ["Visited", "refine", "visit"]
+__all__ = ["Visited", "refine", "sample", "visit"]
 
 SWEEPS = 20
 SMALL = 1e-4
 """Changes of expected visits below it end the sweeps."""
-RARELY = 1e-9
-"""Expected visits of points that count as visited."""
+RARELY = 1e-7
+"""Of the gap at the start: what a point's gap times its expected visits must be for it to count as visited."""
 FEWEST = 100
 GROWTH = 0.05
 """New points per trial: this share of all points, and not fewer than `FEWEST`."""
@@ -34,6 +34,11 @@ FRESH = 0.8
 """A mixture made when the block had this share of its points is as good as it gets."""
 STEPS = 1000
 """Steps of the simplex method for a mixture that matters."""
+EPISODES, LENGTH = 20, 100
+"""Episodes of the lower bound's policy per trial, and their length."""
+STEPS_IF_SAMPLED = 20
+SAMPLED = 0.25
+"""Points that they may add, as a share of those that may be new."""
 
 
 @dataclass(frozen=True)
@@ -71,22 +76,25 @@ def visit(search: Search) -> Visited:
         )
         if change <= SMALL:
             break
-    return Visited(np.flatnonzero(pools.points.visits[:n_points] > RARELY)[::-1].copy(), actions)
+    points = pools.points
+    matters = points.visits[:n_points] * (points.upper[:n_points] - points.lower[:n_points])
+    matters[search.root] = np.inf
+    return Visited(np.flatnonzero(matters > RARELY * search.gap)[::-1].copy(), actions)
 
 
-def refine(search: Search, visited: Visited) -> int:
-    """Mix the entries that matter most again, or make them points; return how many there were to choose from."""
+def refine(search: Search, visited: Visited) -> None:
+    """Mix the entries that matter most again, or make them points."""
     pools = search.pools
     n_points, n_entries = len(visited.actions), int(pools.counters[ENTRIES])
     score = np.empty(n_entries)
     of_point, entry = np.empty((2, n_entries), dtype=np.int64)
-    count, _ = kernels.score_entries(
+    count = kernels.score_entries(
         pools.points,
         pools.entries,
         pools.weights,
         visited.actions,
         n_points,
-        1e-7 * search.gap,
+        RARELY * search.gap,
         score,
         of_point,
         entry,
@@ -102,4 +110,15 @@ def refine(search: Search, visited: Visited) -> int:
         ),
         len(entry),
     )
-    return count
+
+
+def sample(search: Search) -> None:
+    """Act by the lower bound's policy for some episodes, and make the beliefs that it meets points."""
+    most = search.pools.n_points + max(1, int(SAMPLED * max(FEWEST, GROWTH * search.pools.n_points)))
+    draws = search.random.random((EPISODES, LENGTH))
+    search.work_off(
+        lambda place: upper_kernels.follow_policy(
+            *search.upper_arrays(), search.root, draws, place, most, STEPS_IF_SAMPLED
+        ),
+        EPISODES,
+    )

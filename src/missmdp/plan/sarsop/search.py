@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.sarsop.arrays import BACKUPS, Compiled, Entries, Points, Scratch, Vectors, Weights
+from missmdp._kernels.sarsop.arrays import BACKUPS, WORK, Compiled, Entries, Points, Scratch, Vectors, Weights
 from missmdp.plan.sarsop.compile import Compilation
 from missmdp.plan.sarsop.controller import Controller
 from missmdp.plan.sarsop.limits import Limits
@@ -58,6 +58,11 @@ class Search:
         """Backups of the lower bound so far."""
         return int(self.pools.counters[BACKUPS])
 
+    @property
+    def work(self) -> int:
+        """Multiplications so far, more or less."""
+        return int(self.pools.counters[WORK])
+
     def keep_controller(self, fall: float) -> None:
         """Keep the vectors if they are worth more than what was kept.
 
@@ -88,9 +93,13 @@ class Search:
     def sweep(self, kernel: Callable[[NDArray[np.int64]], float], order: NDArray[np.int64]) -> float:
         """Call a kernel on all points of a list, in pieces, and return its largest result."""
         largest = 0.0
-        for begin in range(0, len(order), _POINTS_PER_CALL):
+        place, size = 0, _POINTS_PER_CALL
+        while place < len(order):
             self.limits.check()
-            largest = max(largest, kernel(order[begin : begin + _POINTS_PER_CALL]))
+            before = self.work
+            largest = max(largest, kernel(order[place : place + size]))
+            place += size
+            size = max(1, min(size, size * BUDGET // max(self.work - before, 1)))
         return largest
 
     def lower_arrays(self) -> tuple[Compiled, Points, Vectors, Scratch, NDArray[np.int64]]:

@@ -23,7 +23,7 @@ STEPS = 20
 def start_upper(search: Search) -> None:
     """Set the upper bounds of the corners to the fast informed bound, which starts from the MDP's value."""
     compiled = search.compiled
-    small = SMALL_AT_START * max(abs(compiled.lowest), abs(compiled.highest))
+    small = SMALL_AT_START * compiled.scale
     for _ in range(SWEEPS_AT_START):
         search.limits.check()
         if kernels.sweep_mdp(search.model, search.pools.points) <= small:
@@ -32,7 +32,8 @@ def start_upper(search: Search) -> None:
     for a in range(search.model.reward.shape[1]):
         expand(search, corners, np.full(len(corners), a), steps=0)
     for _ in range(SWEEPS_AT_START):
-        if improve_upper(search, corners[::-1].copy(), sweeps=1) <= small:
+        # The sweeps of trials go on with it.
+        if improve_upper(search, corners[::-1].copy(), sweeps=1) <= max(small, 1e-2 * SMALL * search.gap):
             break
 
 
@@ -56,7 +57,10 @@ def improve_upper(search: Search, order: NDArray[np.int64], *, sweeps: int = SWE
     change = 0.0
     for _ in range(sweeps):
         change = search.sweep(
-            lambda part: kernels.sweep_upper(pools.points, pools.entries, pools.weights, part), order
+            lambda part: kernels.sweep_upper(
+                pools.points, pools.entries, pools.weights, pools.counters, part
+            ),
+            order,
         )
         if change <= SMALL * search.gap:
             break

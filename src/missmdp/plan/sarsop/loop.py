@@ -1,0 +1,165 @@
+"""The loop: follow the optimistic policy, explore where its bounds are loosest, back up what it visits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from missmdp._kernels.sarsop.arrays import ENTRIES, POINTS, WEIGHTS
+from missmdp.model.pomdp import POMDP
+from missmdp.plan.base import Status, TraceBuilder
+from missmdp.plan.sarsop.compile import compile_pomdp
+from missmdp.plan.sarsop.limits import Limits, Stop
+from missmdp.plan.sarsop.lower import improve_lower, settle_lower, start_lower
+from missmdp.plan.sarsop.sampling import Visited, refine, sample, visit
+from missmdp.plan.sarsop.search import Search
+from missmdp.plan.sarsop.start import set_up
+from missmdp.plan.sarsop.upper import expand, improve_upper, start_upper
+from missmdp.plan.sarsop.warm_start import add_beliefs, beliefs_over_states
+
+__all__ = ["Goal", "Loop", "exercise"]
+
+EXPANSIONS = 3
+"""How often per trial the optimistic policy is followed to where nothing is known yet."""
+ROUNDING = 1e-15
+"""Of the largest value that is possible: smaller gaps and changes are those of the arithmetic."""
+PATIENCE = 3
+"""Trials without any change after which a search has converged."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """When a search has done enough."""
+
+    precision: float
+    absolute_precision: float | None = None
+    max_trials: int | None = None
+
+
+class Loop:
+    """One run of a search, with its trace.
+
+    Parameters
+    ----------
+    search
+        What to run.
+    goal
+        When to stop, besides the limits of the search.
+    say
+        Is told about progress in words.
+    """
+
+    def __init__(self, search: Search, goal: Goal, say: Callable[[str], None]) -> None:
+        self.search = search
+        self.goal = goal
+        self.trace = TraceBuilder()
+        self.trials = 0
+        self._say = say
+
+    def run(self, beliefs: sparse.csr_array | None = None) -> Status:
+        """Search until the goal or a limit is reached, and return which; `beliefs` over states are explored first."""
+        search = self.search
+        set_up(search)
+        try:
+            start_lower(search)
+            self._record()
+            start_upper(search)
+            self._record()
+            if beliefs is not None:
+                add_beliefs(search, beliefs)
+            idle = 0
+            while idle < PATIENCE:
+                before = self._state()
+                self._check_goal()
+                self._trial()
+                self._record()
+                idle = idle + 1 if self._is_near(before) else 0
+        except Stop as stop:
+            settle_lower(search)
+            self._record()
+            return stop.status
+        return "converged"
+
+    def _trial(self) -> None:
+        search = self.search
+        search.limits.check_memory(search.pools.nbytes)
+        visited = self._follow()
+        improve_upper(search, np.arange(search.pools.n_points)[::-1].copy(), sweeps=1)
+        self._check_goal()
+        n_points = search.pools.n_points
+        refine(search, visited)
+        sample(search)
+        self.trials += 1
+        new = np.arange(n_points, search.pools.n_points)[::-1]
+        improve_lower(search, np.concatenate([new, visited.points]))
+
+    def _follow(self) -> Visited:
+        """Work out what follows the optimistic policy, which that changes; return where it goes in the end."""
+        search = self.search
+        for _ in range(EXPANSIONS):
+            visited = visit(search)
+            unexplored = visited.unexplored(search)
+            expand(search, unexplored, visited.actions[unexplored].astype(np.int64))
+            improve_upper(search, visited.points)
+            if not len(unexplored):
+                break
+        return visit(search)
+
+    def _check_goal(self) -> None:
+        """Raise `Stop` where the bounds are close enough, or there have been enough trials."""
+        search, goal = self.search, self.goal
+        absolute = 0.0 if goal.absolute_precision is None else goal.absolute_precision
+        if search.gap <= max(goal.precision * abs(search.lower), absolute, ROUNDING * search.compiled.scale):
+            raise Stop("precision")
+        if goal.max_trials is not None and self.trials >= goal.max_trials:
+            raise Stop("trials")
+
+    def _state(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return how much is known, and the bounds at all points."""
+        pools = self.search.pools
+        n = pools.n_points
+        bounds = np.stack([pools.points.upper[:n], pools.points.value[:n], pools.points.lower[:n]])
+        return pools.counters[[POINTS, ENTRIES, WEIGHTS]], bounds
+
+    def _is_near(self, before: tuple[NDArray[np.int64], NDArray[np.float64]]) -> bool:
+        """Return whether nothing has changed since, but for rounding."""
+        known, bounds = self._state()
+        if (known != before[0]).any():
+            return False
+        return bool(np.abs(bounds - before[1]).max() <= ROUNDING * self.search.compiled.scale)
+
+    def _record(self) -> None:
+        search = self.search
+        seconds = search.limits.seconds
+        self.trace.append(
+            seconds=seconds,
+            trials=self.trials,
+            backups=search.backups,
+            lower=search.lower,
+            upper=max(search.upper, search.lower),
+            vectors=search.pools.n_vectors,
+            points=search.pools.n_points,
+        )
+        relative = f" ({100.0 * search.gap / abs(search.lower):.2g} %)" if search.lower != 0.0 else ""
+        self._say(
+            f"{seconds:.0f} s, {self.trials} trials: value in [{search.lower:.5g}, {search.upper:.5g}], "
+            f"gap {search.gap:.3g}{relative}"
+        )
+
+
+def exercise(pomdp: POMDP) -> None:
+    """Run every step of the search once, so that all kernels are compiled."""
+    beliefs: sparse.csr_array | None = None
+    for _ in range(2):
+        search = Search(
+            compile_pomdp(pomdp, observe_initial=True), Limits(None, None), np.random.default_rng(0)
+        )
+        Loop(search, Goal(precision=0.0, max_trials=3), say=lambda _: None).run(beliefs)
+        search.pools.rehash()
+        assert search.controller is not None
+        search.controller.policy_vectors(search.compiled)
+        beliefs = beliefs_over_states(search, pomdp.n_states)
