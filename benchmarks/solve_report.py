@@ -79,7 +79,8 @@ def gap_table(measured: Sequence[Measured]) -> Table:
     for one in measured:
         last = one.trace.rows()[-1]
         gaps = [_percent(gap_after(one.trace, time)) if time <= one.limit else "" for time in times]
-        bounds = [f"{last.lower:.5g}", f"{last.upper:.5g}"]
+        # Rounded outwards, so that they still hold.
+        bounds = [f"{math.floor(1e3 * last.lower) / 1e3:.3f}", f"{math.ceil(1e3 * last.upper) / 1e3:.3f}"]
         sizes = [f"{last.vectors:,}", f"{last.points:,}", f"{100 * one.cpu_share:.0f} %"]
         table.append([one.name, *gaps, *(_signed(bound) for bound in bounds), *sizes])
     return table
