@@ -337,8 +337,8 @@ def test_the_policy_is_written_if_nobody_reads_what_is_printed(tmp_path):
 
 SEARCHING = """
 import signal, sys, threading, time
+import missmdp
 from missmdp.cli.main import main
-from missmdp.plan.sarsop.ready import make_ready
 
 def tell():
     while signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -346,7 +346,7 @@ def tell():
     time.sleep(0.3)
     print("searching", file=sys.stderr, flush=True)
 
-make_ready(False)
+missmdp.Sarsop(max_trials=0).solve(missmdp.load_benchmark("example-1"))  # kernels are compiled
 threading.Thread(target=tell, daemon=True).start()
 main()
 """
@@ -357,9 +357,14 @@ def test_ctrl_c_ends_with_the_best_so_far(tmp_path):
     process = start(
         "solve", "predator-mcar", "--precision", 0, "-o", "p.mmpolicy", program=SEARCHING, cwd=tmp_path
     )
-    assert process.stderr.readline() == "searching\n"
-    process.send_signal(signal.SIGINT)
-    output, errors = process.communicate()
+    try:
+        assert process.stderr.readline() == "searching\n"
+        process.send_signal(signal.SIGINT)
+    except BaseException:
+        process.kill()
+        raise
+    finally:
+        output, errors = process.communicate()
     assert process.returncode == 0
     assert errors == ""
     assert "status        interrupted: " in output

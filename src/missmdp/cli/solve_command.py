@@ -69,7 +69,7 @@ Write = Callable[[Path], object]
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Breaks ties between beliefs that seem equally worth exploring.",
+    help="For the episodes in which beliefs are sampled, and for ties.",
 )
 @click.option(
     "-o",
