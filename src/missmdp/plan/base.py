@@ -65,7 +65,7 @@ class SolveResult:
 
     def __str__(self) -> str:
         low, high = _bounds(self.lower, self.upper)
-        share = f", {_short(100 * self.relative_gap)} %" if math.isfinite(self.relative_gap) else ""
+        share = f", {_short(100 * self.relative_gap)} %" if self.relative_gap < 10.0 else ""
         ends = _ENDS.get(self.status, self.status)
         text = f"value in [{low}, {high}] (gap {_short(self.gap)}{share}), {ends} after {self.seconds:.1f} s"
         if len(self.trace):
@@ -79,7 +79,9 @@ class SolveResult:
 
     def describe(self) -> str:
         """Return the result in a few lines of text."""
-        relative = f" ({_short(100 * self.relative_gap)} % of it)" if math.isfinite(self.relative_gap) else ""
+        relative = (
+            f" ({_short(100 * self.relative_gap)} % of the lower bound)" if self.relative_gap < 10.0 else ""
+        )
         lines = [
             f"lower bound   {self.lower:.10g}   what the policy is worth at the start, at least",
             f"upper bound   {self.upper:.10g}   what any policy is worth there, at most",

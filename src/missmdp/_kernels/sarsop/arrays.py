@@ -158,7 +158,7 @@ class Vectors(NamedTuple):
     choice: Int32s
     """The vector that follows, for each node that can follow the block and the action."""
     origin: Int32s
-    """The point at which the vector was made; −1 for blind ones."""
+    """The point at which the vector was made; −1 for blind ones, and where the point is gone."""
     fall: Floats
     """How far the vector was above the value of its plan when last evaluated, in some class."""
     needed: Bools

@@ -334,17 +334,16 @@ def _redirect(
     """Let vector k lead to vectors that are best at some point, where that costs nothing at the belief it was made for.
 
     Only those are in the lists of the blocks now, and have keep = 1. Nodes that are impossible there do not count.
+    Where the belief is not known any more, everything stays as it is.
     """
     row = vectors.block[k] * model.reward.shape[1] + vectors.action[k]
     first = vectors.choice_start[k] - model.next_start[row]
     whole = True
     for j in range(model.next_start[row], model.next_start[row + 1]):
         whole &= keep[vectors.choice[first + j]] == 1
-    if whole:
+    if whole or vectors.origin[k] < 0:
         return
-    n_touched = 0
-    if vectors.origin[k] >= 0:
-        n_touched = spread(model, points, vectors.origin[k], vectors.action[k], scratch)
+    n_touched = spread(model, points, vectors.origin[k], vectors.action[k], scratch)
     for j in range(model.next_start[row], model.next_start[row + 1]):
         old = vectors.choice[first + j]
         if keep[old] == 1:

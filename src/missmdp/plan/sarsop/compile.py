@@ -52,6 +52,11 @@ class Compilation:
         return max(abs(self.lowest), abs(self.highest))
 
     @property
+    def slowness(self) -> float:
+        """How many times more sweeps values need to settle than with a discount of 0.95, and 1 below."""
+        return max(1.0, 0.05 / (1.0 - self.discount))
+
+    @property
     def n_classes(self) -> int:
         """Classes, that of the start included if there is one."""
         return len(self.arrays.block_of)

@@ -19,7 +19,7 @@ from missmdp.plan.sarsop.sampling import Visited, refine, sample, visit
 from missmdp.plan.sarsop.search import Search
 from missmdp.plan.sarsop.start import set_up
 from missmdp.plan.sarsop.upper import expand, improve_upper, start_upper
-from missmdp.plan.sarsop.warm_start import add_beliefs, beliefs_over_states
+from missmdp.plan.sarsop.warm_start import begin_with, beliefs_over_states
 
 __all__ = ["Goal", "Loop", "exercise"]
 
@@ -70,7 +70,7 @@ class Loop:
             start_upper(search)
             self._record()
             if beliefs is not None:
-                add_beliefs(search, beliefs)
+                begin_with(search, beliefs)
             idle = 0
             while idle < PATIENCE:
                 before = self._state()
@@ -79,7 +79,8 @@ class Loop:
                 self._record()
                 idle = idle + 1 if self._is_near(before) else 0
         except Stop as stop:
-            settle_lower(search)
+            if stop.status not in ("precision", "trials"):
+                settle_lower(search)
             self._record()
             return stop.status
         return "converged"

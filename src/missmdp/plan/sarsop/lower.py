@@ -36,9 +36,9 @@ SLACK = 0.01
 def start_lower(search: Search) -> None:
     """Set the lower bound to the best blind policy: one action for ever, whatever is seen."""
     compiled = search.compiled
-    small = SMALL_AT_START * compiled.scale
+    small = SMALL_AT_START * compiled.scale / compiled.slowness
     fall = 0.0
-    for _ in range(SWEEPS_AT_START):
+    for _ in range(int(SWEEPS_AT_START * compiled.slowness)):
         rise, fall = _sweep(search)
         if rise <= small:
             break
@@ -103,10 +103,11 @@ def evaluate(search: Search, *, most_work: int, fall: float | None = None) -> No
     Without `fall`, those of all vectors until they rise little; with it, those that the start needs until they fall
     by no more than that.
     """
-    stop = search.work + most_work
+    stop = search.work + int(most_work * search.compiled.slowness)
+    small = SMALL * search.gap / search.compiled.slowness
     while True:
         rose, fell = _sweep(search, only_needed=fall is not None)
-        if search.work >= stop or (fell <= fall if fall is not None else rose <= SMALL * search.gap):
+        if search.work >= stop or (fell <= fall if fall is not None else rose <= small):
             break
     if fall is not None:
         # Those that the start does not need must know where they stand, too.

@@ -147,6 +147,20 @@ class Pools:
         self.vectors = _larger(self.vectors, int(used[VALUES]), only=("values",))
         self.vectors = _larger(self.vectors, int(used[CHOICES]), only=("choice",))
 
+    def forget_points(self, n_points: int) -> None:
+        """Drop all but the first points, to which nothing else refers yet; vectors that were made there stay."""
+        points, counters = self.points, self.counters
+        counters[POINTS] = n_points
+        counters[SUPPORT] = points.start[n_points]
+        points.n_in_block[:] = np.bincount(points.block[:n_points], minlength=len(points.n_in_block))
+        first = points.first_in_block
+        while (late := first >= n_points).any():
+            first[late] = points.next_in_block[first[late]]
+        origin = self.vectors.origin[: counters[VECTORS]]
+        origin[origin >= n_points] = -1
+        points.slots[:] = -1
+        fill_slots(points, n_points)
+
     def rehash(self) -> None:
         """Make the hash table of points four times as large."""
         slots = np.full(4 * len(self.points.slots), -1, np.int32)

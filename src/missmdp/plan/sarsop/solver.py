@@ -109,7 +109,7 @@ class Sarsop:
         model
             What to solve; the policy's agents track the belief under it.
         warm_start
-            The result for a similar model, with the same states: its beliefs are explored first. Values are
+            The result for a similar model, with the same states: the lower bound begins at its beliefs. Values are
             never taken over, since they do not hold in another model.
         """
         if not isinstance(model, MissMDP | POMDP):  # pyright: ignore[reportUnnecessaryIsInstance]

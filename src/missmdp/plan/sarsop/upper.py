@@ -23,17 +23,18 @@ STEPS = 20
 def start_upper(search: Search) -> None:
     """Set the upper bounds of the corners to the fast informed bound, which starts from the MDP's value."""
     compiled = search.compiled
-    small = SMALL_AT_START * compiled.scale
-    for _ in range(SWEEPS_AT_START):
+    small = SMALL_AT_START * compiled.scale / compiled.slowness
+    for _ in range(int(SWEEPS_AT_START * compiled.slowness)):
         search.limits.check()
         if kernels.sweep_mdp(search.model, search.pools.points) <= small:
             break
     corners = np.arange(compiled.n_classes)
     for a in range(search.model.reward.shape[1]):
         expand(search, corners, np.full(len(corners), a), steps=0)
-    for _ in range(SWEEPS_AT_START):
+    for _ in range(int(SWEEPS_AT_START * compiled.slowness)):
         # The sweeps of trials go on with it.
-        if improve_upper(search, corners[::-1].copy(), sweeps=1) <= max(small, 1e-2 * SMALL * search.gap):
+        enough = max(small, 1e-2 * SMALL * search.gap / compiled.slowness)
+        if improve_upper(search, corners[::-1].copy(), sweeps=1) <= enough:
             break
 
 
@@ -55,13 +56,13 @@ def improve_upper(search: Search, order: NDArray[np.int64], *, sweeps: int = SWE
     search.limits.check()
     kernels.sweep_seen(pools.points, pools.seen, pools.n_points)
     change = 0.0
-    for _ in range(sweeps):
+    for _ in range(int(sweeps * search.compiled.slowness) if sweeps > 1 else sweeps):
         change = search.sweep(
             lambda part: kernels.sweep_upper(
                 pools.points, pools.entries, pools.weights, pools.counters, part
             ),
             order,
         )
-        if change <= SMALL * search.gap:
+        if change <= SMALL * search.gap / search.compiled.slowness:
             break
     return change

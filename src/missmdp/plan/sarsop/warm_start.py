@@ -1,16 +1,23 @@
-"""Beliefs to begin with: those of an earlier search, in a model whose probabilities may differ."""
+"""Beliefs to begin with: those of an earlier search, in a model whose probabilities may differ.
+
+The lower bound begins there, and they are forgotten again: the upper bound gets tighter in the same time at points
+that are found while it tightens.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp._kernels.sarsop import upper as kernels
+from missmdp._kernels.sarsop.lower import search_values
 from missmdp.plan.sarsop.lower import improve_lower
-from missmdp.plan.sarsop.sampling import STEPS
 from missmdp.plan.sarsop.search import BUDGET, Search
 
-__all__ = ["add_beliefs", "beliefs_over_states"]
+__all__ = ["begin_with", "beliefs_over_states"]
+
+ROUNDS = 3
 
 
 def beliefs_over_states(search: Search, n_states: int) -> sparse.csr_array:
@@ -28,8 +35,28 @@ def beliefs_over_states(search: Search, n_states: int) -> sparse.csr_array:
     )
 
 
-def add_beliefs(search: Search, beliefs: sparse.csr_array) -> None:
-    """Make the beliefs over states that lie inside one block points, and back up the lower bound there."""
+def begin_with(search: Search, beliefs: sparse.csr_array) -> None:
+    """Back up the lower bound at the beliefs over states that lie inside one block."""
+    start, support, prob = _inside_blocks(search, beliefs)
+    n_points = search.pools.n_points
+    try:
+        search.work_off(
+            lambda place: kernels.add_beliefs(*search.upper_arrays(), start, support, prob, place, 0, BUDGET),
+            len(start) - 1,
+        )
+        order = np.append(np.arange(n_points, search.pools.n_points)[::-1], search.root)
+        for _ in range(ROUNDS):
+            improve_lower(search, order)
+    finally:
+        search.pools.forget_points(n_points)
+        pools = search.pools
+        search_values(search.model, pools.points, pools.vectors, pools.n_points, pools.counters)
+
+
+def _inside_blocks(
+    search: Search, beliefs: sparse.csr_array
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+    """Return beliefs over states as rows of a sparse matrix over classes, without those that span blocks."""
     compiled = search.compiled
     live = np.flatnonzero(compiled.class_of >= 0)
     to_class = sparse.csr_array(
@@ -39,18 +66,11 @@ def add_beliefs(search: Search, beliefs: sparse.csr_array) -> None:
     rows = sparse.csr_array(beliefs @ to_class)
     rows.sum_duplicates()
     rows.eliminate_zeros()
-    blocks = search.model.block_of[rows.indices]
-    size = np.diff(rows.indptr)
-    several = np.flatnonzero(size > 1)
-    first, last = rows.indptr[several], rows.indptr[several + 1] - 1
+    several = np.flatnonzero(np.diff(rows.indptr) > 1)
     # Classes of one block are neighbours, and indices are sorted.
-    inside = rows[several[blocks[first] == blocks[last]]]
+    blocks = search.model.block_of[rows.indices]
+    same = blocks[rows.indptr[several]] == blocks[rows.indptr[several + 1] - 1]
+    inside = rows[several[same]]
     total = np.asarray(inside.sum(axis=1)).ravel()
     prob = inside.data / np.repeat(total, np.diff(inside.indptr))
-    start, support = inside.indptr.astype(np.int64), inside.indices.astype(np.int32)
-    n_points = search.pools.n_points
-    search.work_off(
-        lambda place: kernels.add_beliefs(*search.upper_arrays(), start, support, prob, place, STEPS, BUDGET),
-        inside.shape[0],
-    )
-    improve_lower(search, np.arange(n_points, search.pools.n_points)[::-1].copy())
+    return inside.indptr.astype(np.int64), inside.indices.astype(np.int32), prob
