@@ -1,4 +1,4 @@
-"""The one decorator of all kernels."""
+"""The decorators of all kernels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 
-__all__ = ["kernel"]
+__all__ = ["inner", "kernel"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -15,5 +15,11 @@ R = TypeVar("R")
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function on first use, cache it on disk, and let other threads run beside it."""
-    compile_: Any = cast("Any", numba).njit(cache=True, nogil=True)
+    compile_: Any = cast("Any", numba).njit(cache=True, nogil=True, no_cfunc_wrapper=True)
+    return cast("Callable[P, R]", compile_(function))
+
+
+def inner(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that only kernels call: without the way in from Python, which takes long to compile."""
+    compile_: Any = cast("Any", numba).njit(cache=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)
     return cast("Callable[P, R]", compile_(function))

@@ -108,7 +108,8 @@ class Points(NamedTuple):
     n_entries: Int32s
     """(points, A)"""
     lower: Floats
-    """The highest lower bound so far."""
+    """The highest value of any vector there so far. It is at most V*, though the vector may be gone: all vectors are
+    values of plans, or plans followed by such."""
     best: Int32s
     """The α-vector that is best at the point."""
     value: Floats

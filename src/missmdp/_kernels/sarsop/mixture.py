@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from missmdp._kernels.jit import kernel
+from missmdp._kernels.jit import inner
 from missmdp._kernels.sarsop.arrays import WORK, Compiled, Points, Scratch
 
 __all__ = ["mix"]
@@ -21,7 +21,7 @@ _ROUNDING = 1e-15
 """Relative errors below this are those of the arithmetic."""
 
 
-@kernel
+@inner
 def _entering(points: Points, block: int, price: Any, tolerance: float, counters: Any) -> int:
     """Return the point with the lowest reduced cost, or −1 if none is below −tolerance."""
     best, lowest = -1, -tolerance
@@ -39,7 +39,7 @@ def _entering(points: Points, block: int, price: Any, tolerance: float, counters
     return best
 
 
-@kernel
+@inner
 def mix(model: Compiled, points: Points, scratch: Scratch, n: int, max_steps: int, counters: Any) -> int:
     """Fill scratch.mixed and scratch.weight with a mixture for the belief in scratch.support, scratch.prob.
 
@@ -95,7 +95,7 @@ def mix(model: Compiled, points: Points, scratch: Scratch, n: int, max_steps: in
     return _settle(points, scratch, n)
 
 
-@kernel
+@inner
 def _settle(points: Points, scratch: Scratch, n: int) -> int:
     """Turn the basis into weights that make up the belief exactly, what is left going to the corners."""
     support, prob, level, basis = scratch.support, scratch.prob, scratch.level, scratch.basis

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from missmdp._kernels.jit import kernel
+from missmdp._kernels.jit import inner, kernel
 from missmdp._kernels.sarsop.arrays import Compiled, Points, Scratch
 
 __all__ = ["clear", "fill_slots", "find_point", "gather", "hash_belief", "spread"]
@@ -14,7 +14,7 @@ __all__ = ["clear", "fill_slots", "find_point", "gather", "hash_belief", "spread
 _GRAIN = float(2**42)
 
 
-@kernel
+@inner
 def spread(model: Compiled, points: Points, point: int, action: int, scratch: Scratch) -> int:
     """Add γ P(node, class | b, a) to scratch.joint; return how many nodes scratch.touched lists."""
     n_actions = model.reward.shape[1]
@@ -32,7 +32,7 @@ def spread(model: Compiled, points: Points, point: int, action: int, scratch: Sc
     return n_touched
 
 
-@kernel
+@inner
 def clear(model: Compiled, scratch: Scratch, n_touched: int) -> None:
     for t in range(n_touched):
         node = scratch.touched[t]
@@ -41,7 +41,7 @@ def clear(model: Compiled, scratch: Scratch, n_touched: int) -> None:
             scratch.joint[pair] = 0.0
 
 
-@kernel
+@inner
 def gather(model: Compiled, scratch: Scratch, node: int) -> tuple[int, float]:
     """Fill scratch.support and scratch.prob with the belief after a node; return its size and probability."""
     n = 0
@@ -58,7 +58,7 @@ def gather(model: Compiled, scratch: Scratch, node: int) -> tuple[int, float]:
     return n, total
 
 
-@kernel
+@inner
 def hash_belief(support: Any, prob: Any, n: int) -> Any:
     """Return a hash that beliefs share if they agree to about twelve digits (nearly always)."""
     mixed = np.uint64(0x9E3779B97F4A7C15)
@@ -71,7 +71,7 @@ def hash_belief(support: Any, prob: Any, n: int) -> Any:
     return np.int64(mixed >> np.uint64(1))
 
 
-@kernel
+@inner
 def find_point(points: Points, support: Any, prob: Any, n: int, key: int) -> int:
     """Return the point that equals a belief, or −1 if there is none."""
     mask = len(points.slots) - 1

@@ -14,7 +14,6 @@ it is one more class: what follows it is the first observation, or the first act
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from scipy import sparse
 from missmdp._kernels.sarsop.arrays import Compiled
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.blocks import connected_blocks
+from missmdp.plan.sarsop.nodes import Nodes, what_can_be_seen
 
 __all__ = ["Compilation", "compile_pomdp"]
 
@@ -64,47 +64,58 @@ class Compilation:
 
 def compile_pomdp(pomdp: POMDP, *, observe_initial: bool) -> Compilation:
     """Return the blocks, classes and nodes of a POMDP."""
-    live = np.flatnonzero(~pomdp.terminal)
-    seen = _what_can_be_seen(pomdp, live, observe_initial)
     block_states = connected_blocks(pomdp)
+    live = np.flatnonzero(~pomdp.terminal)
     block_of_state = np.full(pomdp.n_states, -1, dtype=np.int64)
     for b, states in enumerate(block_states):
         block_of_state[states] = b
     class_of, members = _classes(pomdp, live, block_of_state)
-    blocks = block_of_state[[group[0] for group in members]] if members else np.zeros(0, np.int64)
-    nodes = _Nodes(len(members), class_of)
-    to_pairs = [nodes.add(matrix) for matrix in seen]
+    first_states = np.array([group[0] for group in members], dtype=np.int64)
+    block_of = block_of_state[first_states]
+
+    nodes = Nodes(len(members), class_of)
+    to_pairs = [nodes.add(matrix) for matrix in what_can_be_seen(pomdp, live, observe_initial)]
     pair_class, node_start, order = nodes.pairs()
     to_pairs = [_widened(matrix, len(order))[:, order] for matrix in to_pairs]
-
-    n_actions = pomdp.n_actions
-    first_states = np.array([group[0] for group in members], dtype=np.int64)
-    initial = np.bincount(class_of[live], pomdp.initial[live], minlength=len(members))
-    apart = observe_initial or len(np.unique(blocks[initial > 0.0])) != 1
-    rows: list[sparse.csr_array] = []
-    for a in range(n_actions):
-        to = to_pairs[a if len(to_pairs) > 1 else 0]
-        after = [pomdp.discount * sparse.csr_array(pomdp.transition[a][first_states] @ to)]
-        if apart:
-            after.append(_start_row(pomdp, a, to, observe_initial))
-        rows.append(sparse.csr_array(sparse.vstack(after)))
+    rows = [
+        pomdp.discount * sparse.csr_array(matrix[first_states] @ to_pairs[a % len(to_pairs)])
+        for a, matrix in enumerate(pomdp.transition)
+    ]
+    rewards = pomdp.reward[first_states]
     lowest, highest = _extremes(pomdp)
-    rewards, block_of, start_mass = pomdp.reward[first_states], blocks, float(initial.sum())
-    if apart:
-        rewards = np.vstack([rewards, pomdp.initial @ pomdp.reward])
-        block_of = np.append(blocks, len(block_states))
-        initial, start_mass = np.append(np.zeros(len(members)), 1.0), 1.0
-    if observe_initial:
-        # Before the first observation there is nothing to decide: the other actions are never better.
-        rewards[-1] = 0.0
-        rewards[-1, 1:] = lowest - abs(lowest) - 1.0
+
+    start = np.bincount(class_of[live], pomdp.initial[live], minlength=len(members))
+    mass = float(start.sum())
+    if observe_initial or len(np.unique(block_of[start > 0.0])) != 1:
+        first_rewards = pomdp.initial @ pomdp.reward
+        if observe_initial:
+            # Before the first observation there is nothing to decide: the other actions are never better.
+            first_rewards = np.full(pomdp.n_actions, lowest - abs(lowest) - 1.0)
+            first_rewards[0] = 0.0
+        first = _first_rows(pomdp, to_pairs, observe_initial)
+        rows = [sparse.csr_array(sparse.vstack(both)) for both in zip(rows, first, strict=True)]
+        rewards = np.vstack([rewards, first_rewards])
+        block_of = np.append(block_of, len(block_states))
+        start, mass = np.append(np.zeros(len(members)), 1.0), 1.0
+    arrays = _arrays(rewards, rows, block_of, pair_class, node_start)
+    return Compilation(arrays, class_of, block_states, start / mass, mass, pomdp.discount, lowest, highest)
+
+
+def _arrays(
+    rewards: NDArray[np.float64],
+    rows: list[sparse.csr_array],
+    block_of: NDArray[np.int64],
+    pair_class: NDArray[np.int64],
+    node_start: NDArray[np.int64],
+) -> Compiled:
+    """Return everything as the kernels want it."""
     start, pair, prob = _interleaved(rows)
-    n_blocks = len(block_states) + apart
+    n_blocks = int(block_of.max(initial=-1)) + 1
     node_of = np.repeat(np.arange(len(node_start) - 1), np.diff(node_start))
     next_start, next_node = _next_nodes(
-        start, node_of[pair], block_of, n_blocks, n_actions, len(node_start) - 1
+        start, node_of[pair], block_of, n_blocks, rewards.shape[1], len(node_start) - 1
     )
-    arrays = Compiled(
+    return Compiled(
         reward=np.ascontiguousarray(rewards),
         start=start,
         pair=pair.astype(np.int32),
@@ -120,9 +131,20 @@ def compile_pomdp(pomdp: POMDP, *, observe_initial: bool) -> Compilation:
         next_start=next_start,
         next_node=next_node.astype(np.int32),
     )
-    return Compilation(
-        arrays, class_of, block_states, initial / start_mass, start_mass, pomdp.discount, lowest, highest
-    )
+
+
+def _first_rows(
+    pomdp: POMDP, to_pairs: list[sparse.csr_array], observe_initial: bool
+) -> list[sparse.csr_array]:
+    """Return what follows the start, one row per action: the first observation, or what the first action brings."""
+    initial = sparse.csr_array(pomdp.initial[None, :])
+    if observe_initial:
+        nothing = sparse.csr_array((1, to_pairs[0].shape[1]))
+        return [sparse.csr_array(initial @ to_pairs[0])] + [nothing] * (pomdp.n_actions - 1)
+    return [
+        pomdp.discount * sparse.csr_array(initial @ matrix @ to_pairs[a % len(to_pairs)])
+        for a, matrix in enumerate(pomdp.transition)
+    ]
 
 
 def _widened(matrix: sparse.csr_array, width: int) -> sparse.csr_array:
@@ -136,24 +158,6 @@ def _extremes(pomdp: POMDP) -> tuple[float, float]:
     if not pomdp.terminal.any() and live.size:
         low, high = float(live.min()), float(live.max())
     return low / (1.0 - pomdp.discount), high / (1.0 - pomdp.discount)
-
-
-def _what_can_be_seen(pomdp: POMDP, live: NDArray[np.int64], observe_initial: bool) -> list[sparse.csr_array]:
-    """Return O with the rows of states that are terminal, or never entered by the action, left empty."""
-    n_matrices = len(pomdp.observation)
-    found: list[sparse.csr_array] = []
-    for m in range(n_matrices):
-        entered = np.zeros(pomdp.n_states, dtype=bool)
-        for a in range(pomdp.n_actions) if n_matrices == 1 else (m,):
-            entered[pomdp.transition[a].indices[pomdp.transition[a].data > 0.0]] = True
-        if observe_initial and m == 0:
-            entered |= pomdp.initial > 0.0
-        keep = np.zeros(pomdp.n_states)
-        keep[live] = entered[live]
-        kept = sparse.csr_array(sparse.diags_array(keep) @ pomdp.observation[m])
-        kept.eliminate_zeros()
-        found.append(kept)
-    return found
 
 
 def _classes(
@@ -183,80 +187,6 @@ def _classes(
     for c, group in enumerate(members):
         class_of[group] = c
     return class_of, members
-
-
-class _Nodes:
-    """Nodes as they are found: corners first, one per class, then observations that leave several classes possible."""
-
-    def __init__(self, n_classes: int, class_of: NDArray[np.int64]) -> None:
-        self._class_of = class_of
-        self._n_classes = n_classes
-        self._node: list[NDArray[np.int64]] = [np.arange(n_classes)]
-        self._class: list[NDArray[np.int64]] = [np.arange(n_classes)]
-        self._n_nodes = n_classes
-        self._n_pairs = n_classes
-
-    def add(self, seen: sparse.csr_array) -> sparse.csr_array:
-        """Return O(z | s′) as a matrix from states to pairs (provisional numbers)."""
-        entries = seen.tocoo()
-        classes = self._class_of[entries.row]
-        size = max(self._n_classes, 1)
-        keys, pair = np.unique(entries.col * size + classes, return_inverse=True)
-        column, pair_class = keys // size, keys % size
-        n_columns = seen.shape[1]
-        per_column = np.bincount(column, minlength=n_columns)
-        node = np.full(n_columns, -1, dtype=np.int64)
-        node_of_column = self._distinct(entries, per_column)
-        several = np.flatnonzero((per_column > 1) & (node_of_column == np.arange(n_columns)))
-        node[several] = self._n_nodes + np.arange(len(several))
-        node = np.where(per_column > 1, node[node_of_column], node)
-        target = np.full(len(keys), -1, dtype=np.int64)
-        corner = per_column[column] == 1
-        target[corner] = pair_class[corner]
-        new = ~corner & (node_of_column[column] == column)
-        target[new] = self._n_pairs + np.arange(int(new.sum()))
-        # Columns that are multiples of an earlier one share its pairs, class by class and in the same order.
-        place = {
-            (int(n), int(c)): int(t)
-            for n, c, t in zip(node[column[new]], pair_class[new], target[new], strict=True)
-        }
-        for i in np.flatnonzero(~corner & ~new).tolist():
-            target[i] = place[int(node[column[i]]), int(pair_class[i])]
-        self._node.append(node[column[new]])
-        self._class.append(pair_class[new])
-        self._n_nodes += len(several)
-        self._n_pairs += int(new.sum())
-        return sparse.csr_array(
-            sparse.coo_array(
-                (entries.data, (entries.row, target[pair])), shape=(seen.shape[0], self._n_pairs)
-            )
-        )
-
-    def _distinct(self, entries: Any, per_column: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each column the first one with the same likelihoods up to a factor (itself, mostly)."""
-        columns = sparse.csc_array(entries)
-        columns.sort_indices()
-        first: dict[bytes, int] = {}
-        same = np.arange(columns.shape[1])
-        for z in np.flatnonzero(per_column > 1).tolist():
-            part = slice(columns.indptr[z], columns.indptr[z + 1])
-            shape = columns.data[part] / columns.data[part].max()
-            same[z] = first.setdefault(columns.indices[part].tobytes() + shape.tobytes(), z)
-        return same
-
-    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return the class of each pair, where the pairs of each node begin, and the provisional numbers in order."""
-        node, classes = np.concatenate(self._node), np.concatenate(self._class)
-        order = np.lexsort((classes, node))
-        starts = np.searchsorted(node[order], np.arange(self._n_nodes + 1))
-        return classes[order], starts, order
-
-
-def _start_row(pomdp: POMDP, action: int, to: sparse.csr_array, observe_initial: bool) -> sparse.csr_array:
-    initial = sparse.csr_array(pomdp.initial[None, :])
-    if not observe_initial:
-        return pomdp.discount * sparse.csr_array(initial @ pomdp.transition[action] @ to)
-    return sparse.csr_array(initial @ to) if action == 0 else sparse.csr_array((1, to.shape[1]))
 
 
 def _interleaved(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.sarsop.arrays import CHOICES, VALUES, VECTORS, Vectors
-from missmdp._kernels.sarsop.lower import mark_certified
+from missmdp._kernels.sarsop.pruning import mark_certified
 from missmdp.plan.alpha import BlockVectors
 from missmdp.plan.sarsop.compile import Compilation
 

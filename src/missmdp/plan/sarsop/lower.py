@@ -12,7 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.sarsop import lower as kernels
+from missmdp._kernels.sarsop import vectors as kernels
+from missmdp._kernels.sarsop.backups import backup_points
+from missmdp._kernels.sarsop.pruning import prune_vectors
 from missmdp.plan.sarsop.search import BUDGET, Search
 
 __all__ = ["improve_lower", "look_at_all", "settle_lower", "start_lower"]
@@ -21,7 +23,9 @@ SWEEPS_AT_START = 1000
 SMALL_AT_START = 1e-6
 """Of the largest value that is possible: changes below it end the sweeps at the start."""
 ROUNDS = 3
+"""Rounds of backups per trial, at most."""
 WORK_AT_END = 2
+"""Times the work of the backups: what may be spent on finding out what the policy is worth."""
 SMALL = 1e-3
 """Of the gap at the start: changes below it end the sweeps."""
 WORTHWHILE = 1e-3
@@ -29,6 +33,7 @@ WORTHWHILE = 1e-3
 AGAIN = 0.05
 """Of the gap at the start: what a round must close, by all points that are visited, for another one to follow."""
 SWEEPS_TO_SETTLE = 5
+"""Sweeps after a limit was reached."""
 SLACK = 0.01
 """Of the gap at the start: what the reported lower bound may give away to vectors that still fall."""
 
@@ -39,6 +44,7 @@ def start_lower(search: Search) -> None:
     small = SMALL_AT_START * compiled.scale / compiled.slowness
     fall = 0.0
     for _ in range(int(SWEEPS_AT_START * compiled.slowness)):
+        search.limits.check()
         rise, fall = _sweep(search)
         if rise <= small:
             break
@@ -61,7 +67,7 @@ def improve_lower(search: Search, order: NDArray[np.int64]) -> None:
     for _ in range(ROUNDS):
         values, begin = search.pools.points.value[order], search.work
         search.work_off(
-            lambda place: kernels.backup_points(
+            lambda place: backup_points(
                 *search.lower_arrays(),
                 order,  # noqa: B023, called at once
                 place,
@@ -83,18 +89,16 @@ def improve_lower(search: Search, order: NDArray[np.int64]) -> None:
 def settle_lower(search: Search) -> None:
     """Keep what the backups of a trial that was cut short have brought."""
     prune(search)
-    pools = search.pools
     fell = 0.0
     for _ in range(SWEEPS_TO_SETTLE):
-        _, fell = kernels.evaluate_vectors(search.model, pools.vectors, pools.scratch, pools.counters, False)
-    kernels.refresh_values(search.model, pools.points, pools.vectors, pools.n_points)
-    search.keep_controller(fell)
+        _, fell = _sweep(search)
+    _keep(search, fell)
 
 
 def prune(search: Search) -> None:
     """Drop vectors that are best nowhere and that no plan needs."""
     number, stack = np.empty((2, search.pools.n_vectors), dtype=np.int32)
-    kernels.prune_vectors(*search.lower_arrays(), search.root, number, stack)
+    prune_vectors(*search.lower_arrays(), search.root, number, stack)
 
 
 def evaluate(search: Search, *, most_work: int, fall: float | None = None) -> None:
@@ -106,18 +110,23 @@ def evaluate(search: Search, *, most_work: int, fall: float | None = None) -> No
     stop = search.work + int(most_work * search.compiled.slowness)
     small = SMALL * search.gap / search.compiled.slowness
     while True:
+        search.limits.check()
         rose, fell = _sweep(search, only_needed=fall is not None)
         if search.work >= stop or (fell <= fall if fall is not None else rose <= small):
             break
     if fall is not None:
         # Those that the start does not need must know where they stand, too.
         _, fell = _sweep(search)
+    _keep(search, fell)
+
+
+def _keep(search: Search, fell: float) -> None:
+    """Bring the values of all points up to date, and keep the controller if it is the best so far."""
     pools = search.pools
     kernels.refresh_values(search.model, pools.points, pools.vectors, pools.n_points)
     search.keep_controller(fell)
 
 
 def _sweep(search: Search, *, only_needed: bool = False) -> tuple[float, float]:
-    search.limits.check()
     pools = search.pools
     return kernels.evaluate_vectors(search.model, pools.vectors, pools.scratch, pools.counters, only_needed)

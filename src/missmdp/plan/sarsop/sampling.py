@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.sarsop import sampling as kernels
-from missmdp._kernels.sarsop import upper as upper_kernels
 from missmdp._kernels.sarsop.arrays import ENTRIES
+from missmdp._kernels.sarsop.exploring import refine_entries
+from missmdp._kernels.sarsop.points import follow_policy
 from missmdp.plan.sarsop.search import BUDGET, Search
 
 __all__ = ["Visited", "refine", "sample", "visit"]
 
 SWEEPS = 20
+"""Sweeps over the expected visits, at most; they go on where they ended last time."""
 SMALL = 1e-4
 """Changes of expected visits below it end the sweeps."""
 RARELY = 1e-7
@@ -36,9 +38,10 @@ STEPS = 1000
 """Steps of the simplex method for a mixture that matters."""
 EPISODES, LENGTH = 20, 100
 """Episodes of the lower bound's policy per trial, and their length."""
-STEPS_IF_SAMPLED = 20
 SAMPLED = 0.25
 """Points that they may add, as a share of those that may be new."""
+STEPS_IF_SAMPLED = 20
+"""Steps of the simplex method for their mixtures."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ def refine(search: Search, visited: Visited) -> None:
     of_point, entry = of_point[worst], entry[worst]
     of_action = visited.actions[of_point].astype(np.int64)
     search.work_off(
-        lambda place: upper_kernels.refine_entries(
+        lambda place: refine_entries(
             *search.upper_arrays(), of_point, of_action, entry, place, FRESH, n_points + most, STEPS, BUDGET
         ),
         len(entry),
@@ -117,8 +120,8 @@ def sample(search: Search) -> None:
     most = search.pools.n_points + max(1, int(SAMPLED * max(FEWEST, GROWTH * search.pools.n_points)))
     draws = search.random.random((EPISODES, LENGTH))
     search.work_off(
-        lambda place: upper_kernels.follow_policy(
-            *search.upper_arrays(), search.root, draws, place, most, STEPS_IF_SAMPLED
+        lambda place: follow_policy(
+            *search.lower_arrays(), search.root, draws, place, most, STEPS_IF_SAMPLED
         ),
         EPISODES,
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from missmdp._kernels.sarsop.lower import start_blind
-from missmdp._kernels.sarsop.upper import add_beliefs, start_corners
+from missmdp._kernels.sarsop.points import add_beliefs
+from missmdp._kernels.sarsop.upper import start_corners
+from missmdp._kernels.sarsop.vectors import start_blind
 from missmdp.plan.sarsop.lower import look_at_all
 from missmdp.plan.sarsop.search import BUDGET, Search
 
@@ -23,6 +24,6 @@ def set_up(search: Search) -> None:
         search.root = pools.n_points
         ends = np.array([0, len(support)])
         beliefs = support.astype(np.int32), compiled.start[support]
-        while add_beliefs(*search.upper_arrays(), ends, *beliefs, 0, 0, BUDGET) < 0:
+        while add_beliefs(*search.lower_arrays(), ends, *beliefs, 0, BUDGET) < 0:
             pools.grow()
         look_at_all(search, 0.0)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.sarsop import upper as kernels
+from missmdp._kernels.sarsop.exploring import expand_points
 from missmdp.plan.sarsop.search import BUDGET, Search
 
 __all__ = ["expand", "improve_upper", "start_upper"]
@@ -14,6 +15,7 @@ SWEEPS_AT_START = 1000
 SMALL_AT_START = 1e-6
 """Of the largest value that is possible: changes below it end the sweeps at the start."""
 SWEEPS = 15
+"""Sweeps over the points that are visited, at most."""
 SMALL = 1e-3
 """Of the gap at the start: changes below it end the sweeps."""
 STEPS = 20
@@ -43,7 +45,7 @@ def expand(
 ) -> None:
     """Work out what follows points and actions."""
     search.work_off(
-        lambda place: kernels.expand_points(
+        lambda place: expand_points(
             *search.upper_arrays(), search.pools.seen, points, actions, place, steps, BUDGET
         ),
         len(points),

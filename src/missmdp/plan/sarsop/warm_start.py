@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp._kernels.sarsop import upper as kernels
-from missmdp._kernels.sarsop.lower import search_values
+from missmdp._kernels.sarsop import points as kernels
+from missmdp._kernels.sarsop.vectors import search_values
 from missmdp.plan.sarsop.lower import improve_lower
 from missmdp.plan.sarsop.search import BUDGET, Search
 
@@ -41,7 +41,7 @@ def begin_with(search: Search, beliefs: sparse.csr_array) -> None:
     n_points = search.pools.n_points
     try:
         search.work_off(
-            lambda place: kernels.add_beliefs(*search.upper_arrays(), start, support, prob, place, 0, BUDGET),
+            lambda place: kernels.add_beliefs(*search.lower_arrays(), start, support, prob, place, BUDGET),
             len(start) - 1,
         )
         order = np.append(np.arange(n_points, search.pools.n_points)[::-1], search.root)
