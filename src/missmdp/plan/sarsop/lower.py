@@ -32,8 +32,8 @@ WORTHWHILE = 1e-3
 """Of a point's gap: what a backup must close to be kept."""
 AGAIN = 0.05
 """Of the gap at the start: what a round must close, by all points that are visited, for another one to follow."""
-SWEEPS_TO_SETTLE = 5
-"""Sweeps after a limit was reached."""
+WORK_TO_SETTLE = 5 * BUDGET
+"""What may be spent on sweeps after a limit was reached."""
 SLACK = 0.01
 """Of the gap at the start: what the reported lower bound may give away to vectors that still fall."""
 
@@ -89,9 +89,11 @@ def improve_lower(search: Search, order: NDArray[np.int64]) -> None:
 def settle_lower(search: Search) -> None:
     """Keep what the backups of a trial that was cut short have brought."""
     prune(search)
-    fell = 0.0
-    for _ in range(SWEEPS_TO_SETTLE):
-        _, fell = _sweep(search)
+    stop = search.work + WORK_TO_SETTLE
+    while True:
+        rose, fell = _sweep(search)
+        if search.work >= stop or max(rose, fell) <= SMALL * search.gap:
+            break
     _keep(search, fell)
 
 
