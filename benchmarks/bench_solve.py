@@ -86,9 +86,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _measure(options: argparse.Namespace) -> Iterator[Measured]:
     """Solve model after model; Ctrl-C ends the last one."""
-    mm.Sarsop(max_trials=1, progress=False).solve(
-        mm.load_benchmark(TINY)
-    )  # kernels are compiled before the clock runs
+    # Kernels are compiled before the clock runs.
+    mm.Sarsop(max_trials=1, progress=False).solve(mm.load_benchmark(TINY))
     solver = mm.Sarsop(
         precision=PRECISION,
         timeout=options.seconds,
