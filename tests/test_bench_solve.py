@@ -108,6 +108,14 @@ def test_the_picture_is_the_same_for_the_same_traces(report, trace, tmp_path):
     assert first == second
 
 
+def test_the_page_shows_the_run_whose_traces_it_has(report, request, tmp_path):
+    docs = request.config.rootpath / "docs"
+    measured = report.read_traces(docs / "figures" / "solver-gap.csv")
+    assert report.markdown_tables(measured) in (docs / "solving.md").read_text()
+    drawn = report.draw_gaps(measured, tmp_path / "solver-gap.svg")
+    assert drawn.read_bytes() == (docs / "figures" / "solver-gap.svg").read_bytes()
+
+
 def test_the_references_are_benchmarks(report):
     import missmdp as mm
 
