@@ -53,6 +53,9 @@ class Sarsop:
         for models from files.
     seed
         For the episodes in which beliefs are sampled, and for ties between beliefs that seem equally worth exploring.
+    warm_start
+        The result for a similar model, with the same states: the lower bound begins at its beliefs. Values are never
+        taken over, since they do not hold in another model.
     progress
         Whether to show bounds and gap while solving; None for on a terminal only.
 
@@ -74,6 +77,7 @@ class Sarsop:
         max_trials: int | None = None,
         observe_initial: bool | None = None,
         seed: int = 0,
+        warm_start: SolveResult | None = None,
         progress: bool | None = None,
     ) -> None:
         self.precision = _limit(precision, "precision")
@@ -87,6 +91,7 @@ class Sarsop:
             raise ModelError(f"observe_initial must be True, False or None, got {observe_initial!r}")
         self.observe_initial = observe_initial
         self.seed = checked_seed(seed)
+        self.warm_start = _checked_result(warm_start)
         self.progress = progress
 
     def __repr__(self) -> str:
@@ -109,14 +114,16 @@ class Sarsop:
         model
             What to solve; the policy's agents track the belief under it.
         warm_start
-            The result for a similar model, with the same states: the lower bound begins at its beliefs. Values are
-            never taken over, since they do not hold in another model.
+            As for the solver, for this model only.
         """
         if not isinstance(model, MissMDP | POMDP):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ModelError(f"expected a MissMDP or a POMDP, got {type(model).__name__}")
         pomdp = model.to_pomdp() if isinstance(model, MissMDP) else model
-        if warm_start is not None:
-            _check_warm_start(warm_start, pomdp)
+        warm_start = self.warm_start if warm_start is None else _checked_result(warm_start)
+        if warm_start is not None and warm_start.beliefs.shape[1] != pomdp.n_states:
+            raise ModelError(
+                f"warm_start is for a model with {warm_start.beliefs.shape[1]} states, this one has {pomdp.n_states}"
+            )
         observe_initial = pomdp.observe_initial if self.observe_initial is None else self.observe_initial
         make_ready(exercise, self.progress)
         limits = Limits(self.timeout, self.memory)
@@ -152,10 +159,7 @@ def _limit(value: Any, what: str) -> float:
     return limit
 
 
-def _check_warm_start(warm_start: object, pomdp: POMDP) -> None:
-    if not isinstance(warm_start, SolveResult):
-        raise ModelError(f"warm_start must be the result of solving, got {type(warm_start).__name__}")
-    if warm_start.beliefs.shape[1] != pomdp.n_states:
-        raise ModelError(
-            f"warm_start is for a model with {warm_start.beliefs.shape[1]} states, this one has {pomdp.n_states}"
-        )
+def _checked_result(warm_start: Any) -> SolveResult | None:
+    if warm_start is None or isinstance(warm_start, SolveResult):
+        return warm_start
+    raise ModelError(f"warm_start must be the result of solving, got {type(warm_start).__name__}")
