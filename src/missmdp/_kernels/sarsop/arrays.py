@@ -62,8 +62,6 @@ class Compiled(NamedTuple):
     """(P,)"""
     node_start: Int64s
     """(N + 1,): the pairs of each node."""
-    node_of: Int32s
-    """(P,): the node of each pair."""
     node_block: Int32s
     """(N,)"""
     block_start: Int64s

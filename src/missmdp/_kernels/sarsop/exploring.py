@@ -23,7 +23,7 @@ from missmdp._kernels.sarsop.arrays import (
 )
 from missmdp._kernels.sarsop.mixture import mix
 from missmdp._kernels.sarsop.points import add_belief
-from missmdp._kernels.sarsop.successors import clear, find_point, gather, hash_belief, spread
+from missmdp._kernels.sarsop.successors import clear, find_point, gather, hash_belief, nearly, spread
 from missmdp._kernels.sarsop.upper import entry_value, mixture_value
 from missmdp._kernels.sarsop.vectors import best_vector
 
@@ -95,7 +95,7 @@ def _same_belief(model: Compiled, scratch: Scratch, node: int, n: int) -> bool:
         if p > 0.0:
             if k >= n or scratch.support[k] != model.pair_class[pair]:
                 return False
-            if abs(p / total - scratch.prob[k]) > 1e-12 * scratch.prob[k] + 1e-15:
+            if not nearly(p / total, scratch.prob[k]):
                 return False
             k += 1
     return k == n

@@ -9,7 +9,7 @@ import numpy as np
 from missmdp._kernels.jit import inner, kernel
 from missmdp._kernels.sarsop.arrays import Compiled, Points, Scratch
 
-__all__ = ["clear", "fill_slots", "find_point", "gather", "hash_belief", "spread"]
+__all__ = ["clear", "fill_slots", "find_point", "gather", "hash_belief", "nearly", "spread"]
 
 _GRAIN = float(2**42)
 
@@ -72,6 +72,12 @@ def hash_belief(support: Any, prob: Any, n: int) -> Any:
 
 
 @inner
+def nearly(one: float, other: float) -> bool:
+    """Return whether two probabilities of a class are the same but for rounding."""
+    return abs(one - other) <= 1e-12 * other + 1e-15
+
+
+@inner
 def find_point(points: Points, support: Any, prob: Any, n: int, key: int) -> int:
     """Return the point that equals a belief, or −1 if there is none."""
     mask = len(points.slots) - 1
@@ -83,7 +89,7 @@ def find_point(points: Points, support: Any, prob: Any, n: int, key: int) -> int
             same = True
             for k in range(n):
                 same &= points.support[first + k] == support[k]
-                same &= abs(points.prob[first + k] - prob[k]) <= 1e-12 * prob[k] + 1e-15
+                same &= nearly(points.prob[first + k], prob[k])
             if same:
                 return point
         slot = (slot + 1) & mask

@@ -124,7 +124,6 @@ def _arrays(
         prob=prob,
         pair_class=pair_class.astype(np.int32),
         node_start=node_start.astype(np.int64),
-        node_of=node_of.astype(np.int32),
         node_block=block_of[pair_class[node_start[:-1]]].astype(np.int32),
         block_start=np.searchsorted(block_of, np.arange(n_blocks + 1)).astype(np.int64),
         block_of=block_of.astype(np.int32),

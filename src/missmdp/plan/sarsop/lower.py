@@ -15,13 +15,10 @@ from numpy.typing import NDArray
 from missmdp._kernels.sarsop import vectors as kernels
 from missmdp._kernels.sarsop.backups import backup_points
 from missmdp._kernels.sarsop.pruning import prune_vectors
-from missmdp.plan.sarsop.search import BUDGET, Search
+from missmdp.plan.sarsop.search import BUDGET, SMALL_AT_START, SWEEPS_AT_START, Search
 
 __all__ = ["improve_lower", "look_at_all", "settle_lower", "start_lower"]
 
-SWEEPS_AT_START = 1000
-SMALL_AT_START = 1e-6
-"""Of the largest value that is possible: changes below it end the sweeps at the start."""
 ROUNDS = 3
 """Rounds of backups per trial, at most."""
 WORK_AT_END = 2

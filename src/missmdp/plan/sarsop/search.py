@@ -13,10 +13,13 @@ from missmdp.plan.sarsop.controller import Controller
 from missmdp.plan.sarsop.limits import Limits
 from missmdp.plan.sarsop.pools import Pools
 
-__all__ = ["BUDGET", "Search"]
+__all__ = ["BUDGET", "SMALL_AT_START", "SWEEPS_AT_START", "Search"]
 
 BUDGET = 20_000_000
 """Multiplications between two looks at the clock: some hundredths of a second."""
+SWEEPS_AT_START = 1000
+SMALL_AT_START = 1e-6
+"""Of the largest value that is possible: changes below it end the sweeps at the start."""
 _POINTS_PER_CALL = 4096
 
 

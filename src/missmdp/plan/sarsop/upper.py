@@ -7,13 +7,10 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.sarsop import upper as kernels
 from missmdp._kernels.sarsop.exploring import expand_points
-from missmdp.plan.sarsop.search import BUDGET, Search
+from missmdp.plan.sarsop.search import BUDGET, SMALL_AT_START, SWEEPS_AT_START, Search
 
 __all__ = ["expand", "improve_upper", "start_upper"]
 
-SWEEPS_AT_START = 1000
-SMALL_AT_START = 1e-6
-"""Of the largest value that is possible: changes below it end the sweeps at the start."""
 SWEEPS = 15
 """Sweeps over the points that are visited, at most."""
 SMALL = 1e-3
