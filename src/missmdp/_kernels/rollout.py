@@ -15,17 +15,20 @@ __all__ = ["Simulation", "first_state", "next_state", "run_episodes", "seen_as"]
 
 
 class Simulation(NamedTuple):
-    """A miss-MDP as the simulator sees it. State s under pattern k is seen as row s · n_patterns + k."""
+    """A model as the simulator sees it: states, actions and observations are indices."""
 
     initial: RowSampler
     """One row: b₀."""
     transition: RowSampler
     """Row s · n_actions + a: T(· | s, a)."""
-    pattern: RowSampler
-    """Row s: M(· | s) over patterns."""
+    observation: RowSampler
+    """Row s′ · n_watched + w: O(· | s′, a), where w is a, or 0 where O does not depend on the action."""
+    reward: NDArray[np.float64]
+    """ρ(s, a), shape (S, A)."""
     terminal: NDArray[np.bool_]
     n_actions: int
-    n_patterns: int
+    n_watched: int
+    """The number of actions if O depends on them, or 1."""
 
 
 @kernel
@@ -40,9 +43,10 @@ def next_state(model: Simulation, key: Any, step: int, state: int, action: int) 
 
 
 @kernel
-def seen_as(model: Simulation, key: Any, step: int, state: int) -> int:
-    """Return the row s · n_patterns + k under which a state is seen at `step`."""
-    return state * model.n_patterns + draw(model.pattern, state, uniform(key, step, DRAW_PATTERN))
+def seen_as(model: Simulation, key: Any, step: int, state: int, action: int) -> int:
+    """Return the observation at `step` of a state that an action led to; at step 0 that action is 0."""
+    watched = action if model.n_watched > 1 else 0
+    return draw(model.observation, state * model.n_watched + watched, uniform(key, step, DRAW_PATTERN))
 
 
 @kernel
@@ -63,8 +67,8 @@ def run_episodes(
     """Run episodes first_episode, … one after the other into the rows of out_*, and return how many.
 
     Stops after len(out_length) episodes, or when another one of `horizon` observations might not fit. The
-    policy draws from row action_row[seen] of `action` when it sees row `seen`. The last observation of an
-    episode has action −1. `out_states` may be empty: then states are not kept.
+    policy draws from row action_row[z] of `action` when it sees z. The last observation of an episode has
+    action −1. `out_states` may be empty: then states are not kept.
     """
     n_features = seen_codes.shape[1]
     keep_states = len(out_states) > 0
@@ -75,8 +79,9 @@ def run_episodes(
         key = episode_key(seed, first_episode + e)
         state = first_state(model, key)
         step = 0
+        chosen = 0
         while True:
-            seen = seen_as(model, key, step, state)
+            seen = seen_as(model, key, step, state, chosen)
             for i in range(n_features):
                 out_observations[row, i] = seen_codes[seen, i]
             if keep_states:

@@ -231,23 +231,24 @@ def _agent_runner(
     def episode(number: int) -> _Chunk:
         key = np.uint64(episode_key(words, number))
         agent = policy.agent(model, seed=int(np.random.SeedSequence([seed, number]).generate_state(1)[0]))
-        rows: list[int] = []
+        seen: list[int] = []
+        states: list[int] = []
         actions: list[int] = []
-        state = first_state(simulation, key)
+        state, action = first_state(simulation, key), 0
         while True:
-            step = len(rows)
-            rows.append(seen_as(simulation, key, step, state))
+            step = len(seen)
+            seen.append(seen_as(simulation, key, step, state, action))
+            states.append(state)
             if step == horizon - 1 or model.mdp.terminal[state]:
                 break
-            action = model.mdp.action_index((agent.step if step else agent.reset)(decode(codes[rows[-1]])))
+            action = model.mdp.action_index((agent.step if step else agent.reset)(decode(codes[seen[-1]])))
             actions.append(action)
             state = next_state(simulation, key, step + 1, state, action)
-        seen = np.array(rows)
         return _Chunk(
             codes[seen],
             np.array([*actions, NO_ACTION], dtype=action_dtype(model.n_actions)),
-            (seen // simulation.n_patterns if keep_states else np.empty(0)).astype(np.int32),
-            np.array([len(rows)]),
+            np.array(states if keep_states else [], dtype=np.int32),
+            np.array([len(seen)]),
             np.array([bool(model.mdp.terminal[state])]),
         )
 

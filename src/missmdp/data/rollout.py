@@ -1,4 +1,4 @@
-"""The one simulator: a miss-MDP and a policy as arrays that the kernels run.
+"""The one simulator: a model and a policy as arrays that the kernels run.
 
 Collection, evaluation and tree search all draw states and patterns from here, with random numbers that
 are addressed by (seed, episode, step, purpose).
@@ -6,6 +6,7 @@ are addressed by (seed, episode, step, purpose).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,12 +18,13 @@ from missmdp._kernels.sampling import RowSampler, fill_cdf, fill_guide
 from missmdp.data.arguments import checked_seed
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy
+from missmdp.model.pomdp import POMDP
 
 __all__ = ["PolicySampler", "compile_policy", "compile_simulation", "row_sampler", "seed_words", "seen_codes"]
 
 
 class PolicySampler(NamedTuple):
-    """A memoryless policy: what is seen as row j draws from row action_row[j] of `actions`."""
+    """A memoryless policy: on the observation z it draws from row action_row[z] of `actions`."""
 
     action_row: NDArray[np.int32]
     actions: RowSampler
@@ -40,32 +42,58 @@ def row_sampler(rows: sparse.csr_array | NDArray[np.float64]) -> RowSampler:
     return RowSampler(start, np.asarray(matrix.indices, dtype=np.int32), cdf, guide)
 
 
-def compile_simulation(model: MissMDP) -> Simulation:
-    """Return a miss-MDP as the simulator sees it."""
-    n_states, n_actions = model.n_states, model.n_actions
-    stacked = sparse.csr_array(sparse.vstack(model.mdp.transition, format="csr"))
-    by_state = (np.arange(n_actions)[None, :] * n_states + np.arange(n_states)[:, None]).reshape(-1)
+def compile_simulation(model: MissMDP | POMDP) -> Simulation:
+    """Return a model as the simulator sees it.
+
+    Observations of a miss-MDP are numbered as in `MissingnessFunction.occurring`, and drawn in the order of their
+    patterns, so that a draw means the same pattern in every state.
+    """
+    mdp = model.mdp if isinstance(model, MissMDP) else model
+    if isinstance(model, MissMDP):
+        observation, n_watched = _drawn_by_pattern(model), 1
+    else:
+        observation, n_watched = row_sampler(_interleaved(model.observation)), len(model.observation)
     return Simulation(
-        initial=row_sampler(model.mdp.initial[None, :]),
-        transition=row_sampler(sparse.csr_array(stacked[by_state])),
-        pattern=row_sampler(model.missingness.probabilities),
-        terminal=np.array(model.mdp.terminal),
-        n_actions=n_actions,
-        n_patterns=model.missingness.n_patterns,
+        initial=row_sampler(mdp.initial[None, :]),
+        transition=row_sampler(_interleaved(mdp.transition)),
+        observation=observation,
+        reward=np.ascontiguousarray(mdp.reward),
+        terminal=np.array(mdp.terminal),
+        n_actions=mdp.n_actions,
+        n_watched=n_watched,
     )
+
+
+def _interleaved(matrices: Sequence[sparse.csr_array]) -> sparse.csr_array:
+    """Return matrices as one, with row i of matrix k in row i · len(matrices) + k."""
+    if len(matrices) == 1:
+        return matrices[0]
+    stacked = sparse.csr_array(sparse.vstack(matrices, format="csr"))
+    height = matrices[0].shape[0]
+    order = np.arange(len(matrices))[None, :] * height + np.arange(height)[:, None]
+    return sparse.csr_array(stacked[order.reshape(-1)])
+
+
+def _drawn_by_pattern(model: MissMDP) -> RowSampler:
+    seen = model.missingness.occurring()
+    by_pattern = row_sampler(model.missingness.probabilities)
+    # `occurring` lists states, and the patterns of each, in the order of the sampler.
+    return by_pattern._replace(target=np.ascontiguousarray(seen.place, dtype=np.int32))
 
 
 def compile_policy(policy: MemorylessPolicy, model: MissMDP) -> PolicySampler:
     """Return a memoryless policy as the simulator sees it."""
     table = policy.table(model)
-    return PolicySampler(np.ascontiguousarray(table.row.reshape(-1)), row_sampler(table.probabilities))
+    seen = model.missingness.occurring()
+    action_row = np.zeros(len(seen.observations), dtype=np.int32)
+    action_row[seen.place] = table.row[seen.state, seen.pattern]
+    return PolicySampler(action_row, row_sampler(table.probabilities))
 
 
 def seen_codes(model: MissMDP) -> NDArray[np.integer[Any]]:
-    """Return the observation of state s under pattern k in row s · K + k, shape (S · K, n)."""
-    n_patterns = model.missingness.n_patterns
-    states, patterns = np.divmod(np.arange(model.n_states * n_patterns), n_patterns)
-    return np.ascontiguousarray(model.missingness.observe(states, patterns))
+    """Return the observations of the simulator as codes, shape (Z, n)."""
+    codes = model.missingness.occurring().observations.codes
+    return np.ascontiguousarray(codes, dtype=model.space.features.code_dtype)
 
 
 def seed_words(seed: int | None) -> tuple[int, NDArray[np.uint64]]:
