@@ -20,7 +20,15 @@ from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy
 from missmdp.model.pomdp import POMDP
 
-__all__ = ["PolicySampler", "compile_policy", "compile_simulation", "row_sampler", "seed_words", "seen_codes"]
+__all__ = [
+    "PolicySampler",
+    "compile_policy",
+    "compile_simulation",
+    "interleaved",
+    "row_sampler",
+    "seed_words",
+    "seen_codes",
+]
 
 
 class PolicySampler(NamedTuple):
@@ -52,10 +60,10 @@ def compile_simulation(model: MissMDP | POMDP) -> Simulation:
     if isinstance(model, MissMDP):
         observation, n_watched = _drawn_by_pattern(model), 1
     else:
-        observation, n_watched = row_sampler(_interleaved(model.observation)), len(model.observation)
+        observation, n_watched = row_sampler(interleaved(model.observation)), len(model.observation)
     return Simulation(
         initial=row_sampler(mdp.initial[None, :]),
-        transition=row_sampler(_interleaved(mdp.transition)),
+        transition=row_sampler(interleaved(mdp.transition)),
         observation=observation,
         reward=np.ascontiguousarray(mdp.reward),
         terminal=np.array(mdp.terminal),
@@ -64,7 +72,7 @@ def compile_simulation(model: MissMDP | POMDP) -> Simulation:
     )
 
 
-def _interleaved(matrices: Sequence[sparse.csr_array]) -> sparse.csr_array:
+def interleaved(matrices: Sequence[sparse.csr_array]) -> sparse.csr_array:
     """Return matrices as one, with row i of matrix k in row i · len(matrices) + k."""
     if len(matrices) == 1:
         return matrices[0]

@@ -20,6 +20,7 @@ from missmdp.plan.labels import Labels
 from missmdp.plan.value_function import ValueFunction
 
 if TYPE_CHECKING:
+    from missmdp.data.episodes import EpisodeRunner
     from missmdp.plan.agent import AlphaVectorAgent
     from missmdp.plan.explain import Explanation
     from missmdp.plan.graph import PolicyGraph
@@ -132,6 +133,16 @@ class AlphaVectorPolicy:
         if model is not None and model is not self.model:
             self._check_interface(model)
         return AlphaVectorAgent(self)
+
+    def runner(self, model: MissMDP | POMDP, words: NDArray[np.uint64], horizon: int) -> EpisodeRunner:
+        """Return what simulates the policy in a model, for `evaluate`; see `BulkPolicy`."""
+        from missmdp.plan.alpha_episodes import alpha_runner
+
+        if model is not self.model:
+            self._check_interface(model)
+        return alpha_runner(
+            self.value_function, self.model, model, words, horizon, observe_initial=self.observe_initial
+        )
 
     def _check_interface(self, model: MissMDP | POMDP) -> None:
         """Raise unless a model is observed and acted in like the policy's own."""

@@ -19,7 +19,7 @@ from missmdp._kernels.belief import predict
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.blocks import BlockVectors, checked_blocks, checked_labels, vector_table
 
-__all__ = ["NO_VECTOR", "Decision", "Outcomes", "ValueFunction"]
+__all__ = ["NO_VECTOR", "Columns", "Decision", "Outcomes", "ValueFunction"]
 
 NO_VECTOR = -1
 """The vector of decisions that no vector made: by lookahead, or where everything has ended."""
@@ -64,9 +64,9 @@ class ValueFunction:
         self.pomdp = pomdp
         self.blocks = checked_blocks(blocks, pomdp)
         self.table = vector_table(self.blocks, checked_labels(self.blocks, pomdp))
-        self._columns = tuple(_columns(matrix) for matrix in pomdp.observation)
+        self.columns = tuple(_columns(matrix) for matrix in pomdp.observation)
         # Terminal states are worth 0, whatever a table of rewards has in their rows.
-        self._reward = np.where(pomdp.terminal[:, None], 0.0, pomdp.reward)
+        self.reward = np.where(pomdp.terminal[:, None], 0.0, pomdp.reward)
 
     @property
     def n_vectors(self) -> int:
@@ -99,7 +99,7 @@ class ValueFunction:
 
     def immediate(self, belief: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return ρ(b, a) for every action, shape (A,)."""
-        return np.asarray(belief @ self._reward, dtype=np.float64)
+        return np.asarray(belief @ self.reward, dtype=np.float64)
 
     def predicted(self, belief: NDArray[np.float64], action: int) -> NDArray[np.float64]:
         """Return Σ_s T(· | s, a) b(s), shape (S,)."""
@@ -137,11 +137,11 @@ class ValueFunction:
         out[columns.state[inside]] = columns.probability[inside]
         return out
 
-    def _columns_after(self, action: int) -> _Columns:
-        return self._columns[action if len(self._columns) > 1 else 0]
+    def _columns_after(self, action: int) -> Columns:
+        return self.columns[action if len(self.columns) > 1 else 0]
 
 
-class _Columns(NamedTuple):
+class Columns(NamedTuple):
     """O by observation: the states that can give z are state[start[z]] … state[start[z + 1] − 1]."""
 
     start: NDArray[np.int64]
@@ -149,8 +149,8 @@ class _Columns(NamedTuple):
     probability: NDArray[np.float64]
 
 
-def _columns(matrix: sparse.csr_array) -> _Columns:
+def _columns(matrix: sparse.csr_array) -> Columns:
     columns = sparse.csc_array(matrix)
-    return _Columns(
+    return Columns(
         np.asarray(columns.indptr, dtype=np.int64), np.asarray(columns.indices, dtype=np.int64), columns.data
     )
