@@ -131,6 +131,7 @@ def run_alpha_episodes(
     discount: float,
     observe_initial: bool,
     out_returns: NDArray[np.float64],
+    out_advantages: NDArray[np.float64],
     out_decisions: NDArray[np.int64],
     out_terminated: NDArray[np.bool_],
     out_fallbacks: NDArray[np.int64],
@@ -149,7 +150,7 @@ def run_alpha_episodes(
         action = 0
         step = 0
         worth = 1.0
-        total = 0.0
+        total = extra = 0.0
         out_fallbacks[e] = 0
         while step < horizon and not model.terminal[state]:
             if step == 0:
@@ -164,9 +165,11 @@ def run_alpha_episodes(
                 accept_predicted(belief)
             action = _decide(tracker, vectors, own, belief, scores, looking)
             total += worth * model.reward[state, action]
+            extra += worth * model.advantage[state, action]
             worth *= discount
             step += 1
             state = next_state(model, key, step, state, action)
         out_returns[e] = total
+        out_advantages[e] = extra
         out_decisions[e] = step
         out_terminated[e] = model.terminal[state]

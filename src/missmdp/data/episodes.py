@@ -14,10 +14,11 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp._kernels.rollout import Simulation
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 
-__all__ = ["BulkPolicy", "EpisodeRunner", "Episodes"]
+__all__ = ["BulkPolicy", "EpisodeRunner", "Episodes", "empty_episodes"]
 
 
 class Episodes(NamedTuple):
@@ -25,12 +26,25 @@ class Episodes(NamedTuple):
 
     returns: NDArray[np.float64]
     """Σ_t γᵗ ρ(s_t, a_t) over at most `horizon` decisions, shape (E,)."""
+    advantages: NDArray[np.float64]
+    """Σ_t γᵗ advantage(s_t, a_t) over the same decisions, shape (E,); see `Simulation.advantage`."""
     decisions: NDArray[np.int64]
     """How many decisions were made, shape (E,)."""
     terminated: NDArray[np.bool_]
     """Whether a terminal state was reached, shape (E,)."""
     events: NDArray[np.int64]
     """How often each of the runner's `events` happened, shape (E, len(events))."""
+
+
+def empty_episodes(count: int, events: int = 0) -> Episodes:
+    """Return room for outcomes, for kernels to fill."""
+    return Episodes(
+        np.empty(count),
+        np.empty(count),
+        np.empty(count, dtype=np.int64),
+        np.empty(count, dtype=np.bool_),
+        np.empty((count, events), dtype=np.int64),
+    )
 
 
 @dataclass(frozen=True)
@@ -51,13 +65,17 @@ class EpisodeRunner:
 class BulkPolicy(Protocol):
     """A policy that can simulate many episodes of itself."""
 
-    def runner(self, model: MissMDP | POMDP, words: NDArray[np.uint64], horizon: int) -> EpisodeRunner:
+    def runner(
+        self, model: MissMDP | POMDP, simulation: Simulation, words: NDArray[np.uint64], horizon: int
+    ) -> EpisodeRunner:
         """Return what simulates the policy in a model.
 
         Parameters
         ----------
         model
             The model to act in, which may differ from the one that the policy was made for.
+        simulation
+            The same model as the kernels see it.
         words
             The seed as `seed_words` gives it; episode e draws with `episode_key(words, e)`.
         horizon

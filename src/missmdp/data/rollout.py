@@ -50,8 +50,8 @@ def row_sampler(rows: sparse.csr_array | NDArray[np.float64]) -> RowSampler:
     return RowSampler(start, np.asarray(matrix.indices, dtype=np.int32), cdf, guide)
 
 
-def compile_simulation(model: MissMDP | POMDP) -> Simulation:
-    """Return a model as the simulator sees it.
+def compile_simulation(model: MissMDP | POMDP, advantage: NDArray[np.float64] | None = None) -> Simulation:
+    """Return a model as the simulator sees it; advantages are 0 unless given.
 
     Observations of a miss-MDP are numbered as in `MissingnessFunction.occurring`, and drawn in the order of their
     patterns, so that a draw means the same pattern in every state.
@@ -66,6 +66,7 @@ def compile_simulation(model: MissMDP | POMDP) -> Simulation:
         transition=row_sampler(interleaved(mdp.transition)),
         observation=observation,
         reward=np.ascontiguousarray(mdp.reward),
+        advantage=np.zeros_like(mdp.reward) if advantage is None else np.ascontiguousarray(advantage),
         terminal=np.array(mdp.terminal),
         n_actions=mdp.n_actions,
         n_watched=n_watched,

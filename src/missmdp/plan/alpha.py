@@ -20,6 +20,7 @@ from missmdp.plan.labels import Labels
 from missmdp.plan.value_function import ValueFunction
 
 if TYPE_CHECKING:
+    from missmdp._kernels.rollout import Simulation
     from missmdp.data.episodes import EpisodeRunner
     from missmdp.plan.agent import AlphaVectorAgent
     from missmdp.plan.explain import Explanation
@@ -134,14 +135,22 @@ class AlphaVectorPolicy:
             self._check_interface(model)
         return AlphaVectorAgent(self)
 
-    def runner(self, model: MissMDP | POMDP, words: NDArray[np.uint64], horizon: int) -> EpisodeRunner:
+    def runner(
+        self, model: MissMDP | POMDP, simulation: Simulation, words: NDArray[np.uint64], horizon: int
+    ) -> EpisodeRunner:
         """Return what simulates the policy in a model, for `evaluate`; see `BulkPolicy`."""
         from missmdp.plan.alpha_episodes import alpha_runner
 
         if model is not self.model:
             self._check_interface(model)
         return alpha_runner(
-            self.value_function, self.model, model, words, horizon, observe_initial=self.observe_initial
+            self.value_function,
+            self.model,
+            model,
+            simulation,
+            words,
+            horizon,
+            observe_initial=self.observe_initial,
         )
 
     def _check_interface(self, model: MissMDP | POMDP) -> None:

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.alpha_episodes import ActingVectors, OwnObservations, run_alpha_episodes
+from missmdp._kernels.rollout import Simulation
 from missmdp._kernels.tracking import FALLBACKS
-from missmdp.data.episodes import EpisodeRunner, Episodes
-from missmdp.data.rollout import compile_simulation
+from missmdp.data.episodes import EpisodeRunner, Episodes, empty_episodes
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.tracking import EVENTS, compile_tracker
@@ -21,22 +21,18 @@ def alpha_runner(
     value_function: ValueFunction,
     own: MissMDP | POMDP,
     model: MissMDP | POMDP,
+    simulation: Simulation,
     words: NDArray[np.uint64],
     horizon: int,
     *,
     observe_initial: bool,
 ) -> EpisodeRunner:
     """Return what simulates an α-vector policy, made for `own`, in a model; see `BulkPolicy`."""
-    simulation, tracker = compile_simulation(model), compile_tracker(own, model)
+    tracker = compile_tracker(own, model)
     vectors, observations = _acting_vectors(value_function), _own_observations(value_function)
 
     def run(first: int, count: int) -> Episodes:
-        episodes = Episodes(
-            np.empty(count),
-            np.empty(count, np.int64),
-            np.empty(count, np.bool_),
-            np.empty((count, FALLBACKS), np.int64),
-        )
+        episodes = empty_episodes(count, FALLBACKS)
         run_alpha_episodes(
             simulation,
             tracker,
