@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.random import episode_key
-from missmdp._kernels.rollout import first_state, next_state, run_episodes, seen_as
+from missmdp._kernels.rollout import run_episodes
+from missmdp.data.agents import AgentSimulator
 from missmdp.data.arguments import checked_count
 from missmdp.data.dataset import NO_ACTION, Dataset, action_dtype
 from missmdp.data.rollout import compile_policy, compile_simulation, seed_words, seen_codes
@@ -98,7 +98,7 @@ def collect(
     if isinstance(policy, MemorylessPolicy):
         run, task_rows = _kernel_runner(model, policy, words, horizon, keep_states=keep_states), _CHUNK_ROWS
     else:
-        run, task_rows = _agent_runner(model, policy, seed, words, horizon, keep_states=keep_states), 1
+        run, task_rows = _agent_runner(model, policy, seed, horizon, keep_states=keep_states), 1
         threads = 1
 
     observations = np.empty((steps, len(model.space.features)), dtype=model.space.features.code_dtype)
@@ -222,34 +222,17 @@ def _kernel_runner(
     return run
 
 
-def _agent_runner(
-    model: MissMDP, policy: Policy, seed: int, words: NDArray[np.uint64], horizon: int, *, keep_states: bool
-) -> Run:
-    simulation, codes = compile_simulation(model), seen_codes(model)
-    decode = model.space.features.decode_observation
+def _agent_runner(model: MissMDP, policy: Policy, seed: int, horizon: int, *, keep_states: bool) -> Run:
+    simulator, codes = AgentSimulator(policy, model, compile_simulation(model), seed), seen_codes(model)
 
     def episode(number: int) -> _Chunk:
-        key = np.uint64(episode_key(words, number))
-        agent = policy.agent(model, seed=int(np.random.SeedSequence([seed, number]).generate_state(1)[0]))
-        seen: list[int] = []
-        states: list[int] = []
-        actions: list[int] = []
-        state, action = first_state(simulation, key), 0
-        while True:
-            step = len(seen)
-            seen.append(seen_as(simulation, key, step, state, action))
-            states.append(state)
-            if step == horizon - 1 or model.mdp.terminal[state]:
-                break
-            action = model.mdp.action_index((agent.step if step else agent.reset)(decode(codes[seen[-1]])))
-            actions.append(action)
-            state = next_state(simulation, key, step + 1, state, action)
+        seen, states, actions = simulator.episode(number, horizon - 1)
         return _Chunk(
             codes[seen],
             np.array([*actions, NO_ACTION], dtype=action_dtype(model.n_actions)),
             np.array(states if keep_states else [], dtype=np.int32),
             np.array([len(seen)]),
-            np.array([bool(model.mdp.terminal[state])]),
+            np.array([bool(model.mdp.terminal[states[-1]])]),
         )
 
     return lambda first, episodes: [episode(number) for number in range(first, first + episodes)]

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from missmdp.errors import ModelError
 from missmdp.model.checks import as_floats, checked_distribution
 from missmdp.model.enumeration import probability_pairs
+from missmdp.model.labels import Labels
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.blocks import BlockVectors
-from missmdp.plan.labels import Labels
 from missmdp.plan.value_function import ValueFunction
 
 if TYPE_CHECKING:
