@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.data.arguments import checked_confidence
 from missmdp.data.dataset import Behaviour
 from missmdp.learn.groups import GroupCounts
 from missmdp.learn.limits import (
     Limits,
     Method,
     checked_behaviour,
-    checked_confidence,
     checked_method,
     group_limits,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from missmdp.learn.intervals import (
     weissman_radius,
 )
 
-__all__ = ["Limits", "Method", "checked_behaviour", "checked_confidence", "checked_method", "group_limits"]
+__all__ = ["Limits", "Method", "checked_behaviour", "checked_method", "group_limits"]
 
 Method = Literal["auto", "okamoto", "clopper-pearson", "weissman", "anytime"]
 
@@ -31,13 +31,6 @@ _METHODS: dict[str, Method] = {
     "mcdiarmid": "weissman",
     "anytime": "anytime",
 }
-
-
-def checked_confidence(value: Any) -> float:
-    """Return a number strictly between 0 and 1."""
-    if not isinstance(value, float | np.floating) or not 0.0 < float(cast("float", value)) < 1.0:
-        raise DataError(f"confidence must be a number between 0 and 1, such as 0.95, got {value!r}")
-    return float(cast("float", value))
 
 
 def checked_method(value: Any) -> Method:

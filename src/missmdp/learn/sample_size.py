@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.data.arguments import checked_count
+from missmdp.data.arguments import checked_confidence, checked_count
 from missmdp.data.coverage import behaviour_coverage
 from missmdp.data.dataset import Behaviour
 from missmdp.errors import AssumptionWarning, DataError
@@ -23,7 +23,7 @@ from missmdp.learn.asmar import AsMAR
 from missmdp.learn.base import MissingnessEstimator, Structure
 from missmdp.learn.fitting import distance_from_structure
 from missmdp.learn.groups import Counter, group_states
-from missmdp.learn.limits import Method, checked_confidence, checked_method, group_limits
+from missmdp.learn.limits import Method, checked_method, group_limits
 from missmdp.learn.visits import VisitedGroup, acting_probabilities, histories_needed, surely_enough
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.policy import BlindPolicy, MemorylessPolicy, Policy, as_policy

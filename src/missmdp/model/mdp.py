@@ -31,7 +31,7 @@ from missmdp.model.space import FeatureSpace, Rows
 from missmdp.model.states import StateSpace
 from missmdp.progress import show_progress
 
-__all__ = ["FactoredMDP", "checked_mdp"]
+__all__ = ["FactoredMDP", "checked_mdp", "reward_horizon"]
 
 
 class FactoredMDP:
@@ -239,15 +239,7 @@ class FactoredMDP:
 
         Deviation: the paper has max ρ instead of max |ρ|, which fails where all rewards are penalties.
         """
-        precision = number(precision, "precision")
-        if not 0.0 < precision < math.inf:
-            raise ModelError(f"precision must be positive, got {precision!r}")
-        if self.discount == 0.0:
-            return 1
-        largest = float(np.abs(self.reward).max()) or 1.0
-        # In logarithms, so that nothing underflows.
-        log_target = math.log1p(-self.discount) + math.log(precision) - math.log(largest)
-        return max(1, math.ceil(log_target / math.log(self.discount)))
+        return reward_horizon(self.reward, self.discount, precision)
 
     def with_last_action(self, name: str = "last_action", none: Any = "none") -> FactoredMDP:
         """Return the MDP whose states also say which action led to them.
@@ -326,3 +318,16 @@ def _without_rows(matrix: sparse.csr_array, drop: NDArray[np.bool_]) -> sparse.c
     return sparse.csr_array(
         (np.where(keep, matrix.data, 0.0), matrix.indices, matrix.indptr), shape=matrix.shape
     )
+
+
+def reward_horizon(reward: NDArray[np.float64], discount: float, precision: float = 1e-3) -> int:
+    """Return the number of steps after which less than `precision` of discounted reward is left."""
+    precision = number(precision, "precision")
+    if not 0.0 < precision < math.inf:
+        raise ModelError(f"precision must be positive, got {precision!r}")
+    if discount == 0.0:
+        return 1
+    largest = float(np.abs(reward).max()) or 1.0
+    # In logarithms, so that nothing underflows.
+    log_target = math.log1p(-discount) + math.log(precision) - math.log(largest)
+    return max(1, math.ceil(log_target / math.log(discount)))

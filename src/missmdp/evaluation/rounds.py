@@ -1,0 +1,134 @@
+"""How long to simulate: a number of episodes, an error that is small enough, or a time."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from missmdp.data.arguments import checked_count
+from missmdp.errors import DataError
+from missmdp.evaluation.simulation import EpisodeStore, Stopped
+from missmdp.progress import show_progress
+
+__all__ = ["Ended", "Limits", "simulate"]
+
+_log = logging.getLogger(__name__)
+
+Ended = Literal["episodes", "stderr", "timeout", "interrupted"]
+"""Why no more episodes were simulated: all were, the error was small enough, time was up, or Ctrl-C."""
+
+_MOST_EPISODES = 10_000_000
+_GROWTH = 4
+"""How many times as many episodes to simulate at most before the error is looked at again."""
+_FIRST_PART = 64
+"""Episodes that each of several policies gets before any gets more."""
+_MARGIN = 1.05
+"""Of the episodes that the error seems to need."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop. Checked when made."""
+
+    episodes: int
+    until_stderr: float | None = None
+    max_episodes: int | None = None
+    timeout: float | None = None
+    workers: int | None = None
+
+    def __post_init__(self) -> None:
+        checked_count(self.episodes, "episodes")
+        for name in ("until_stderr", "timeout"):
+            _checked_positive(getattr(self, name), name)
+        if self.max_episodes is not None:
+            checked_count(self.max_episodes, "max_episodes")
+            if self.until_stderr is None:
+                raise DataError("max_episodes goes with until_stderr; otherwise give the number as episodes")
+        if self.workers is not None:
+            checked_count(self.workers, "workers")
+
+    @property
+    def threads(self) -> int:
+        """One per core unless given."""
+        return os.cpu_count() or 1 if self.workers is None else self.workers
+
+    @property
+    def most(self) -> int:
+        """The most episodes."""
+        if self.until_stderr is None:
+            return self.episodes
+        return _MOST_EPISODES if self.max_episodes is None else self.max_episodes
+
+
+def _checked_positive(value: Any, what: str) -> None:
+    if value is None:
+        return
+    number = not isinstance(value, bool) and isinstance(value, int | float)
+    if not number or not 0.0 < value < math.inf:
+        raise DataError(f"{what} must be a positive number, got {value!r}")
+
+
+def simulate(
+    stores: Sequence[EpisodeStore],
+    limits: Limits,
+    stderr: Callable[[], float],
+    description: str,
+    progress: bool | None,
+) -> Ended:
+    """Simulate the same episodes in all stores until a limit; return which.
+
+    `stderr` is asked after each round. How many episodes a round has follows from the errors alone, so that the
+    result is the same for any number of threads.
+    """
+    deadline = math.inf if limits.timeout is None else time.monotonic() + limits.timeout
+    target = min(limits.episodes, limits.most)
+    ended: Ended = "episodes"
+    total = None if limits.until_stderr is not None else target * len(stores)
+    with show_progress(description, total, enabled=progress) as advance:
+        try:
+            while True:
+                for part in _parts(target, len(stores)):
+                    for store in stores:
+                        store.extend_to(part, limits.threads, advance, deadline)
+                if limits.until_stderr is None:
+                    break
+                error = stderr()
+                if error <= limits.until_stderr:
+                    ended = "stderr"
+                    break
+                if target == limits.most:
+                    _log.warning(
+                        "after %d episodes the standard error is %g, not %g",
+                        target,
+                        error,
+                        limits.until_stderr,
+                    )
+                    break
+                target = min(limits.most, _next_target(target, error, limits.until_stderr))
+        except Stopped:
+            ended = "timeout"
+        except KeyboardInterrupt:
+            if not all(map(len, stores)):
+                raise
+            _log.warning("interrupted after %d episodes", min(map(len, stores)))
+            ended = "interrupted"
+    return ended
+
+
+def _parts(target: int, stores: int) -> list[int]:
+    """Return numbers up to the target: few first, so that all stores have some wherever it stops."""
+    parts = [target]
+    while stores > 1 and parts[-1] > _FIRST_PART:
+        parts.append(parts[-1] // 2)
+    return parts[::-1]
+
+
+def _next_target(count: int, error: float, wanted: float) -> int:
+    """Return how many episodes the wanted error seems to need, but not too many more than there are."""
+    needed = math.inf if math.isnan(error) else _MARGIN * count * (error / wanted) ** 2
+    return math.ceil(min(max(needed, count + 1), _GROWTH * max(count, 25)))

@@ -1,0 +1,170 @@
+"""Episodes of a policy in a model, simulated in order by any number of threads, and extended when asked."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp._kernels.memoryless_episodes import run_memoryless_episodes
+from missmdp._kernels.rollout import Simulation
+from missmdp.data.agents import AgentSimulator
+from missmdp.data.episodes import BulkPolicy, EpisodeRunner, Episodes, empty_episodes
+from missmdp.data.rollout import PolicySampler, compile_policy, row_sampler
+from missmdp.errors import ModelError
+from missmdp.model.missmdp import MissMDP
+from missmdp.model.policy import MemorylessPolicy, Policy, UniformPolicy
+from missmdp.model.pomdp import POMDP
+
+__all__ = ["EpisodeStore", "Stopped"]
+
+
+class Stopped(Exception):  # noqa: N818 (not an error: what was asked for)
+    """The time was up before all episodes were simulated."""
+
+
+class EpisodeStore:
+    """The first episodes of a policy; more of them on demand.
+
+    Parameters
+    ----------
+    policy, model
+        The policy and the model that it acts in.
+    simulation
+        The model as the kernels see it.
+    seed, words
+        The seed, and the same as the kernels take it.
+    horizon
+        The most decisions per episode.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        model: MissMDP | POMDP,
+        simulation: Simulation,
+        seed: int,
+        words: NDArray[np.uint64],
+        horizon: int,
+    ) -> None:
+        self._runner = _runner(policy, model, simulation, seed, words, horizon)
+        self._parts: list[Episodes] = [empty_episodes(0, len(self._runner.events))]
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """The names of what is counted."""
+        return self._runner.events
+
+    def episodes(self) -> Episodes:
+        """Return all episodes so far."""
+        if len(self._parts) > 1:
+            columns = zip(*self._parts, strict=True)
+            self._parts = [Episodes(*(np.concatenate(column) for column in columns))]
+        return self._parts[0]
+
+    def extend_to(
+        self, count: int, threads: int, advance: Callable[[int], None], deadline: float = float("inf")
+    ) -> None:
+        """Simulate until there are `count` episodes; raise `Stopped` where time is up before.
+
+        Whatever stops it, the episodes that were finished in order are kept.
+        """
+        first = len(self)
+        tasks = _tasks(first, count, self._runner.task)
+        if not self._runner.parallel or threads == 1:
+            for start, number in tasks:
+                self._take(self._runner.run(start, number), advance)
+                _look_at_the_clock(deadline, done=len(self) >= count)
+            return
+        pending: deque[Future[Episodes]] = deque()
+        with ThreadPoolExecutor(threads, thread_name_prefix="missmdp-evaluate") as executor:
+            try:
+                for start, number in tasks:
+                    pending.append(executor.submit(self._runner.run, start, number))
+                    if len(pending) >= 2 * threads:
+                        self._take(pending.popleft().result(), advance)
+                        _look_at_the_clock(deadline, done=False)
+                while pending:
+                    self._take(pending.popleft().result(), advance)
+                    _look_at_the_clock(deadline, done=not pending)
+            finally:
+                for task in pending:
+                    task.cancel()
+
+    def _take(self, part: Episodes, advance: Callable[[int], None]) -> None:
+        self._parts.append(part)
+        self._count += len(part.returns)
+        advance(len(part.returns))
+
+
+def _look_at_the_clock(deadline: float, *, done: bool) -> None:
+    if not done and time.monotonic() >= deadline:
+        raise Stopped
+
+
+def _tasks(first: int, end: int, size: int) -> Generator[tuple[int, int]]:
+    """Yield (first episode, number of episodes); tasks begin at multiples of `size`, whatever was asked before."""
+    while first < end:
+        number = min(size - first % size, end - first)
+        yield first, number
+        first += number
+
+
+def _runner(
+    policy: Policy,
+    model: MissMDP | POMDP,
+    simulation: Simulation,
+    seed: int,
+    words: NDArray[np.uint64],
+    horizon: int,
+) -> EpisodeRunner:
+    if isinstance(policy, BulkPolicy):
+        return policy.runner(model, simulation, words, horizon)
+    if isinstance(policy, MemorylessPolicy):
+        sampler = _memoryless_sampler(policy, model)
+
+        def run(first: int, count: int) -> Episodes:
+            episodes = empty_episodes(count)
+            run_memoryless_episodes(
+                simulation, *sampler, words, first, horizon, model.discount, *episodes[:-1]
+            )
+            return episodes
+
+        return EpisodeRunner(run, task=256)
+    return _agent_runner(policy, model, simulation, seed, horizon)
+
+
+def _memoryless_sampler(policy: MemorylessPolicy, model: MissMDP | POMDP) -> PolicySampler:
+    if isinstance(model, MissMDP):
+        return compile_policy(policy, model)
+    if isinstance(policy, UniformPolicy):
+        rows = np.zeros(model.n_observations, dtype=np.int32)
+        return PolicySampler(rows, row_sampler(np.full((1, model.n_actions), 1.0 / model.n_actions)))
+    raise ModelError(f"{policy!r} is for miss-MDPs; in a POMDP only UniformPolicy acts without a belief")
+
+
+def _agent_runner(
+    policy: Policy, model: MissMDP | POMDP, simulation: Simulation, seed: int, horizon: int
+) -> EpisodeRunner:
+    simulator = AgentSimulator(policy, model, simulation, seed)
+
+    def run(first: int, count: int) -> Episodes:
+        episodes = empty_episodes(count)
+        for e in range(count):
+            _, states, actions = simulator.episode(first + e, horizon)
+            worth = model.discount ** np.arange(len(actions))
+            episodes.returns[e] = worth @ simulation.reward[states[:-1], actions]
+            episodes.advantages[e] = worth @ simulation.advantage[states[:-1], actions]
+            episodes.decisions[e] = len(actions)
+            episodes.terminated[e] = simulation.terminal[states[-1]]
+        return episodes
+
+    return EpisodeRunner(run, task=1, parallel=False)

@@ -1,0 +1,46 @@
+"""Means with their errors: standard errors and Student's intervals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from missmdp.data.arguments import checked_confidence
+
+__all__ = ["decimals", "interval_text", "signed", "standard_error", "student_interval"]
+
+
+def standard_error(values: NDArray[np.float64]) -> float:
+    """Return the standard error of the mean; nan for fewer than two values."""
+    if len(values) < 2:
+        return math.nan
+    return float(values.std(ddof=1) / math.sqrt(len(values)))
+
+
+def student_interval(mean: float, stderr: float, count: int, confidence: float) -> tuple[float, float]:
+    """Return Student's interval for a mean of `count` values; without a standard error it is unbounded."""
+    if math.isnan(stderr):
+        return -math.inf, math.inf
+    half = stderr * float(stats.t.ppf(0.5 + 0.5 * checked_confidence(confidence), count - 1))
+    return mean - half, mean + half
+
+
+def decimals(stderr: float) -> int:
+    """Return how many decimals a figure with that error deserves: two digits of the error, two decimals at least."""
+    if not 0.0 < stderr < math.inf:
+        return 4
+    return min(12, max(2, 1 - math.floor(math.log10(stderr))))
+
+
+def signed(value: float, places: int) -> str:
+    """Return a number with that many decimals and a typographic minus."""
+    text = f"{value:.{places}f}"
+    return f"−{text[1:]}" if text.startswith("-") else text
+
+
+def interval_text(interval: tuple[float, float], places: int) -> str:
+    """Return an interval for people."""
+    return f"[{signed(interval[0], places)}, {signed(interval[1], places)}]"
