@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from missmdp._version import __version__
+from missmdp.interop.gymnasium_ids import announce as _announce_to_gymnasium
 
 if TYPE_CHECKING:
     from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
         MissMDPError,
         ModelError,
     )
+    from missmdp.evaluation.compare import Comparison, Difference, compare
     from missmdp.evaluation.distance import TotalVariation, total_variation
+    from missmdp.evaluation.normalise import NormalisedValue, normalised_value
+    from missmdp.evaluation.value import Evaluation, evaluate
     from missmdp.learn.aimi import AIMI
     from missmdp.learn.asmar import AMCAR, AsMAR
     from missmdp.learn.base import MissingnessEstimator
@@ -49,8 +53,14 @@ if TYPE_CHECKING:
     from missmdp.model.pomdp import POMDP
     from missmdp.model.space import MISSING
     from missmdp.model.types import MissingnessTypes
+    from missmdp.model.variants import fully_observed_model, prior_model
     from missmdp.plan.alpha import AlphaVectorPolicy
     from missmdp.plan.base import SolveResult
+    from missmdp.plan.load import load_policy
+    from missmdp.plan.ppo.policy import PPOPolicy
+    from missmdp.plan.ppo.result import PPOResult
+    from missmdp.plan.ppo.settings import PPOSettings
+    from missmdp.plan.ppo.solver import PPO
     from missmdp.plan.sarsop.solver import Sarsop
 
 _HOME = {
@@ -72,7 +82,10 @@ _HOME = {
         "MissMDPError",
         "ModelError",
     ),
+    "missmdp.evaluation.compare": ("Comparison", "Difference", "compare"),
     "missmdp.evaluation.distance": ("TotalVariation", "total_variation"),
+    "missmdp.evaluation.normalise": ("NormalisedValue", "normalised_value"),
+    "missmdp.evaluation.value": ("Evaluation", "evaluate"),
     "missmdp.learn.aimi": ("AIMI",),
     "missmdp.learn.asmar": ("AMCAR", "AsMAR"),
     "missmdp.learn.base": ("MissingnessEstimator",),
@@ -92,8 +105,14 @@ _HOME = {
     "missmdp.model.pomdp": ("POMDP",),
     "missmdp.model.space": ("MISSING",),
     "missmdp.model.types": ("MissingnessTypes",),
+    "missmdp.model.variants": ("fully_observed_model", "prior_model"),
     "missmdp.plan.alpha": ("AlphaVectorPolicy",),
     "missmdp.plan.base": ("SolveResult",),
+    "missmdp.plan.load": ("load_policy",),
+    "missmdp.plan.ppo.policy": ("PPOPolicy",),
+    "missmdp.plan.ppo.result": ("PPOResult",),
+    "missmdp.plan.ppo.settings": ("PPOSettings",),
+    "missmdp.plan.ppo.solver": ("PPO",),
     "missmdp.plan.sarsop.solver": ("Sarsop",),
 }
 """Module → the public names in it."""
@@ -105,6 +124,7 @@ __all__ = [
     "AMCAR",
     "MISSING",
     "POMDP",
+    "PPO",
     "Agent",
     "AlphaVectorPolicy",
     "AsMAR",
@@ -112,11 +132,14 @@ __all__ = [
     "Binning",
     "BlindPolicy",
     "Bound",
+    "Comparison",
     "Coverage",
     "DataError",
     "DataReport",
     "Dataset",
     "Description",
+    "Difference",
+    "Evaluation",
     "FactoredMDP",
     "FormatError",
     "GroupBound",
@@ -128,8 +151,12 @@ __all__ = [
     "MissingnessGraph",
     "MissingnessTypes",
     "ModelError",
+    "NormalisedValue",
     "ObservationCounts",
     "ObservationPolicy",
+    "PPOPolicy",
+    "PPOResult",
+    "PPOSettings",
     "Policy",
     "SampleSize",
     "Sarsop",
@@ -139,12 +166,18 @@ __all__ = [
     "__version__",
     "behaviour_coverage",
     "collect",
+    "compare",
     "describe",
+    "evaluate",
+    "fully_observed_model",
     "initial_belief",
     "initial_belief_ignorable",
     "list_benchmarks",
     "list_examples",
     "load_benchmark",
+    "load_policy",
+    "normalised_value",
+    "prior_model",
     "samples_needed",
     "total_variation",
     "update_belief",
@@ -163,3 +196,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+_announce_to_gymnasium()
