@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUN_STAMP := $(VENV)/.ready-run
 DEV_STAMP := $(VENV)/.ready-dev
+PPO_STAMP := $(VENV)/.ready-ppo
 
-.PHONY: help demo test test-slow check format bench figures tables clean
+.PHONY: help demo test test-slow test-ppo check format bench figures tables clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -24,6 +25,11 @@ $(DEV_STAMP): $(RUN_STAMP)
 	$(PIP) install -c constraints.txt $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']['dev'])")
 	@touch $@
 
+$(PPO_STAMP): $(DEV_STAMP)
+	@echo "Adding torch and stable-baselines3 to $(VENV) (once, a few minutes)"
+	$(PIP) install -c constraints.txt -e ".[ppo]"
+	@touch $@
+
 demo: $(RUN_STAMP)  ## simulate a log of 10,000 steps, look at what is missing, learn why, and plan
 	$(BIN)/missmdp show icu-smar --graph demo/icu-smar.svg
 	$(BIN)/missmdp collect icu-smar --steps 10000 -o demo/log.parquet
@@ -36,6 +42,9 @@ test: $(DEV_STAMP)  ## the tests that run in minutes
 
 test-slow: $(DEV_STAMP)  ## the statistical and exhaustive rest
 	$(BIN)/pytest -m slow
+
+test-ppo: $(PPO_STAMP)  ## PPO and Gymnasium, with torch and stable-baselines3
+	$(BIN)/pytest tests/plan/ppo tests/interop/test_gymnasium.py
 
 check: $(DEV_STAMP)  ## formatting, lint, strict types, layers
 	$(BIN)/ruff format --check .

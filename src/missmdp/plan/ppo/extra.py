@@ -1,0 +1,20 @@
+"""What the extra `ppo` brings: loaded when it is used, with a word on how to get it where it is not there."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from missmdp.errors import MissMDPError
+
+__all__ = ["require"]
+
+
+def require(module: str) -> Any:
+    """Return a module of the extra `ppo`; raise `MissMDPError` if it is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissMDPError(
+            f'{module} cannot be imported ({error}); install it with: pip install "missmdp[ppo]"'
+        ) from error

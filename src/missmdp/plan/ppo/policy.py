@@ -1,0 +1,260 @@
+"""Policies that a network decides: what PPO returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp._kernels.network import Network, infer, softmax
+from missmdp._kernels.rollout import Simulation
+from missmdp._kernels.stepping import Frames, push_frame, run_network, running_places
+from missmdp.data.episodes import EpisodeRunner, Episodes, empty_episodes
+from missmdp.data.rollout import seen_codes
+from missmdp.errors import ModelError
+from missmdp.model.given import checked_actions
+from missmdp.model.missmdp import MissMDP
+from missmdp.model.pomdp import POMDP
+from missmdp.model.space import FeatureSpace
+from missmdp.plan.ppo.encoding import Encoder
+from missmdp.plan.ppo.settings import PPOSettings
+
+if TYPE_CHECKING:
+    from missmdp.plan.ppo.agent import PPOAgent
+
+__all__ = ["Layer", "PPOPolicy"]
+
+_PLACES = 16
+"""Episodes that are simulated side by side."""
+
+
+class Layer(NamedTuple):
+    """A dense layer of the network: x ↦ x · weight + bias."""
+
+    weight: NDArray[np.float32]
+    """Shape (inputs, outputs)."""
+    bias: NDArray[np.float32]
+    """Shape (outputs,)."""
+
+
+class PPOPolicy:
+    """A policy whose action probabilities a network gives, from the current observation or the last frames.
+
+    Actions are drawn from the network's distribution, as in the paper, or are the likeliest ones. The network is
+    arrays of numbers and needs neither torch nor stable-baselines3.
+
+    Parameters
+    ----------
+    features
+        Name → values of each feature.
+    actions
+        The names of the actions.
+    layers
+        The actor's layers: tanh between them, logits at the end.
+    encoder
+        How observations and actions become the network's input.
+    deterministic
+        Whether to take the likeliest action rather than to draw one.
+    settings
+        How the policy was trained, if it was.
+    """
+
+    def __init__(
+        self,
+        actions: Sequence[Any],
+        layers: Sequence[Layer],
+        encoder: Encoder,
+        *,
+        deterministic: bool = False,
+        settings: PPOSettings | None = None,
+    ) -> None:
+        self.actions: tuple[Any, ...] = checked_actions(actions)
+        self.encoder = encoder
+        self.layers: tuple[Layer, ...] = tuple(_checked_layers(layers, encoder.size, len(self.actions)))
+        self.deterministic = deterministic
+        self.settings = settings
+
+    def __repr__(self) -> str:
+        sizes = " → ".join(str(size) for size in self.network.sizes)
+        how = "the likeliest action" if self.deterministic else "drawn actions"
+        return f"PPOPolicy({sizes}, {self.encoder.encoding} input, {how}, {self.features!r})"
+
+    @property
+    def features(self) -> FeatureSpace:
+        """The features that the policy looks at."""
+        return self.encoder.features
+
+    @property
+    def memory(self) -> bool:
+        """Whether the policy looks at more than the current observation."""
+        return self.encoder.frames is not None
+
+    @cached_property
+    def network(self) -> Network:
+        """The layers as the kernels see them."""
+        sizes = [self.encoder.size, *(len(layer.bias) for layer in self.layers)]
+        parts = [part.reshape(-1) for layer in self.layers for part in layer]
+        return Network(np.array(sizes, dtype=np.int64), np.concatenate(parts))
+
+    def likeliest(self) -> PPOPolicy:
+        """Return the policy that takes the likeliest action where this one draws."""
+        return PPOPolicy(self.actions, self.layers, self.encoder, deterministic=True, settings=self.settings)
+
+    def agent(self, model: MissMDP | None = None, *, seed: int | None = None) -> PPOAgent:
+        """Return a new agent.
+
+        Parameters
+        ----------
+        model
+            What the agent will act in, if somebody wants to say; its features and actions must be the policy's.
+        seed
+            For the actions that are drawn.
+        """
+        from missmdp.plan.ppo.agent import PPOAgent
+
+        if model is not None:
+            self._check_interface(model)
+        return PPOAgent(self, np.random.default_rng(seed))
+
+    def action_probabilities(self, *history: Any) -> dict[Any, float]:
+        """Return action → probability after a history: z⁽⁰⁾, or z⁽⁰⁾, a⁽⁰⁾, z⁽¹⁾, … up to the current observation.
+
+        A policy without memory looks at the last observation alone.
+        """
+        if len(history) % 2 == 0:
+            raise ModelError(
+                f"a history begins and ends with an observation: expected 1, 3, 5, … arguments, got {len(history)}"
+            )
+        inputs = self.seen(self.blank(), history[0])
+        for action, observation in zip(history[1::2], history[2::2], strict=True):
+            inputs = self.seen(inputs, observation, self._action_index(action))
+        return dict(zip(self.actions, self.probabilities(inputs).tolist(), strict=True))
+
+    def blank(self) -> NDArray[np.float32]:
+        """Return the input before anything was seen, shape (D,)."""
+        frame = self.encoder.frames_of(np.empty((0, len(self.features)), dtype=np.int64)).blank
+        return np.tile(frame, self.encoder.frames or 1)
+
+    def seen(
+        self, inputs: NDArray[np.float32], observation: Any, action: int | None = None
+    ) -> NDArray[np.float32]:
+        """Return the input after an action, by its number, and the observation that it led to, shape (D,)."""
+        codes = np.array([self.features.encode_observation(observation)])
+        after = inputs.copy()
+        push_frame(self.encoder.frames_of(codes), 0, len(self.actions) if action is None else action, after)
+        return after
+
+    def logits(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the network's outputs for one input, shape (A,)."""
+        scratch = np.empty((2, 1, int(self.network.sizes[1:].max())), dtype=np.float32)
+        return infer(self.network, np.ascontiguousarray(inputs[None, :]), 1, scratch)[0, : len(self.actions)]
+
+    def probabilities(self, inputs: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return P(action | input), shape (A,); all on one action if the policy is deterministic."""
+        logits = self.logits(inputs)
+        if self.deterministic:
+            return np.eye(len(self.actions))[logits.argmax()]
+        out = np.empty(len(self.actions))
+        softmax(logits, out)
+        return out
+
+    def runner(
+        self, model: MissMDP | POMDP, simulation: Simulation, words: NDArray[np.uint64], horizon: int
+    ) -> EpisodeRunner:
+        """Return what simulates the policy in a model; see `BulkPolicy`."""
+        model = self._check_interface(model)
+        frames: Frames = self.encoder.frames_of(seen_codes(model))
+        network, likeliest, discount = self.network, self.deterministic, model.discount
+
+        def run(first: int, count: int) -> Episodes:
+            side = min(_PLACES, count)
+            out = empty_episodes(count)
+            inputs = np.empty((side, self.encoder.size), dtype=np.float32)
+            hidden = np.empty((2, side, int(network.sizes[1:].max())), dtype=np.float32)
+            run_network(
+                simulation,
+                frames,
+                network,
+                words,
+                first,
+                horizon,
+                discount,
+                likeliest,
+                running_places(side),
+                np.zeros(side, dtype=np.int64),
+                inputs,
+                hidden,
+                out.returns,
+                out.advantages,
+                out.decisions,
+                out.terminated,
+            )
+            return out
+
+        return EpisodeRunner(run)
+
+    def save(self, path: str | Path) -> None:
+        """Save the policy, such as `ward.mmpolicy`: arrays and JSON, no pickle."""
+        from missmdp.plan.ppo.files import save_policy
+
+        save_policy(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> PPOPolicy:
+        """Return the policy in a file that `save` wrote.
+
+        Raises
+        ------
+        FormatError
+            If the file is no such file, damaged, or from a newer version.
+        """
+        from missmdp.plan.ppo.files import load_policy
+
+        return load_policy(path)
+
+    def _action_index(self, action: Any) -> int:
+        if action not in self.actions:
+            raise ModelError(f"there is no action {action!r}; the actions are {list(self.actions)}")
+        return self.actions.index(action)
+
+    def _check_interface(self, model: MissMDP | POMDP) -> MissMDP:
+        """Return a model that is observed and acted in as the policy needs it, or raise."""
+        if not isinstance(model, MissMDP):
+            raise ModelError(
+                f"the policy looks at features: it needs a MissMDP, this is a {type(model).__name__}"
+            )
+        if self.actions != tuple(model.actions):
+            raise ModelError(
+                f"the policy has the actions {list(self.actions)}; this model has {list(model.actions)}"
+            )
+        if self.features != model.space.features:
+            raise ModelError(
+                f"the policy has the features {self.features!r}; this model has {model.space.features!r}"
+            )
+        return model
+
+
+def _checked_layers(layers: Sequence[Layer], n_in: int, n_out: int) -> list[Layer]:
+    if not layers:
+        raise ModelError("a network needs at least one layer")
+    checked: list[Layer] = []
+    for i, (weight, bias) in enumerate(layers):
+        layer = Layer(
+            np.ascontiguousarray(weight, dtype=np.float32), np.ascontiguousarray(bias, dtype=np.float32)
+        )
+        if layer.weight.shape != (n_in, len(layer.bias)) or layer.bias.ndim != 1:
+            raise ModelError(
+                f"layer {i} must have a weight of shape ({n_in}, units) and a bias of shape (units,), "
+                f"got {layer.weight.shape} and {layer.bias.shape}"
+            )
+        if not (np.isfinite(layer.weight).all() and np.isfinite(layer.bias).all()):
+            raise ModelError(f"layer {i} has weights that are not finite")
+        n_in = len(layer.bias)
+        checked.append(layer)
+    if n_in != n_out:
+        raise ModelError(f"the last layer must have {n_out} outputs, one per action, got {n_in}")
+    return checked
