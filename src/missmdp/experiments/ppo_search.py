@@ -1,0 +1,243 @@
+"""Random search for PPO's hyperparameters, as in the paper: train, evaluate, keep the best.
+
+Trial k's hyperparameters and seed depend on (seed, k) alone. So a search can be stopped anywhere and goes on where it
+was, in any number of sessions, and more trials extend fewer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from missmdp.data.arguments import checked_count, checked_seed
+from missmdp.evaluation.statistics import decimals, signed
+from missmdp.evaluation.value import Evaluation, evaluate
+from missmdp.experiments.fingerprint import model_hash
+from missmdp.experiments.search_space import fresh_seed, sample_settings, selection_seed, training_seed
+from missmdp.experiments.tables import write_table
+from missmdp.experiments.trial_folder import Trial, TrialFolder
+from missmdp.model.archive import write_atomically
+from missmdp.model.missmdp import MissMDP, checked_model
+from missmdp.plan.ppo.policy import PPOPolicy
+from missmdp.plan.ppo.result import PPOResult
+from missmdp.plan.ppo.settings import PPOSettings
+from missmdp.plan.ppo.solver import PPO
+
+__all__ = ["PPOSearch", "Trainer", "search_ppo"]
+
+_log = logging.getLogger(__name__)
+
+Trainer = Callable[[MissMDP, PPOSettings, int], PPOResult]
+"""(model, settings, seed) → what training gave."""
+SearchStatus = Literal["finished", "interrupted"]
+"""Whether all trials are finished, or Ctrl-C came before."""
+
+
+@dataclass(frozen=True, eq=False)
+class PPOSearch:
+    """The trials of a search, and what its winner is worth."""
+
+    trials: tuple[Trial, ...]
+    """Finished trials, the best first."""
+    wanted: int
+    """How many trials were asked for."""
+    again: Evaluation
+    """The winner in episodes that it was not chosen by."""
+    policy: PPOPolicy
+    """The winner."""
+    folder: Path
+    status: SearchStatus
+
+    @property
+    def best(self) -> Trial:
+        """The trial with the highest value. The best of several is optimistic; see `again`."""
+        return self.trials[0]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per trial, the best first."""
+        return [trial.row() for trial in self.trials]
+
+    def __str__(self) -> str:
+        return f"{_estimate(self.again)} with the settings of trial {self.best.number}, the best of {len(self.trials)}"
+
+    def __repr__(self) -> str:
+        return f"PPOSearch({self})"
+
+    def describe(self) -> str:
+        """Return what came out, in a few sentences."""
+        lines = [
+            f"Trial {self.best.number} is the best of {len(self.trials)}: {_estimate(self.best)} over "
+            f"{self.best.episodes:,} episodes.",
+            f"In {self.again.episodes:,} other episodes it is worth {_estimate(self.again)}; this is the figure to "
+            "report, since the best of several is chosen by its luck too.",
+        ]
+        if self.status == "interrupted":
+            lines.append(
+                f"Interrupted: {len(self.trials)} of {self.wanted} trials are finished; run it again to go on."
+            )
+        return "\n".join(lines)
+
+
+def _estimate(of: Trial | Evaluation) -> str:
+    value = of.value if isinstance(of, Trial) else of.mean
+    places = decimals(of.stderr)
+    return f"{signed(value, places)} ± {of.stderr:.{places}f}"
+
+
+def search_ppo(
+    model: MissMDP,
+    folder: str | Path,
+    trials: int = 20,
+    steps: int = 1_000_000,
+    memory: bool = False,
+    seed: int = 0,
+    episodes: int = 2000,
+    progress: bool | None = None,
+    *,
+    horizon: int | None = None,
+    report: Callable[[Trial, bool], None] | None = None,
+    train: Trainer | None = None,
+) -> PPOSearch:
+    """Return the best of several PPO policies with hyperparameters at random, from the paper's search space.
+
+    Finished trials are kept in the folder. Another call with the same model and settings goes on with it, and may ask
+    for more trials. Ctrl-C ends the search with the trials that are finished. In the end the folder also has the winner
+    (`best.mmpolicy`), its hyperparameters (`best.json`) and a table of all trials (`trials.csv`).
+
+    Parameters
+    ----------
+    model
+        What to train in.
+    folder
+        Where finished trials are kept.
+    trials
+        How many trials to make.
+    steps
+        Steps to train for, per trial.
+    memory
+        Whether networks see the last frames rather than the current observation alone.
+    seed
+        For everything random.
+    episodes
+        How many episodes each trial is evaluated on; actions are drawn from the network's distribution.
+    progress
+        Whether to show progress; by default on a terminal.
+    horizon
+        The most decisions per episode, in training and evaluation; by default the model's L.
+    report
+        Called with each trial when it is finished, and whether it was found in the folder.
+    train
+        How to train; by default with `PPO`.
+
+    Raises
+    ------
+    DataError
+        If the folder holds a search of another model, or with other settings.
+    """
+    search = _Search(
+        model=checked_model(model),
+        seed=checked_seed(seed),
+        # Made for a trial, since that checks what is given.
+        common=sample_settings(0, 0, steps=steps, memory=memory, horizon=horizon),
+        episodes=checked_count(episodes, "episodes"),
+        progress=progress,
+        train=_trainer(progress) if train is None else train,
+    )
+    checked_count(trials, "trials")
+    store = TrialFolder(folder, search.identity())
+    finished: list[Trial] = []
+    status: SearchStatus = "finished"
+    for number in range(trials):
+        trial = store.read(number, search.settings(number), search.training_seed(number))
+        known = trial is not None
+        try:
+            trial = search.run(number, store) if trial is None else trial
+        except KeyboardInterrupt:
+            if not finished:
+                raise
+            status = "interrupted"
+            break
+        finished.append(trial)
+        if report is not None:
+            report(trial, known)
+    ranked = tuple(sorted(finished, key=lambda trial: (-trial.value, trial.number)))
+    policy = store.policy(ranked[0].number)
+    _write_winner(store, ranked, policy)
+    again = search.value_of(policy, fresh_seed(search.seed))
+    return PPOSearch(ranked, trials, again, policy, store.path, status)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What all trials of a search have in common."""
+
+    model: MissMDP
+    seed: int
+    common: PPOSettings
+    episodes: int
+    progress: bool | None
+    train: Trainer
+
+    def identity(self) -> dict[str, Any]:
+        """Return what makes the search what it is."""
+        return {
+            "model": model_hash(self.model),
+            "steps": self.common.steps,
+            "memory": self.common.memory,
+            "seed": self.seed,
+            "episodes": self.episodes,
+            "horizon": self.common.horizon,
+        }
+
+    def settings(self, number: int) -> PPOSettings:
+        common = self.common
+        return sample_settings(
+            self.seed, number, steps=common.steps, memory=common.memory, horizon=common.horizon
+        )
+
+    def training_seed(self, number: int) -> int:
+        return training_seed(self.seed, number)
+
+    def value_of(self, policy: PPOPolicy, seed: int) -> Evaluation:
+        return evaluate(
+            policy, self.model, self.episodes, seed, horizon=self.common.horizon, progress=self.progress
+        )
+
+    def run(self, number: int, store: TrialFolder) -> Trial:
+        """Train, evaluate and keep a trial; raise `KeyboardInterrupt` if Ctrl-C came in between."""
+        settings, own_seed = self.settings(number), self.training_seed(number)
+        result = self.train(self.model, settings, own_seed)
+        if result.status == "interrupted":
+            raise KeyboardInterrupt
+        evaluation = self.value_of(result.policy, selection_seed(self.seed))
+        if evaluation.status == "interrupted":
+            raise KeyboardInterrupt
+        trial = Trial(
+            number=number,
+            settings=settings,
+            training_seed=own_seed,
+            value=evaluation.mean,
+            stderr=evaluation.stderr,
+            episodes=evaluation.episodes,
+            steps=result.steps,
+            seconds=result.seconds,
+        )
+        store.write(trial, result.policy)
+        _log.info("trial %d: %s", number, evaluation)
+        return trial
+
+
+def _write_winner(store: TrialFolder, ranked: tuple[Trial, ...], policy: PPOPolicy) -> None:
+    policy.save(store.path / "best.mmpolicy")
+    write_atomically(store.path / "best.json", ranked[0].settings.to_json().encode())
+    write_table([trial.row() for trial in ranked], store.path / "trials.csv")
+
+
+def _trainer(progress: bool | None) -> Trainer:
+    def train(model: MissMDP, settings: PPOSettings, seed: int) -> PPOResult:
+        return PPO.from_settings(settings, seed=seed, progress=progress).train(model)
+
+    return train
