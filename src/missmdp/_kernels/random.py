@@ -13,14 +13,25 @@ import numpy as np
 
 from missmdp._kernels.jit import kernel
 
-__all__ = ["DRAWS_PER_STEP", "DRAW_ACTION", "DRAW_PATTERN", "DRAW_STATE", "episode_key", "uniform"]
+__all__ = [
+    "DRAWS_PER_STEP",
+    "DRAW_ACTION",
+    "DRAW_PATTERN",
+    "DRAW_SEARCH",
+    "DRAW_STATE",
+    "WEYL",
+    "bits",
+    "episode_key",
+    "mix",
+    "uniform",
+]
 
-DRAW_STATE, DRAW_PATTERN, DRAW_ACTION = 0, 1, 2
-"""What a draw within a step is for."""
+DRAW_STATE, DRAW_PATTERN, DRAW_ACTION, DRAW_SEARCH = 0, 1, 2, 3
+"""What a draw within a step is for; that for a search is the key of a sequence of its own."""
 DRAWS_PER_STEP = 4
-"""Draws set aside for each step (one is spare)."""
+"""Draws set aside for each step."""
 
-_WEYL = np.uint64(0x9E3779B97F4A7C15)
+WEYL = np.uint64(0x9E3779B97F4A7C15)
 _EPISODE_WEYL = np.uint64(0xD1342543DE82EF95)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
@@ -29,7 +40,8 @@ _UNIT = 2.0**-53
 
 
 @kernel
-def _mix(x: Any) -> Any:
+def mix(x: Any) -> Any:
+    """Return 64 random bits for a number; x, x + WEYL, x + 2 WEYL, … give a sequence (SplitMix64)."""
     x = (x ^ (x >> _S30)) * _FIRST
     x = (x ^ (x >> _S27)) * _SECOND
     return x ^ (x >> _S31)
@@ -38,11 +50,17 @@ def _mix(x: Any) -> Any:
 @kernel
 def episode_key(seed: Any, episode: int) -> Any:
     """Return the key of an episode's sequence from seed[2] (uint64)."""
-    return _mix(seed[0] ^ _mix(seed[1] + (np.uint64(episode) + np.uint64(1)) * _EPISODE_WEYL))
+    return mix(seed[0] ^ mix(seed[1] + (np.uint64(episode) + np.uint64(1)) * _EPISODE_WEYL))
+
+
+@kernel
+def bits(key: Any, step: int, purpose: int) -> Any:
+    """Return 64 random bits for one purpose of one step."""
+    counter = np.uint64(step) * np.uint64(DRAWS_PER_STEP) + np.uint64(purpose + 1)
+    return mix(key + counter * WEYL)
 
 
 @kernel
 def uniform(key: Any, step: int, purpose: int) -> float:
     """Return the draw in [0, 1) for one purpose of one step."""
-    counter = np.uint64(step) * np.uint64(DRAWS_PER_STEP) + np.uint64(purpose + 1)
-    return np.float64(_mix(key + counter * _WEYL) >> _S11) * _UNIT
+    return np.float64(bits(key, step, purpose) >> _S11) * _UNIT

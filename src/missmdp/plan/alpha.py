@@ -17,6 +17,7 @@ from missmdp.model.labels import Labels
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.blocks import BlockVectors
+from missmdp.plan.interface import check_interface
 from missmdp.plan.value_function import ValueFunction
 
 if TYPE_CHECKING:
@@ -131,8 +132,8 @@ class AlphaVectorPolicy:
         """
         from missmdp.plan.agent import AlphaVectorAgent
 
-        if model is not None and model is not self.model:
-            self._check_interface(model)
+        if model is not None:
+            check_interface(self.model, model)
         return AlphaVectorAgent(self)
 
     def runner(
@@ -141,8 +142,7 @@ class AlphaVectorPolicy:
         """Return what simulates the policy in a model, for `evaluate`; see `BulkPolicy`."""
         from missmdp.plan.alpha_episodes import alpha_runner
 
-        if model is not self.model:
-            self._check_interface(model)
+        check_interface(self.model, model)
         return alpha_runner(
             self.value_function,
             self.model,
@@ -152,23 +152,6 @@ class AlphaVectorPolicy:
             horizon,
             observe_initial=self.observe_initial,
         )
-
-    def _check_interface(self, model: MissMDP | POMDP) -> None:
-        """Raise unless a model is observed and acted in like the policy's own."""
-        own = "the agent tracks the belief under the model that the policy was made for"
-        if isinstance(self.model, MissMDP) != isinstance(model, MissMDP):
-            kinds = f"a {type(self.model).__name__}, this is a {type(model).__name__}"
-            raise ModelError(f"{own}, {kinds}; call agent() without a model")
-        if tuple(self.pomdp.actions) != tuple(model.actions):
-            raise ModelError(
-                f"{own}, which has the actions {list(self.pomdp.actions)}; this model has {list(model.actions)}"
-            )
-        if isinstance(self.model, MissMDP) and isinstance(model, MissMDP):
-            mine, theirs = self.model.space.features, model.space.features
-            if mine != theirs:
-                raise ModelError(f"{own}, which has the features {mine!r}; this model has {theirs!r}")
-        elif list(self.pomdp.observations) != list(model.observations):
-            raise ModelError(f"{own}; this model has other observations")
 
     def explain(self, belief: Belief, *, most: int = 5) -> Explanation:
         """Return what the policy does at a belief and why, to be printed.

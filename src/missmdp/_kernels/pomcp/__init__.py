@@ -1,0 +1,1 @@
+"""Kernels of tree search on generative models, a file for each idea."""

@@ -1,0 +1,1 @@
+"""POMCP: planning while acting, by Monte Carlo tree search."""

@@ -1,0 +1,103 @@
+"""A model as a tree search draws from it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from missmdp._kernels.pomcp.alias import AliasRows, fill_alias
+from missmdp._kernels.pomcp.search import GenerativeModel, SearchRules
+from missmdp.data.rollout import interleaved
+from missmdp.errors import ModelError
+from missmdp.model.missmdp import MissMDP
+from missmdp.model.pomdp import POMDP
+
+__all__ = ["alias_rows", "compile_generative", "search_rules"]
+
+_OUTCOMES = 2**32
+"""Outcomes are numbered below this."""
+
+
+def compile_generative(model: MissMDP | POMDP) -> GenerativeModel:
+    """Return what a search draws from; observations are numbered as in `compile_simulation`."""
+    mdp = model.mdp if isinstance(model, MissMDP) else model
+    action_bits = (mdp.n_actions - 1).bit_length()
+    if mdp.n_states << action_bits > _OUTCOMES:
+        raise ModelError(f"a search can tell 2³² pairs of state and action apart, fewer than {model!r} has")
+    if isinstance(model, MissMDP):
+        seen = [_by_observation(model)]
+        n_observations = len(model.missingness.occurring().observations)
+    else:
+        seen, n_observations = list(model.observation), model.n_observations
+    return GenerativeModel(
+        initial=alias_rows(sparse.csr_array(mdp.initial[None, :])),
+        step=alias_rows(interleaved(mdp.transition)),
+        seen=alias_rows(interleaved(seen)),
+        wander=alias_rows(_wandering(mdp.transition, mdp.reward, action_bits)),
+        reward=np.array(mdp.reward, dtype=np.float64),
+        terminal=np.array(mdp.terminal),
+        n_actions=mdp.n_actions,
+        n_watched=len(seen),
+        n_observations=n_observations,
+        action_bits=action_bits,
+        discount=float(mdp.discount),
+    )
+
+
+def search_rules(max_depth: int, exploration: float, tree_queries: int) -> SearchRules:
+    """Return how to search, with UCB1's square roots and logarithms in tables."""
+    visits = np.arange(1, tree_queries + 1, dtype=np.float64)
+    reach, shrink = exploration * np.sqrt(np.log(visits)), 1.0 / np.sqrt(visits)
+    return SearchRules(max_depth, np.append(0.0, reach), np.append(0.0, shrink))
+
+
+def alias_rows(rows: sparse.csr_array) -> AliasRows:
+    """Return distributions, given as the rows of a matrix, ready to be drawn from."""
+    start = np.asarray(rows.indptr, dtype=np.int64)
+    bits = np.array([(n - 1).bit_length() for n in np.diff(start).tolist()], dtype=np.int64)
+    first = np.cumsum(np.append(0, 1 << bits))
+    row = ((first[:-1] << 6) | bits).astype(np.uint64)
+    column = np.empty((int(first[-1]), 2), dtype=np.uint64)
+    fill_alias(start, np.asarray(rows.indices, np.int64), np.asarray(rows.data, np.float64), row, column)
+    return AliasRows(row, column)
+
+
+def _by_observation(model: MissMDP) -> sparse.csr_array:
+    """Return M(z | s), shape (S, Z), over the observations that occur."""
+    seen = model.missingness.occurring()
+    return sparse.csr_array(
+        (model.missingness.probabilities[seen.state, seen.pattern], (seen.state, seen.place)),
+        shape=(model.n_states, len(seen.observations)),
+    )
+
+
+def _wandering(
+    transition: tuple[sparse.csr_array, ...], reward: NDArray[np.float64], action_bits: int
+) -> sparse.csr_array:
+    """Return P(s′, a | s) for a uniformly random a as a matrix with column s′ · 2^action_bits + a.
+
+    Actions that earn the same in s are one: the first of them stands for all, which leaves fewer outcomes.
+    """
+    n_states, n_actions = reward.shape
+    stands_for = _first_with_equal_reward(reward)
+    state, code, probability = [], [], []
+    for a, matrix in enumerate(transition):
+        part = sparse.coo_array(matrix)
+        state.append(part.row)
+        code.append((part.col.astype(np.int64) << action_bits) | stands_for[part.row, a])
+        probability.append(part.data / n_actions)
+    shape = (n_states, n_states << action_bits)
+    joint = (np.concatenate(probability), (np.concatenate(state), np.concatenate(code)))
+    return sparse.csr_array(sparse.coo_array(joint, shape=shape))
+
+
+def _first_with_equal_reward(reward: NDArray[np.float64]) -> NDArray[np.int64]:
+    order = np.argsort(reward, axis=1, kind="stable")
+    in_order = np.take_along_axis(reward, order, axis=1)
+    begins = np.ones(reward.shape, dtype=np.bool_)
+    begins[:, 1:] = in_order[:, 1:] != in_order[:, :-1]
+    group_start = np.maximum.accumulate(np.where(begins, np.arange(reward.shape[1]), 0), axis=1)
+    first = np.empty(reward.shape, dtype=np.int64)
+    np.put_along_axis(first, order, np.take_along_axis(order, group_start, axis=1), axis=1)
+    return first
