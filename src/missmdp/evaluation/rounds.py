@@ -130,5 +130,7 @@ def _parts(target: int, stores: int) -> list[int]:
 
 def _next_target(count: int, error: float, wanted: float) -> int:
     """Return how many episodes the wanted error seems to need, but not too many more than there are."""
-    needed = math.inf if math.isnan(error) else _MARGIN * count * (error / wanted) ** 2
+    ratio = error / wanted
+    # Not ratio**2, which raises where the result is too large for a float.
+    needed = math.inf if math.isnan(error) else _MARGIN * count * ratio * ratio
     return math.ceil(min(max(needed, count + 1), _GROWTH * max(count, 25)))
