@@ -48,19 +48,25 @@ def _register(gymnasium: Any) -> bool:
 class _AfterGymnasium:
     """Lets the other finders find Gymnasium, and registers the ids when it has been executed."""
 
+    def __init__(self) -> None:
+        self._asking = False
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return what the other finders return; None for everything but Gymnasium."""
-        if fullname != "gymnasium":
+        if fullname != "gymnasium" or self._asking:
             return None
-        for finder in sys.meta_path:
-            spec = None if finder is self else finder.find_spec(fullname, path, target)
-            if spec is not None:
-                with contextlib.suppress(AttributeError):  # a loader that cannot be told
-                    self._call_after(spec.loader)
-                return spec
-        return None
+        self._asking = True
+        try:
+            found = (finder.find_spec(fullname, path, target) for finder in list(sys.meta_path))
+            spec = next((spec for spec in found if spec is not None), None)
+        finally:
+            self._asking = False
+        if spec is not None:
+            with contextlib.suppress(AttributeError):  # a loader that cannot be told
+                self._call_after(spec.loader)
+        return spec
 
     def _call_after(self, loader: Any) -> None:
         execute = loader.exec_module

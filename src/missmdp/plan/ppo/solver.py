@@ -27,8 +27,8 @@ class PPO:
     """Trains a network by proximal policy optimisation, in simulated episodes: the paper's baseline PPO.
 
     It knows neither the model's probabilities nor the belief: it sees what an agent would see. Training is
-    stable-baselines3's, in environments that are stepped together by one kernel; it needs the extra `ppo`. The same seed
-    gives the same policy on one machine.
+    stable-baselines3's, in environments that are stepped together by one kernel; it needs the extra `ppo`. The same
+    seed gives the same policy on one machine.
 
     Parameters
     ----------
@@ -72,14 +72,15 @@ class PPO:
 
     Notes
     -----
-    Rewards are divided by max |ρ| while training, so that values are of moderate size; returns are reported as they are.
-    Ctrl-C ends training with the policy so far.
+    Rewards are divided by max |ρ| while training, so that values are of moderate size; returns are reported as they
+    are. Ctrl-C ends training with the policy so far.
 
     Deviation: the paper used Crux.jl. Here gradients are those of stable-baselines3: one loss with the critic's squared
     error weighted 0.5, clipped to norm 0.5 for both networks together; advantages are normalised per minibatch, GAE has
     λ = 0.95, and the epochs stop at 1.5 times `target_kl`. How the paper turns observations into numbers is not said;
-    `missmdp.plan.ppo.encoding` says what we do. The defaults are one setting that does well on all benchmarks, where the
-    paper searches 20 for each: minibatches are larger than in its search space, epochs fewer, and learning rates higher.
+    `missmdp.plan.ppo.encoding` says what we do. The defaults are one setting that does well on all benchmarks, where
+    the paper searches 20 for each: minibatches are larger than in its search space, epochs fewer, and learning rates
+    higher.
     """
 
     def __init__(
@@ -165,9 +166,10 @@ class PPO:
         limits = Limits(None, None)
         with limits.catch_interrupts(), show_status("PPO", enabled=self.progress) as say:
 
-            def report(steps: int, value: float) -> None:
-                share = min(1.0, steps / settings.steps)
-                say(f"{steps:,} of {settings.steps:,} steps ({share:.0%}), return {value:.4g}")
+            def report(steps: int, value: float | None) -> None:
+                share = 100 * min(1.0, steps / settings.steps)
+                text = f"{steps:,} of {settings.steps:,} steps ({share:.0f} %)"
+                say(text if value is None else f"{text}, return {value:.4g}".replace("-", "−"))
 
             trained = train(
                 environments,

@@ -18,7 +18,7 @@ from missmdp.plan.ppo.extra import require
 from missmdp.plan.ppo.policy import Layer
 from missmdp.plan.ppo.settings import PPOSettings
 
-__all__ = ["Trained", "TwoRatePPO", "actor_layers", "train"]
+__all__ = ["Trained", "TwoRatePPO", "TwoRatePolicy", "actor_layers", "make_learner", "train", "undisturbed"]
 
 torch: Any = require("torch")
 _sb3: Any = require("stable_baselines3")
@@ -68,7 +68,10 @@ class _Watch(_callbacks.BaseCallback):
     """Keeps the curve, reports, and stops when asked to."""
 
     def __init__(
-        self, environments: Environments, stop: Callable[[], bool], report: Callable[[int, float], None]
+        self,
+        environments: Environments,
+        stop: Callable[[], bool],
+        report: Callable[[int, float | None], None],
     ):
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self._environments = environments
@@ -86,7 +89,7 @@ class _Watch(_callbacks.BaseCallback):
         if returns:
             self.curve.append((self.num_timesteps, float(np.mean(returns)), len(returns)))
             returns.clear()
-        self._report(self.num_timesteps, self.curve[-1][1] if self.curve else float("nan"))
+        self._report(self.num_timesteps, self.curve[-1][1] if self.curve else None)
 
 
 def _remaining(share: float) -> float:
@@ -136,10 +139,10 @@ def train(
     discount: float,
     seed: int,
     stop: Callable[[], bool],
-    report: Callable[[int, float], None],
+    report: Callable[[int, float | None], None],
 ) -> Trained:
     """Train in the environments until all steps are made or `stop()` says so."""
-    with _own_randomness():
+    with undisturbed():
         learner = make_learner(environments, settings, discount, seed)
         watch = _Watch(environments, stop, report)
         start = time.perf_counter()
@@ -151,7 +154,7 @@ def train(
 
 
 @contextmanager
-def _own_randomness() -> Generator[None, None, None]:
+def undisturbed() -> Generator[None, None, None]:
     """Put back what training changes for the whole process: global generators, and torch's number of threads."""
     python, legacy, own = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     threads = torch.get_num_threads()

@@ -1,0 +1,78 @@
+"""Hyperparameters: what they may be, and their way to JSON and back."""
+
+import dataclasses
+import subprocess
+import sys
+
+import pytest
+
+import missmdp as mm
+
+
+def test_settings_survive_json():
+    settings = mm.PPOSettings(memory=True, frames=12, entropy=0.02, target_kl=None, encoding="one-hot")
+    again = mm.PPOSettings.from_json(settings.to_json())
+    assert again == settings
+    assert mm.PPOSettings.from_json('{"steps": 5}') == mm.PPOSettings(steps=5)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        settings.steps = 3
+
+
+def test_a_trainer_is_made_from_settings_and_says_what_differs_from_the_defaults():
+    settings = mm.PPOSettings(units=32, epochs=10, minibatch=64)
+    trainer = mm.PPO.from_settings(settings, seed=4)
+    assert trainer.settings == settings
+    assert trainer.seed == 4
+    assert repr(trainer) == "PPO(units=32, minibatch=64, epochs=10, seed=4)"
+    assert repr(mm.PPO()) == "PPO()"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"steps": 0}, "steps must be an integer of at least 1"),
+        ({"layers": 1.5}, "layers"),
+        ({"clip_range": 0.0}, "clip_range must be positive"),
+        ({"entropy": -1e-3}, "entropy must be a number of at least 0"),
+        ({"target_kl": 0.0}, "target_kl must be positive"),
+        ({"actor_learning_rate": float("inf")}, "actor_learning_rate"),
+        ({"critic_learning_rate": "fast"}, "critic_learning_rate"),
+        ({"trace": 1.5}, "trace must be at most 1"),
+        ({"memory": 1}, "memory must be True or False"),
+        ({"anneal": None}, "anneal must be True or False"),
+        ({"minibatch": 1000}, "must .* divide environments · rollout = 4096"),
+        ({"minibatch": 1}, "at least 2"),
+        ({"frames": 5}, "frames= is for memory=True"),
+        ({"encoding": "words"}, "one-hot, scaled"),
+        ({"seed": -1}, "the seed"),
+    ],
+)
+def test_wrong_settings_are_named(wrong, message):
+    with pytest.raises(mm.MissMDPError, match=message):
+        mm.PPO(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("{", "not JSON"), ("[]", "JSON object"), ('{"speed": 1}', "no setting 'speed'")],
+)
+def test_wrong_json_is_named(text, message):
+    with pytest.raises(mm.ModelError, match=message):
+        mm.PPOSettings.from_json(text)
+
+
+def test_training_needs_a_missmdp():
+    with pytest.raises(mm.ModelError, match="expected a MissMDP, got str"):
+        mm.PPO().train("icu-smar")
+
+
+def test_without_the_extra_one_is_told_how_to_get_it():
+    code = (
+        "import sys; sys.modules['stable_baselines3'] = None\n"
+        "import missmdp as mm\n"
+        "try: mm.PPO(steps=1).train(mm.load_benchmark('example-1'))\n"
+        "except mm.MissMDPError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install "missmdp[ppo]"' in done.stdout
+    assert "Traceback" not in done.stderr
