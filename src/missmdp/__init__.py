@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from missmdp.plan.alpha import AlphaVectorPolicy
     from missmdp.plan.base import SolveResult
     from missmdp.plan.load import load_policy
+    from missmdp.plan.pomcp.policy import POMCPPolicy
+    from missmdp.plan.pomcp.solver import POMCP, POMCPResult
     from missmdp.plan.ppo.policy import PPOPolicy
     from missmdp.plan.ppo.result import PPOResult
     from missmdp.plan.ppo.settings import PPOSettings
@@ -109,6 +111,8 @@ _HOME = {
     "missmdp.plan.alpha": ("AlphaVectorPolicy",),
     "missmdp.plan.base": ("SolveResult",),
     "missmdp.plan.load": ("load_policy",),
+    "missmdp.plan.pomcp.policy": ("POMCPPolicy",),
+    "missmdp.plan.pomcp.solver": ("POMCP", "POMCPResult"),
     "missmdp.plan.ppo.policy": ("PPOPolicy",),
     "missmdp.plan.ppo.result": ("PPOResult",),
     "missmdp.plan.ppo.settings": ("PPOSettings",),
@@ -123,6 +127,7 @@ __all__ = [
     "AIMI",
     "AMCAR",
     "MISSING",
+    "POMCP",
     "POMDP",
     "PPO",
     "Agent",
@@ -154,6 +159,8 @@ __all__ = [
     "NormalisedValue",
     "ObservationCounts",
     "ObservationPolicy",
+    "POMCPPolicy",
+    "POMCPResult",
     "PPOPolicy",
     "PPOResult",
     "PPOSettings",

@@ -93,9 +93,9 @@ def fill_alias(
                 low += 1
         # What is left is full, up to rounding.
         for i in range(low):
-            _fill_whole(column, first + waiting[i], outcome[start[r] + min(waiting[i], size - 1)])
+            _fill_whole(column, first + waiting[i], int(outcome[start[r] + min(waiting[i], size - 1)]))
         for i in range(high, width):
-            _fill_whole(column, first + waiting[i], outcome[start[r] + waiting[i]])
+            _fill_whole(column, first + waiting[i], int(outcome[start[r] + waiting[i]]))
 
 
 @inner

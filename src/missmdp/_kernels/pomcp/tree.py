@@ -84,7 +84,7 @@ def choose_action(
     UCB1 is Q + reach[N(h)] · shrink[N(h, a)] with reach[N] = c √(ln N) and shrink[n] = 1/√n.
     """
     first = node * n_actions
-    wide = reach[tree.total[node]]
+    wide = float(reach[tree.total[node]])
     best, chosen, ties = -np.inf, 0, 0
     for a in range(n_actions):
         score = _score(tree.value[first + a], tree.visits[first + a], wide, shrink)
@@ -109,7 +109,7 @@ def _score(value: float, visits: int, wide: float, shrink: NDArray[np.float64]) 
 @inner
 def _below(word: Any, n: int) -> int:
     """Return a random integer in 0 .. n − 1."""
-    return np.int64(((word >> _HALF) * np.uint64(n)) >> _HALF)
+    return int(((word >> _HALF) * np.uint64(n)) >> _HALF)
 
 
 @inner

@@ -81,23 +81,28 @@ def _wandering(
     """
     n_states, n_actions = reward.shape
     stands_for = _first_with_equal_reward(reward)
-    state, code, probability = [], [], []
-    for a, matrix in enumerate(transition):
-        part = sparse.coo_array(matrix)
-        state.append(part.row)
-        code.append((part.col.astype(np.int64) << action_bits) | stands_for[part.row, a])
-        probability.append(part.data / n_actions)
-    shape = (n_states, n_states << action_bits)
-    joint = (np.concatenate(probability), (np.concatenate(state), np.concatenate(code)))
-    return sparse.csr_array(sparse.coo_array(joint, shape=shape))
+    states: NDArray[np.int64] = np.arange(n_states, dtype=np.int64)
+    state = [np.repeat(states, np.diff(matrix.indptr)) for matrix in transition]
+    code = [
+        (np.asarray(matrix.indices, dtype=np.int64) << action_bits) | stands_for[origin, a]
+        for a, (matrix, origin) in enumerate(zip(transition, state, strict=True))
+    ]
+    probability = np.concatenate([np.asarray(matrix.data, dtype=np.float64) for matrix in transition])
+    joint = sparse.coo_array(
+        (probability / n_actions, (np.concatenate(state), np.concatenate(code))),
+        shape=(n_states, n_states << action_bits),
+    )
+    return sparse.csr_array(joint)
 
 
 def _first_with_equal_reward(reward: NDArray[np.float64]) -> NDArray[np.int64]:
     order = np.argsort(reward, axis=1, kind="stable")
     in_order = np.take_along_axis(reward, order, axis=1)
-    begins = np.ones(reward.shape, dtype=np.bool_)
-    begins[:, 1:] = in_order[:, 1:] != in_order[:, :-1]
-    group_start = np.maximum.accumulate(np.where(begins, np.arange(reward.shape[1]), 0), axis=1)
+    # Within a row: where the group of equal rewards begins to which each place belongs.
+    group = np.zeros(reward.shape, dtype=np.int64)
+    places: NDArray[np.int64] = np.arange(1, reward.shape[1], dtype=np.int64)
+    group[:, 1:] = np.where(in_order[:, 1:] != in_order[:, :-1], places, 0)
+    begins = np.maximum.accumulate(group, axis=1)
     first = np.empty(reward.shape, dtype=np.int64)
-    np.put_along_axis(first, order, np.take_along_axis(order, group_start, axis=1), axis=1)
+    np.put_along_axis(first, order, np.take_along_axis(order, begins, axis=1), axis=1)
     return first

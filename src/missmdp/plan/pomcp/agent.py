@@ -1,0 +1,228 @@
+"""What is deployed of a POMCP policy: it keeps a belief, and searches before every action."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp._kernels.pomcp.deciding import NOT_SEEN, perceive, think
+from missmdp._kernels.pomcp.search import decided, plant
+from missmdp._kernels.random import episode_key
+from missmdp._kernels.tracking import EXPECTED
+from missmdp.errors import ModelError
+from missmdp.plan.agent import NOTHING, Fallback
+from missmdp.plan.pomcp.memory import new_mind
+from missmdp.plan.pomcp.observations import ObservationReader
+from missmdp.plan.tracking import EVENTS
+
+if TYPE_CHECKING:
+    from missmdp.plan.pomcp.policy import POMCPPolicy
+
+__all__ = ["POMCPAgent", "Search"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search before one decision came to."""
+
+    action: Any
+    """The action that was taken: the one of highest mean."""
+    action_values: dict[Any, float]
+    """The mean return of each action; NaN for those never tried."""
+    visits: dict[Any, int]
+    """How many simulations began with each action."""
+    queries: int
+    """How many simulations were asked for, those that began in a terminal state included."""
+    nodes: int
+    """How many histories the tree held, the current one included."""
+
+    @property
+    def simulations(self) -> int:
+        """How many simulations there were."""
+        return sum(self.visits.values())
+
+
+class POMCPAgent:
+    """An agent that believes by particles, or exactly, and takes the action that a tree search finds best.
+
+    Observations, and what is done on those of probability zero under the policy's model, are those of the agents
+    of α-vector policies (`AlphaVectorAgent`); no error is raised. Where all particles are
+    in terminal states, the episode is over, and the first action is returned.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    words
+        The seed as `seed_words` gives it. The agent's n-th episode draws with `episode_key(words, first_episode + n)`.
+    first_episode
+        The number of its first episode.
+    """
+
+    def __init__(self, policy: POMCPPolicy, words: NDArray[np.uint64], *, first_episode: int = 0) -> None:
+        self.policy = policy
+        chosen, model = policy.options, policy.generative
+        self._model, self._rules = model, policy.rules
+        self._reader = ObservationReader(policy.model)
+        self._mind = new_mind(
+            len(model.terminal),
+            model.n_actions,
+            max_depth=chosen.max_depth,
+            tree_queries=chosen.tree_queries,
+            particles=chosen.particles,
+            at_once=chosen.at_once,
+        )
+        self._words = words
+        self._episode = first_episode - 1
+        self._step = 0
+        self._action: int | None = None
+        self._queries = 0
+        self._collapses = 0
+        self._fallbacks: dict[Fallback, int] = {"admitted": 0, "restarted": 0, "ignored": 0}
+
+    def __repr__(self) -> str:
+        return f"POMCPAgent({self.policy!r}, {self.collapses} collapses, {self.impossible} impossible observations)"
+
+    @property
+    def belief(self) -> NDArray[np.float64]:
+        """The current distribution over states from which simulations start, shape (S,)."""
+        particles = self._mind.particles
+        if not len(particles.state):
+            return self.exact_belief
+        self._decided()
+        size = int(particles.size[0])
+        return np.bincount(particles.state[:size], minlength=len(self._model.terminal)) / size
+
+    @property
+    def exact_belief(self) -> NDArray[np.float64]:
+        """The belief by Bayes' rule under the policy's model, shape (S,)."""
+        self._decided()
+        belief = self._mind.belief
+        size = int(belief.size[0])
+        out = np.zeros(len(self._model.terminal))
+        out[belief.state[:size]] = belief.weight[:size]
+        return out
+
+    @property
+    def last_action(self) -> Any:
+        """The action that was returned last, or None before the first."""
+        return None if self._action is None else self.policy.actions[self._action]
+
+    @property
+    def last_index(self) -> int:
+        """The index of the action that was returned last."""
+        return self._decided()
+
+    @property
+    def search(self) -> Search:
+        """The search behind the last action."""
+        action = self.last_index
+        actions, tree = self.policy.actions, self._mind.tree
+        visits = tree.visits[: len(actions)]
+        means = np.where(visits > 0, tree.value[: len(actions)], np.nan)
+        return Search(
+            action=actions[action],
+            action_values=dict(zip(actions, means.tolist(), strict=True)),
+            visits=dict(zip(actions, visits.tolist(), strict=True)),
+            queries=self._queries,
+            nodes=int(tree.size[0]),
+        )
+
+    @property
+    def collapses(self) -> int:
+        """How often no particle survived, and all were drawn anew from the exact belief, since the agent was made."""
+        return self._collapses
+
+    @property
+    def fallbacks(self) -> dict[Fallback, int]:
+        """How many observations of probability zero there were since the agent was made, by what was done."""
+        return dict(self._fallbacks)
+
+    @property
+    def impossible(self) -> int:
+        """How many observations of probability zero there were since the agent was made."""
+        return sum(self._fallbacks.values())
+
+    def reset(self, observation: Any = NOTHING) -> Any:
+        """Start an episode and return the first action.
+
+        Parameters
+        ----------
+        observation
+            The first observation; to be left out for models that act first (`observe_initial` is False).
+        """
+        if not self.policy.observe_initial:
+            if observation is not NOTHING:
+                raise ModelError(
+                    "this policy acts before the first observation: call reset() without one, then step(observation)"
+                )
+            seen = NOT_SEEN
+        elif observation is NOTHING:
+            raise ModelError("this policy acts on a first observation: call reset(observation)")
+        else:
+            seen = self._reader.number(observation)
+        self._episode += 1
+        self._step = 0
+        return self._act(seen, 0, observation, "as the first observation")
+
+    def step(self, observation: Any) -> Any:
+        """Return the action after the next observation, which followed the last action."""
+        last = self.last_index
+        seen = self._reader.number(observation)
+        self._step += 1
+        return self._act(seen, last, observation, f"after the action {self.last_action!r}")
+
+    def _decided(self) -> int:
+        if self._action is None:
+            raise ModelError("the episode has not started: call reset first")
+        return self._action
+
+    def _act(self, seen: int, last: int, observation: Any, when: str) -> Any:
+        key = np.uint64(episode_key(self._words, self._episode))
+        done, collapsed = perceive(
+            self._model,
+            self._reader.tracker,
+            self._reader.own_numbers,
+            self._mind,
+            key,
+            self._step,
+            last,
+            seen,
+        )
+        self._collapses += collapsed
+        if done != EXPECTED:
+            self._count(EVENTS[done], observation, when)
+        self._search(key)
+        self._action = int(decided(self._model, self._mind.tree))
+        return self.last_action
+
+    def _search(self, key: np.uint64) -> None:
+        chosen = self.policy.options
+        plant(self._model, self._mind.tree)
+        think(self._model, self._rules, self._mind, key, self._step, 0, 0)  # compiled before the clock starts
+        began = time.perf_counter()
+        self._queries = 0
+        while self._queries < chosen.tree_queries:
+            count = min(chosen.at_once, chosen.tree_queries - self._queries)
+            think(self._model, self._rules, self._mind, key, self._step, self._queries, count)
+            self._queries += count
+            if chosen.max_time is not None and time.perf_counter() - began >= chosen.max_time:
+                break
+
+    def _count(self, kind: Fallback, observation: Any, when: str) -> None:
+        if not self.impossible:
+            _log.warning(
+                "the observation %r has probability zero %s under the model that the policy was made for (%s); "
+                "the agent goes on and counts such observations",
+                self._reader.shown(observation),
+                when,
+                kind,
+            )
+        self._fallbacks[kind] += 1
