@@ -9,10 +9,12 @@ import click
 
 from missmdp._version import __version__
 from missmdp.cli.data_commands import collect, describe, validate
+from missmdp.cli.evaluate_command import evaluate
 from missmdp.cli.export_command import export
 from missmdp.cli.learn_command import learn
 from missmdp.cli.model_commands import benchmarks, coverage, graph, show
 from missmdp.cli.solve_command import solve
+from missmdp.cli.tune_command import tune_ppo
 from missmdp.cli.wording import as_typed
 from missmdp.errors import MissMDPError
 
@@ -25,7 +27,8 @@ def cli() -> None:
     """Decisions when part of the state goes missing.
 
     MODEL is always one of: a benchmark's name (see `missmdp benchmarks`), an .mmdp file, or module:function,
-    a function without arguments that returns a MissMDP. `solve` and `export` also take .pomdp and .pomdpx files.
+    a function without arguments that returns a MissMDP. `solve`, `evaluate` and `export` also take .pomdp and .pomdpx
+    files.
 
     Commands that find out how values go missing also take an MDP: module:function that returns a FactoredMDP, or
     a folder with the tables transitions, rewards, initial and optionally terminal (.csv or .parquet), and
@@ -34,7 +37,20 @@ def cli() -> None:
     """
 
 
-for command in (benchmarks, show, graph, coverage, collect, describe, validate, learn, solve, export):
+for command in (
+    benchmarks,
+    show,
+    graph,
+    coverage,
+    collect,
+    describe,
+    validate,
+    learn,
+    solve,
+    evaluate,
+    tune_ppo,
+    export,
+):
     cli.add_command(command)
 
 

@@ -1,0 +1,219 @@
+"""What `missmdp evaluate` prints."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.markup import escape
+
+from missmdp.cli.printing import make_console
+from missmdp.evaluation.arena import Arena
+from missmdp.evaluation.compare import Comparison
+from missmdp.evaluation.normalise import NormalisedValue
+from missmdp.evaluation.statistics import decimals, interval_text, signed
+from missmdp.evaluation.value import Evaluation
+from missmdp.experiments.baselines import MadePolicy
+from missmdp.experiments.value_table import normalised_values
+
+__all__ = ["print_made", "print_notes", "print_setting", "print_values"]
+
+_WIDTH = 14
+"""Of the words on the left, as in `missmdp solve`."""
+_WIDE_GAP = 0.05
+"""Relative gap from which a solved policy deserves a word."""
+_NOTHING = "–"
+_NARROWEST, _WIDEST = 40, 100
+"""Columns between which sentences are broken into lines."""
+
+Row = list[str]
+
+
+def print_setting(arena: Arena, episodes: int, until_stderr: float | None) -> None:
+    """Print how policies are evaluated."""
+    count = (
+        f"{episodes:,} episodes" if until_stderr is None else f"until a standard error of {until_stderr:g}"
+    )
+    _print_line("evaluation", f"{count}, at most {arena.horizon:,} decisions each, seed {arena.seed}")
+    later = f"what comes after that is worth {_rounded_up(arena.truncation)} at most"
+    _print_line("", f"{later}; control variate: {'yes' if arena.controls else 'no'}")
+
+
+def print_made(name: str, made: MadePolicy, note: str = "") -> None:
+    """Print where a policy comes from."""
+    _print_line(name, made.how)
+    if note:
+        _print_line("", note)
+
+
+def _print_line(what: str, text: str) -> None:
+    console = make_console()
+    left = what + " " * (_WIDTH - cell_len(what)) if cell_len(what) < _WIDTH else f"{what}  "
+    for i, line in enumerate(_lines(text, console, _WIDTH)):
+        console.print(escape(f"{' ' * _WIDTH if i else left}{line}"))
+
+
+def _lines(text: str, console: Console, indent: int = 0) -> list[str]:
+    """Return text in lines that fit, between words alone, so that names of files stay whole."""
+    width = max(_NARROWEST, min(_WIDEST, console.width) if console.is_terminal else _WIDEST) - indent
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def print_values(comparison: Comparison, made: Mapping[str, MadePolicy], *, confidence: float) -> None:
+    """Print one table of values, differences and normalised values, or two where one would not fit."""
+    console = make_console()
+    values = _value_columns(comparison, confidence)
+    others = [
+        *(_difference_columns(comparison, confidence) if len(comparison.evaluations) > 1 else []),
+        *_normalised_column(normalised_values(comparison, made)[0]),
+    ]
+    names = ["policy", *comparison.evaluations]
+    console.print()
+    if _width([names, *values, *others]) <= console.width or not console.is_terminal:
+        _print_columns(console, [names, *values, *others])
+        return
+    _print_columns(console, [names, *values])
+    if others:
+        console.print()
+        _print_columns(console, [names, *others])
+
+
+def _value_columns(comparison: Comparison, confidence: float) -> list[Row]:
+    columns: list[Row] = [["value"], ["s.e."], [_interval_title(confidence)]]
+    for evaluation in comparison.evaluations.values():
+        _add(columns, evaluation.mean, evaluation.stderr, evaluation.interval(confidence))
+    return columns
+
+
+def _difference_columns(comparison: Comparison, confidence: float) -> list[Row]:
+    columns: list[Row] = [[f"− {comparison.reference}"], [_interval_title(confidence)]]
+    for name in comparison.evaluations:
+        if name == comparison.reference:
+            for column in columns:
+                column.append(_NOTHING)
+            continue
+        gap = comparison.difference(name)
+        places = decimals(gap.stderr)
+        columns[0].append(signed(gap.mean, places))
+        columns[1].append(_interval(gap.interval(confidence), places))
+    return columns
+
+
+def _normalised_column(scale: Mapping[str, NormalisedValue]) -> list[Row]:
+    if not scale:
+        return []
+    column = ["normalised"]
+    for value in scale.values():
+        if value.stderr == 0.0:
+            column.append(f"{value.mean:g}")
+            continue
+        places = decimals(value.stderr)
+        column.append(f"{signed(value.mean, places)} ± {value.stderr:.{places}f}")
+    return [column]
+
+
+def _add(columns: list[Row], mean: float, stderr: float, interval: tuple[float, float]) -> None:
+    places = decimals(stderr)
+    columns[0].append(signed(mean, places))
+    columns[1].append(_NOTHING if math.isnan(stderr) else f"{stderr:.{places}f}")
+    columns[2].append(_interval(interval, places))
+
+
+def _interval(interval: tuple[float, float], places: int) -> str:
+    return interval_text(interval, places) if all(map(math.isfinite, interval)) else _NOTHING
+
+
+def _interval_title(confidence: float) -> str:
+    return f"{100 * confidence:g} % interval"
+
+
+def _width(columns: Sequence[Row]) -> int:
+    return sum(max(map(cell_len, column)) for column in columns) + 2 * (len(columns) - 1)
+
+
+def _print_columns(console: Console, columns: Sequence[Row]) -> None:
+    """Print a table without lines: the first column to the left, the others to the right."""
+    widths = [max(map(cell_len, column)) for column in columns]
+    for i, row in enumerate(zip(*columns, strict=True)):
+        cells = [
+            text + " " * (width - cell_len(text)) if place == 0 else " " * (width - cell_len(text)) + text
+            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        # Not wrapped: a line that is too long for a terminal is cut by nobody.
+        console.print(escape("  ".join(cells).rstrip()), style="bold" if i == 0 else None)
+
+
+def print_notes(
+    comparison: Comparison, made: Mapping[str, MadePolicy], *, until_stderr: float | None
+) -> None:
+    """Print what deserves a sentence."""
+    console = make_console()
+    notes = [*_notes(comparison, made, until_stderr)]
+    if notes:
+        console.print()
+    for note in notes:
+        for line in _lines(note, console):
+            console.print(escape(line))
+
+
+def _notes(
+    comparison: Comparison, made: Mapping[str, MadePolicy], until_stderr: float | None
+) -> Iterable[str]:
+    for name, policy in made.items():
+        gap = policy.relative_gap
+        if gap is not None and gap > _WIDE_GAP:
+            yield (
+                f"{name} is solved to a gap of {100 * gap:.2g} % only: give it more time (--solve-timeout) "
+                "before you rely on its value."
+            )
+        if policy.status == "interrupted":
+            yield f"{name} was interrupted while it was made: this is the best so far."
+        yield from _happened(name, comparison[name])
+    _, reason = normalised_values(comparison, made)
+    if reason is not None:
+        yield f"No normalised values: {reason}."
+    yield from _ended(list(comparison.evaluations.values()), until_stderr)
+
+
+def _happened(name: str, evaluation: Evaluation) -> Iterable[str]:
+    decisions = int(evaluation.decisions.sum())
+    if evaluation.impossible:
+        what = ", ".join(
+            f"{count:,} {kind}" for kind, count in evaluation.events.items() if count and kind in _WENT_ON
+        )
+        yield (
+            f"{name} saw {evaluation.impossible:,} times in {decisions:,} decisions what its own model excludes, "
+            f"and went on ({what}; see docs/policies.md)."
+        )
+    collapsed = evaluation.events.get("collapsed", 0)
+    if collapsed:
+        yield (
+            f"{name}: no particle survived {collapsed:,} times in {decisions:,} decisions; it went on with particles "
+            "from the exact belief."
+        )
+
+
+_WENT_ON = ("admitted", "restarted", "ignored")
+
+
+def _ended(evaluations: list[Evaluation], until_stderr: float | None) -> Iterable[str]:
+    status, counts = evaluations[0].status, sorted({evaluation.episodes for evaluation in evaluations})
+    simulated = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+    if status in ("timeout", "interrupted"):
+        why = "Time was up" if status == "timeout" else "Interrupted"
+        yield f"{why} after {simulated} episodes of each policy."
+        if len(counts) > 1:
+            yield "Differences are over the episodes that both policies have."
+    elif until_stderr is not None and status == "episodes":
+        yield f"After {simulated} episodes the standard error is not yet {until_stderr:g}."
+
+
+def _rounded_up(value: float) -> str:
+    """Return a bound with one digit that is not too small."""
+    if not 0.0 < value < math.inf:
+        return f"{value:g}"
+    unit = 10.0 ** math.floor(math.log10(value))
+    return f"{math.ceil(value / unit) * unit:.1g}"

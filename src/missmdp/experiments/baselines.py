@@ -1,0 +1,205 @@
+"""The policies that the paper compares, by name, and all that it takes to make them again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+from missmdp.errors import ModelError
+from missmdp.model.missmdp import MissMDP
+from missmdp.model.policy import Policy, UniformPolicy
+from missmdp.model.pomdp import POMDP
+from missmdp.model.variants import prior_model
+from missmdp.plan.ppo.extra import require
+from missmdp.plan.ppo.settings import PPOSettings
+from missmdp.plan.ppo.solver import PPO
+from missmdp.plan.sarsop.solver import Sarsop
+
+__all__ = [
+    "BASELINES",
+    "BaselineSettings",
+    "MadePolicy",
+    "baseline_settings",
+    "check_baseline",
+    "make_baseline",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineSettings:
+    """How baselines are made; the defaults are the paper's (App., "Timeouts & precision", "POMCP Baseline")."""
+
+    solve_timeout: float | None = 300.0
+    """Seconds for solving, of the optimal policy and of the prior's each; None for no limit."""
+    precision: float = 1e-3
+    """Relative gap between the bounds at which solving stops."""
+    tree_queries: int = 1000
+    max_depth: int = 20
+    exploration: float = 1.0
+    belief: Literal["particles", "exact"] = "particles"
+    ppo: PPOSettings = field(default_factory=PPOSettings)
+    ppo_memory: PPOSettings = field(default_factory=lambda: PPOSettings(memory=True))
+    seed: int = 0
+    """For all that is random in making policies."""
+
+    def __post_init__(self) -> None:
+        if self.ppo.memory or not self.ppo_memory.memory:
+            raise ModelError("ppo takes settings without memory, ppo_memory settings with memory")
+
+
+@dataclass(frozen=True, eq=False)
+class MadePolicy:
+    """A policy, and where it comes from."""
+
+    policy: Policy
+    kind: str
+    """A baseline's name, or "file"."""
+    how: str
+    """In words: what was done, and what came out."""
+    settings: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What it takes to make it again."""
+    seconds: float | None = None
+    """What it took to make it."""
+    lower: float | None = None
+    upper: float | None = None
+    """Bounds on its value in the model that it was made for: of the policy from below, of any policy from above."""
+    status: str | None = None
+    """Why solving or training ended."""
+
+    @property
+    def relative_gap(self) -> float | None:
+        """(upper − lower)/|lower|, where there are bounds and the lower one is not 0."""
+        if self.lower is None or self.upper is None or self.lower == 0.0:
+            return None
+        return (self.upper - self.lower) / abs(self.lower)
+
+
+def check_baseline(name: str, model: MissMDP | POMDP) -> None:
+    """Raise if a baseline cannot be made for a model, or not with what is installed; call it before long work.
+
+    Raises
+    ------
+    ModelError
+        If there is no such baseline, or it needs to know which features a model has.
+    MissMDPError
+        If it needs an extra that is not installed.
+    """
+    if name not in BASELINES:
+        raise ModelError(f"there is no policy {name!r}; there are {', '.join(BASELINES)}")
+    if name in FEATURES_NEEDED and not isinstance(model, MissMDP):
+        raise ModelError(
+            f"{name} is for miss-MDPs: in a POMDP no features go missing; there are "
+            f"{', '.join(known for known in BASELINES if known not in FEATURES_NEEDED)}"
+        )
+    if name.startswith("ppo"):
+        require("stable_baselines3")
+
+
+def make_baseline(
+    name: str,
+    model: MissMDP | POMDP,
+    settings: BaselineSettings | None = None,
+    *,
+    progress: bool | None = None,
+) -> MadePolicy:
+    """Return one of the baselines for a model: solved, trained, or ready to plan.
+
+    Parameters
+    ----------
+    name
+        "random", "prior" (optimal under the uninformed guess at M), "optimal" (under the model's own M), "pomcp",
+        "ppo" or "ppo-memory".
+    model
+        The model that the policy is for: the truth.
+    settings
+        How to make it.
+    progress
+        Whether to show progress; by default on a terminal.
+    """
+    check_baseline(name, model)
+    chosen = baseline_settings(name, BaselineSettings() if settings is None else settings)
+    return _MAKERS[name](model, chosen, progress)
+
+
+def baseline_settings(name: str, settings: BaselineSettings) -> dict[str, Any]:
+    """Return what decides how a baseline is made, apart from the model."""
+    match name:
+        case "prior" | "optimal":
+            chosen = {"timeout": settings.solve_timeout, "precision": settings.precision}
+        case "pomcp":
+            chosen = {
+                key: getattr(settings, key) for key in ("tree_queries", "max_depth", "exploration", "belief")
+            }
+        case "ppo":
+            chosen = asdict(settings.ppo)
+        case "ppo-memory":
+            chosen = asdict(settings.ppo_memory)
+        case _:
+            return {}
+    return {**chosen, "seed": settings.seed}
+
+
+def _random(model: MissMDP | POMDP, settings: dict[str, Any], progress: bool | None) -> MadePolicy:
+    return MadePolicy(UniformPolicy(), "random", "uniformly random actions", settings)
+
+
+def _optimal(model: MissMDP | POMDP, settings: dict[str, Any], progress: bool | None) -> MadePolicy:
+    result = Sarsop(**settings, progress=progress).solve(model)
+    return MadePolicy(
+        policy=result.policy,
+        kind="optimal",
+        # Without what the search did on the way.
+        how=str(result).partition(": ")[0],
+        settings=settings,
+        seconds=result.seconds,
+        lower=result.lower,
+        upper=result.upper,
+        status=result.status,
+    )
+
+
+def _prior(model: MissMDP | POMDP, settings: dict[str, Any], progress: bool | None) -> MadePolicy:
+    assert isinstance(model, MissMDP)
+    made = _optimal(prior_model(model), settings, progress)
+    return replace(made, kind="prior", how=f"under the prior, {made.how}")
+
+
+def _pomcp(model: MissMDP | POMDP, settings: dict[str, Any], progress: bool | None) -> MadePolicy:
+    from missmdp.plan.pomcp.solver import POMCP
+
+    queries, depth = settings["tree_queries"], settings["max_depth"]
+    return MadePolicy(
+        policy=POMCP(**settings).solve(model).policy,
+        kind="pomcp",
+        how=f"plans while acting: {queries:,} tree queries per action, depth {depth}, c = {settings['exploration']:g}, "
+        f"belief: {settings['belief']}",
+        settings=settings,
+    )
+
+
+def _ppo(model: MissMDP | POMDP, settings: dict[str, Any], progress: bool | None) -> MadePolicy:
+    assert isinstance(model, MissMDP)
+    result = PPO(**settings, progress=progress).train(model)
+    return MadePolicy(
+        policy=result.policy,
+        kind="ppo-memory" if result.settings.memory else "ppo",
+        how=str(result),
+        settings=settings,
+        seconds=result.seconds,
+        status=result.status,
+    )
+
+
+_MAKERS: dict[str, Callable[[MissMDP | POMDP, dict[str, Any], bool | None], MadePolicy]] = {
+    "random": _random,
+    "prior": _prior,
+    "optimal": _optimal,
+    "pomcp": _pomcp,
+    "ppo": _ppo,
+    "ppo-memory": _ppo,
+}
+BASELINES = tuple(_MAKERS)
+"""The names of baselines."""
+FEATURES_NEEDED = ("prior", "ppo", "ppo-memory")
+"""Baselines that need to know which features can go missing: not for POMDPs from files."""
