@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -282,6 +283,9 @@ class _Run:
         from missmdp.evaluation.compare import compare
         from missmdp.experiments.value_table import named_end
 
+        if not self.quiet:
+            # Why simulating ended is said below the table.
+            logging.getLogger("missmdp.evaluation").addHandler(logging.NullHandler())
         names = ("episodes", "seed", "until_stderr", "max_episodes", "horizon", "control_variate", "timeout")
         reference = self.options["reference"] or named_end("optimal", made) or next(iter(made))
         return compare(

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from rich.cells import cell_len
-from rich.console import Console
-from rich.markup import escape
-
+from missmdp.cli.columns import Column, columns_width, print_columns, print_labelled, print_sentence
 from missmdp.cli.printing import make_console
 from missmdp.evaluation.arena import Arena
 from missmdp.evaluation.compare import Comparison
@@ -21,15 +17,9 @@ from missmdp.experiments.value_table import normalised_values
 
 __all__ = ["print_made", "print_notes", "print_setting", "print_values"]
 
-_WIDTH = 14
-"""Of the words on the left, as in `missmdp solve`."""
 _WIDE_GAP = 0.05
 """Relative gap from which a solved policy deserves a word."""
 _NOTHING = "–"
-_NARROWEST, _WIDEST = 40, 100
-"""Columns between which sentences are broken into lines."""
-
-Row = list[str]
 
 
 def print_setting(arena: Arena, episodes: int, until_stderr: float | None) -> None:
@@ -37,29 +27,18 @@ def print_setting(arena: Arena, episodes: int, until_stderr: float | None) -> No
     count = (
         f"{episodes:,} episodes" if until_stderr is None else f"until a standard error of {until_stderr:g}"
     )
-    _print_line("evaluation", f"{count}, at most {arena.horizon:,} decisions each, seed {arena.seed}")
-    later = f"what comes after that is worth {_rounded_up(arena.truncation)} at most"
-    _print_line("", f"{later}; control variate: {'yes' if arena.controls else 'no'}")
+    control = ", with a control variate" if arena.controls else ""
+    print_labelled(
+        "evaluation", f"{count}, at most {arena.horizon:,} decisions each, seed {arena.seed}{control}"
+    )
+    print_labelled("", f"what comes after these decisions is worth {_rounded_up(arena.truncation)} at most")
 
 
 def print_made(name: str, made: MadePolicy, note: str = "") -> None:
     """Print where a policy comes from."""
-    _print_line(name, made.how)
+    print_labelled(name, made.how)
     if note:
-        _print_line("", note)
-
-
-def _print_line(what: str, text: str) -> None:
-    console = make_console()
-    left = what + " " * (_WIDTH - cell_len(what)) if cell_len(what) < _WIDTH else f"{what}  "
-    for i, line in enumerate(_lines(text, console, _WIDTH)):
-        console.print(escape(f"{' ' * _WIDTH if i else left}{line}"))
-
-
-def _lines(text: str, console: Console, indent: int = 0) -> list[str]:
-    """Return text in lines that fit, between words alone, so that names of files stay whole."""
-    width = max(_NARROWEST, min(_WIDEST, console.width) if console.is_terminal else _WIDEST) - indent
-    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+        print_labelled("", note)
 
 
 def print_values(comparison: Comparison, made: Mapping[str, MadePolicy], *, confidence: float) -> None:
@@ -72,37 +51,37 @@ def print_values(comparison: Comparison, made: Mapping[str, MadePolicy], *, conf
     ]
     names = ["policy", *comparison.evaluations]
     console.print()
-    if _width([names, *values, *others]) <= console.width or not console.is_terminal:
-        _print_columns(console, [names, *values, *others])
+    if columns_width([names, *values, *others]) <= console.width or not console.is_terminal:
+        print_columns([names, *values, *others])
         return
-    _print_columns(console, [names, *values])
+    print_columns([names, *values])
     if others:
         console.print()
-        _print_columns(console, [names, *others])
+        print_columns([names, *others])
 
 
-def _value_columns(comparison: Comparison, confidence: float) -> list[Row]:
-    columns: list[Row] = [["value"], ["s.e."], [_interval_title(confidence)]]
+def _value_columns(comparison: Comparison, confidence: float) -> list[Column]:
+    columns: list[Column] = [["value"], ["s.e."], [_interval_title(confidence)]]
     for evaluation in comparison.evaluations.values():
         _add(columns, evaluation.mean, evaluation.stderr, evaluation.interval(confidence))
     return columns
 
 
-def _difference_columns(comparison: Comparison, confidence: float) -> list[Row]:
-    columns: list[Row] = [[f"− {comparison.reference}"], [_interval_title(confidence)]]
+def _difference_columns(comparison: Comparison, confidence: float) -> list[Column]:
+    columns: list[Column] = [[f"− {comparison.reference}"], [_interval_title(confidence)]]
     for name in comparison.evaluations:
         if name == comparison.reference:
             for column in columns:
                 column.append(_NOTHING)
             continue
         gap = comparison.difference(name)
-        places = decimals(gap.stderr)
+        places = 0 if gap.mean == gap.stderr == 0.0 else decimals(gap.stderr)
         columns[0].append(signed(gap.mean, places))
         columns[1].append(_interval(gap.interval(confidence), places))
     return columns
 
 
-def _normalised_column(scale: Mapping[str, NormalisedValue]) -> list[Row]:
+def _normalised_column(scale: Mapping[str, NormalisedValue]) -> list[Column]:
     if not scale:
         return []
     column = ["normalised"]
@@ -115,7 +94,7 @@ def _normalised_column(scale: Mapping[str, NormalisedValue]) -> list[Row]:
     return [column]
 
 
-def _add(columns: list[Row], mean: float, stderr: float, interval: tuple[float, float]) -> None:
+def _add(columns: list[Column], mean: float, stderr: float, interval: tuple[float, float]) -> None:
     places = decimals(stderr)
     columns[0].append(signed(mean, places))
     columns[1].append(_NOTHING if math.isnan(stderr) else f"{stderr:.{places}f}")
@@ -130,33 +109,14 @@ def _interval_title(confidence: float) -> str:
     return f"{100 * confidence:g} % interval"
 
 
-def _width(columns: Sequence[Row]) -> int:
-    return sum(max(map(cell_len, column)) for column in columns) + 2 * (len(columns) - 1)
-
-
-def _print_columns(console: Console, columns: Sequence[Row]) -> None:
-    """Print a table without lines: the first column to the left, the others to the right."""
-    widths = [max(map(cell_len, column)) for column in columns]
-    for i, row in enumerate(zip(*columns, strict=True)):
-        cells = [
-            text + " " * (width - cell_len(text)) if place == 0 else " " * (width - cell_len(text)) + text
-            for place, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        # Not wrapped: a line that is too long for a terminal is cut by nobody.
-        console.print(escape("  ".join(cells).rstrip()), style="bold" if i == 0 else None)
-
-
 def print_notes(
     comparison: Comparison, made: Mapping[str, MadePolicy], *, until_stderr: float | None
 ) -> None:
     """Print what deserves a sentence."""
-    console = make_console()
-    notes = [*_notes(comparison, made, until_stderr)]
-    if notes:
-        console.print()
-    for note in notes:
-        for line in _lines(note, console):
-            console.print(escape(line))
+    for i, note in enumerate(_notes(comparison, made, until_stderr)):
+        if i == 0:
+            make_console().print()
+        print_sentence(note)
 
 
 def _notes(
@@ -216,4 +176,4 @@ def _rounded_up(value: float) -> str:
     if not 0.0 < value < math.inf:
         return f"{value:g}"
     unit = 10.0 ** math.floor(math.log10(value))
-    return f"{math.ceil(value / unit) * unit:.1g}"
+    return f"{math.ceil(value / unit) * unit:.6g}"

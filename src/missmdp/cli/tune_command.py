@@ -68,6 +68,7 @@ def tune_ppo(
     """
     from missmdp.cli.models import load_model
     from missmdp.cli.output import check_writable
+    from missmdp.cli.printing_solved import print_problem
     from missmdp.cli.printing_trials import print_search, print_trial
     from missmdp.experiments.baselines import check_baseline
     from missmdp.experiments.ppo_search import search_ppo
@@ -76,10 +77,12 @@ def tune_ppo(
     if folder.is_file():
         raise click.UsageError(f"{folder} is a file; a search needs a folder")
     check_writable(folder / "search.json")
-    loaded = load_model(model)
+    loaded, shown = load_model(model), model
     if fully_observed:
-        loaded = fully_observed_model(loaded)
+        loaded, shown = fully_observed_model(loaded), f"{model}, fully observed"
     check_baseline("ppo", loaded)
+    if not quiet:
+        print_problem(loaded, shown, observe_initial=None)
     search = search_ppo(
         loaded,
         folder,

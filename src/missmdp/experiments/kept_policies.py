@@ -83,7 +83,7 @@ class PolicyFolder:
             **{key: getattr(made, key) for key in _TOLD},
             "policy_sha256": _sha256(path),
         }
-        write_atomically(path.with_suffix(".json"), json.dumps(told, indent=1).encode())
+        write_atomically(path.with_suffix(".json"), f"{json.dumps(told, indent=1)}\n".encode())
         return path
 
     def _key(self, name: str) -> dict[str, Any]:

@@ -141,7 +141,7 @@ def search_ppo(
         model=checked_model(model),
         seed=checked_seed(seed),
         # Made for a trial, since that checks what is given.
-        common=sample_settings(0, 0, steps=steps, memory=memory, horizon=horizon),
+        common=sample_settings(0, 1, steps=steps, memory=memory, horizon=horizon),
         episodes=checked_count(episodes, "episodes"),
         progress=progress,
         train=_trainer(progress) if train is None else train,
@@ -150,7 +150,7 @@ def search_ppo(
     store = TrialFolder(folder, search.identity())
     finished: list[Trial] = []
     status: SearchStatus = "finished"
-    for number in range(trials):
+    for number in range(1, trials + 1):
         trial = store.read(number, search.settings(number), search.training_seed(number))
         known = trial is not None
         try:
@@ -232,7 +232,7 @@ class _Search:
 
 def _write_winner(store: TrialFolder, ranked: tuple[Trial, ...], policy: PPOPolicy) -> None:
     policy.save(store.path / "best.mmpolicy")
-    write_atomically(store.path / "best.json", ranked[0].settings.to_json().encode())
+    write_atomically(store.path / "best.json", f"{ranked[0].settings.to_json()}\n".encode())
     write_table([trial.row() for trial in ranked], store.path / "trials.csv")
 
 

@@ -29,7 +29,7 @@ def write_table(rows: Sequence[Mapping[str, Any]], path: str | Path) -> None:
     match path.suffix.lower():
         case ".json":
             text = json.dumps([_finite(row) for row in rows], indent=1, ensure_ascii=False)
-            content = text.encode()
+            content = f"{text}\n".encode()
         case ".csv":
             buffer = io.StringIO(newline="")
             writer = csv.DictWriter(buffer, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")

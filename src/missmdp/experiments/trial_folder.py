@@ -35,6 +35,7 @@ class Trial:
     """A finished trial."""
 
     number: int
+    """From 1."""
     settings: PPOSettings
     training_seed: int
     value: float
@@ -84,7 +85,7 @@ class TrialFolder:
             if self.path.is_dir() and any(self.path.glob("trial-*.json")):
                 raise DataError(f"{self.path} has trials but no {_SEARCH}; give another folder")
             content = {"kind": _KIND, "written_by": f"missmdp {__version__}", **self._identity}
-            write_atomically(self.path / _SEARCH, json.dumps(content, indent=1).encode())
+            write_atomically(self.path / _SEARCH, f"{json.dumps(content, indent=1)}\n".encode())
             return
         for name, value in self._identity.items():
             if known.get(name) != value:
@@ -134,7 +135,7 @@ class TrialFolder:
             "policy": path.name,
             "policy_sha256": _sha256(path.read_bytes()),
         }
-        text = json.dumps(content, indent=1)
+        text = f"{json.dumps(content, indent=1)}\n"
         write_atomically(self.trial_path(trial.number, ".json"), text.encode())
 
     def policy(self, number: int) -> PPOPolicy:
@@ -168,4 +169,4 @@ def _sha256(content: bytes) -> str:
 def _difference(name: str, known: Any, wanted: Any) -> str:
     if name == "model":
         return "for another model"
-    return f"with {name} {known}, not {wanted}"
+    return f"with {name} = {known}, not {wanted}"
