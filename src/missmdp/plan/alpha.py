@@ -143,6 +143,9 @@ class AlphaVectorPolicy:
         from missmdp.plan.alpha_episodes import alpha_runner
 
         check_interface(self.model, model)
+        if self.observe_initial != (isinstance(model, MissMDP) or model.observe_initial):
+            who, what = ("acts on", "acts first") if self.observe_initial else ("acts before", "shows one")
+            raise ModelError(f"this policy {who} the first observation, and this model {what}")
         return alpha_runner(
             self.value_function,
             self.model,
