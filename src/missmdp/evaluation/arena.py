@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from missmdp.data.arguments import checked_count
 from missmdp.data.episodes import Episodes
 from missmdp.data.rollout import compile_simulation, seed_words
-from missmdp.errors import ModelError
+from missmdp.errors import DataError, ModelError
 from missmdp.evaluation.simulation import EpisodeStore
 from missmdp.model.mdp import reward_horizon
 from missmdp.model.missmdp import MissMDP
@@ -17,6 +17,9 @@ from missmdp.model.pomdp import POMDP
 from missmdp.model.value_iteration import advantages, optimal_values
 
 __all__ = ["Arena"]
+
+_LONGEST = 10**12
+"""Decisions per episode; more than anybody waits for."""
 
 
 class Arena:
@@ -43,7 +46,7 @@ class Arena:
         self.model = model
         self.seed, self._words = seed_words(seed)
         self.horizon = (
-            reward_horizon(mdp.reward, mdp.discount) if horizon is None else checked_count(horizon, "horizon")
+            reward_horizon(mdp.reward, mdp.discount) if horizon is None else _checked_horizon(horizon)
         )
         self.controls = control_variate
         values = optimal_values(mdp) if control_variate else np.zeros(mdp.n_states)
@@ -61,3 +64,10 @@ class Arena:
     def estimates(self, episodes: Episodes) -> NDArray[np.float64]:
         """Return an estimate of the value per episode: the return, or V*(b₀) plus the advantages."""
         return self._start + episodes.advantages if self.controls else episodes.returns
+
+
+def _checked_horizon(horizon: int) -> int:
+    checked = checked_count(horizon, "horizon")
+    if checked > _LONGEST:
+        raise DataError(f"horizon can be at most {_LONGEST:,}, got {horizon!r}")
+    return checked

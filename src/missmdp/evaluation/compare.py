@@ -183,7 +183,7 @@ def compare(
         As in `evaluate`.
     """
     named = _named(policies)
-    reference = next(iter(named)) if reference is None else reference
+    reference = next(iter(named)) if reference is None else str(reference)
     if reference not in named:
         raise DataError(f"the reference {reference!r} is none of the policies: {', '.join(named)}")
     limits = Limits(episodes, until_stderr, max_episodes, timeout, workers)
@@ -206,7 +206,10 @@ def compare(
 def _named(policies: Policies) -> dict[str, Policy]:
     if isinstance(policies, Mapping):
         named = {str(name): as_policy(policy) for name, policy in policies.items()}
-    elif isinstance(policies, list | tuple):
+        if len(named) < len(policies):
+            double = next(name for name in named if sum(str(other) == name for other in policies) > 1)
+            raise DataError(f"two policies have the name {double!r}")
+    elif isinstance(policies, list | tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
         named: dict[str, Policy] = {}
         for policy in map(as_policy, policies):
             kind = type(policy).__name__

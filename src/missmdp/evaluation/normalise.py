@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +94,12 @@ def normalised_value(
     return NormalisedValue(numerator, denominator, ((vn, cov), (cov, vd)))
 
 
+def _checked_number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise DataError(f"a value is an Evaluation or a finite number, got {value!r}")
+    return float(value)
+
+
 def _estimates(values: list[Evaluation | float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the means, shape (3,), and their covariances, shape (3, 3)."""
     mean, covariance = np.zeros(3), np.zeros((3, 3))
@@ -101,7 +109,7 @@ def _estimates(values: list[Evaluation | float]) -> tuple[NDArray[np.float64], N
         raise DataError("one episode has no error; evaluate at least two")
     for i, value in enumerate(values):
         if not isinstance(value, Evaluation):
-            mean[i] = float(value)
+            mean[i] = _checked_number(value)
             continue
         mine = value.estimates[:count]
         mean[i] = mine.mean()

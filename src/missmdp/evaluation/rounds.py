@@ -8,7 +8,9 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
+
+import numpy as np
 
 from missmdp.data.arguments import checked_count
 from missmdp.errors import DataError
@@ -68,8 +70,12 @@ class Limits:
 def _checked_positive(value: Any, what: str) -> None:
     if value is None:
         return
-    number = not isinstance(value, bool) and isinstance(value, int | float)
-    if not number or not 0.0 < value < math.inf:
+    number = not isinstance(value, bool) and isinstance(value, int | float | np.integer | np.floating)
+    try:
+        usable = number and 0.0 < float(cast("float", value)) < math.inf
+    except OverflowError:  # an integer beyond all floats
+        usable = False
+    if not usable:
         raise DataError(f"{what} must be a positive number, got {value!r}")
 
 
@@ -85,20 +91,21 @@ def simulate(
     `stderr` is asked after each round. How many episodes a round has follows from the errors alone, so that the
     result is the same for any number of threads.
     """
-    deadline = math.inf if limits.timeout is None else time.monotonic() + limits.timeout
+    deadline = math.inf if limits.timeout is None else time.monotonic() + float(limits.timeout)
+    wanted = None if limits.until_stderr is None else float(limits.until_stderr)
     target = min(limits.episodes, limits.most)
     ended: Ended = "episodes"
-    total = None if limits.until_stderr is not None else target * len(stores)
+    total = None if wanted is not None else target * len(stores)
     with show_progress(description, total, enabled=progress) as advance:
         try:
             while True:
                 for part in _parts(target, len(stores)):
                     for store in stores:
                         store.extend_to(part, limits.threads, advance, deadline)
-                if limits.until_stderr is None:
+                if wanted is None:
                     break
                 error = stderr()
-                if error <= limits.until_stderr:
+                if error <= wanted:
                     ended = "stderr"
                     break
                 if target == limits.most:
@@ -106,10 +113,10 @@ def simulate(
                         "after %d episodes the standard error is %g, not %g",
                         target,
                         error,
-                        limits.until_stderr,
+                        wanted,
                     )
                     break
-                target = min(limits.most, _next_target(target, error, limits.until_stderr))
+                target = min(limits.most, _next_target(target, error, wanted))
         except Stopped:
             ended = "timeout"
         except KeyboardInterrupt:

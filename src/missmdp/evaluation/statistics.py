@@ -22,9 +22,10 @@ def standard_error(values: NDArray[np.float64]) -> float:
 
 def student_interval(mean: float, stderr: float, count: int, confidence: float) -> tuple[float, float]:
     """Return Student's interval for a mean of `count` values; without a standard error it is unbounded."""
+    confidence = checked_confidence(confidence)
     if math.isnan(stderr):
         return -math.inf, math.inf
-    half = stderr * float(stats.t.ppf(0.5 + 0.5 * checked_confidence(confidence), count - 1))
+    half = stderr * float(stats.t.ppf(0.5 + 0.5 * confidence, count - 1))
     return mean - half, mean + half
 
 
@@ -36,9 +37,9 @@ def decimals(stderr: float) -> int:
 
 
 def signed(value: float, places: int) -> str:
-    """Return a number with that many decimals and a typographic minus."""
-    text = f"{value:.{places}f}"
-    return f"−{text[1:]}" if text.startswith("-") else text
+    """Return a number with that many decimals and a typographic minus; what is rounded to zero has no sign."""
+    text = f"{abs(value):.{places}f}".replace("inf", "∞")
+    return f"−{text}" if value < 0.0 and text.strip("0.") else text
 
 
 def interval_text(interval: tuple[float, float], places: int) -> str:

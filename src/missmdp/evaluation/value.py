@@ -88,7 +88,10 @@ class Evaluation:
 
     def quantile(self, q: ArrayLike) -> Any:
         """Return quantiles of the returns: a number, or an array for several."""
-        found = np.quantile(self.returns, np.asarray(q, dtype=np.float64))
+        try:
+            found = np.quantile(self.returns, np.asarray(q, dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            raise DataError(f"quantiles are for levels between 0 and 1, got {q!r}") from error
         return float(found) if np.ndim(found) == 0 else found
 
     @property
@@ -109,7 +112,8 @@ class Evaluation:
 
     def __str__(self) -> str:
         places = decimals(self.stderr)
-        text = f"{signed(self.mean, places)} ± {self.stderr:.{places}f} ({self.episodes:,} episodes"
+        many = f"{self.episodes:,} episode{'s' if self.episodes > 1 else ''}"
+        text = f"{signed(self.mean, places)} ± {self.stderr:.{places}f} ({many}"
         return f"{text}; 95 % interval {interval_text(self.interval(), places)})"
 
     def __repr__(self) -> str:

@@ -173,9 +173,9 @@ def as_policy(policy: Policy | Callable[[Any], Any] | None) -> Policy:
     """Return a policy: itself, uniformly random for None, or a function of the observation made into one."""
     if policy is None:
         return UniformPolicy()
-    if isinstance(policy, Policy):
+    if isinstance(policy, Policy) and not isinstance(policy, type):
         return policy
-    if callable(policy):
+    if callable(policy) and not isinstance(policy, type):
         return ObservationPolicy(policy)
     raise ModelError(
         f"expected a policy, got {policy!r}; a policy has agent(), or is a function from observation to action"
