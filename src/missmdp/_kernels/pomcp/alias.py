@@ -60,12 +60,12 @@ def fill_alias(
     """
     widest = 0
     for r in range(len(row)):
-        widest = max(widest, 1 << int(row[r] & _SIZE_BITS))
+        widest = max(widest, 1 << np.int64(row[r] & _SIZE_BITS))
     share = np.empty(widest)
     waiting = np.empty(widest, dtype=np.int64)
     for r in range(len(row)):
-        width = 1 << int(row[r] & _SIZE_BITS)
-        first = int(row[r] >> _SIX)
+        width = 1 << np.int64(row[r] & _SIZE_BITS)
+        first = np.int64(row[r] >> _SIX)
         size = start[r + 1] - start[r]
         total = 0.0
         for i in range(size):
@@ -93,12 +93,12 @@ def fill_alias(
                 low += 1
         # What is left is full, up to rounding.
         for i in range(low):
-            _fill_whole(column, first + waiting[i], int(outcome[start[r] + min(waiting[i], size - 1)]))
+            _fill_whole(column, first + waiting[i], outcome[start[r] + min(waiting[i], size - 1)])
         for i in range(high, width):
-            _fill_whole(column, first + waiting[i], int(outcome[start[r] + waiting[i]]))
+            _fill_whole(column, first + waiting[i], outcome[start[r] + waiting[i]])
 
 
 @inner
-def _fill_whole(column: NDArray[np.uint64], place: int, outcome: int) -> None:
+def _fill_whole(column: NDArray[np.uint64], place: Any, outcome: Any) -> None:
     column[place, 0] = _ALWAYS
     column[place, 1] = np.uint64(outcome) | (np.uint64(outcome) << _HALF)

@@ -51,14 +51,14 @@ def sift_particles(
     turn = 0
     x = key
     for _ in range(len(particles.state)):
-        state = int(particles.state[turn])
+        state = np.int64(particles.state[turn])
         turn = turn + 1 if turn + 1 < particles.size[0] else 0
         if moves:
             x += WEYL
-            state = int(pick(model.step, state * model.n_actions + action, mix(x)))
+            state = np.int64(pick(model.step, state * model.n_actions + action, mix(x)))
         x += WEYL
         watched = action if model.n_watched > 1 else 0
-        if int(pick(model.seen, state * model.n_watched + watched, mix(x))) == seen:
+        if np.int64(pick(model.seen, state * model.n_watched + watched, mix(x))) == seen:
             particles.spare[kept] = state
             kept += 1
     if kept == 0:

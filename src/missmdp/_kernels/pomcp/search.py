@@ -69,7 +69,7 @@ def grow(
     """
     n_actions = model.n_actions
     for i in range(count):
-        state = int(roots[i])
+        state = np.int64(roots[i])
         if model.terminal[state]:
             continue
         x = mix(key + np.uint64(first + i) * WEYL)
@@ -86,12 +86,12 @@ def grow(
             if depth == rules.max_depth:
                 break
             x += WEYL
-            state = int(pick(model.step, state * n_actions + action, mix(x)))
+            state = np.int64(pick(model.step, state * n_actions + action, mix(x)))
             if model.terminal[state]:
                 break
             x += WEYL
             watched = action if model.n_watched > 1 else 0
-            seen = int(pick(model.seen, state * model.n_watched + watched, mix(x)))
+            seen = np.int64(pick(model.seen, state * model.n_watched + watched, mix(x)))
             key_of_child = (node * n_actions + action) * model.n_observations + seen
             node, new = find_or_add(tree, key_of_child, n_actions)
             if new:
@@ -121,7 +121,7 @@ def _back_up(tree: Tree, n_actions: int, discount: float, depth: int, tail: floa
 
 
 @inner
-def _wander(model: GenerativeModel, state: int, steps: int, x: Any) -> float:
+def _wander(model: GenerativeModel, state: Any, steps: int, x: Any) -> float:
     """Return what random actions earn in some steps, discounted."""
     mask = (np.uint64(1) << np.uint64(model.action_bits)) - np.uint64(1)
     shift = np.uint64(model.action_bits)

@@ -61,7 +61,7 @@ def _add_node(tree: Tree, n_actions: int) -> int:
 
 
 @inner
-def find_or_add(tree: Tree, key: int, n_actions: int) -> tuple[int, bool]:
+def find_or_add(tree: Tree, key: Any, n_actions: int) -> tuple[int, bool]:
     """Return the child to which a key leads, and whether it is new."""
     mask = len(tree.slot_key) - 1
     slot = np.int64((np.uint64(key) * WEYL) >> _HALF) & mask
@@ -107,9 +107,9 @@ def _score(value: float, visits: int, wide: float, shrink: NDArray[np.float64]) 
 
 
 @inner
-def _below(word: Any, n: int) -> int:
+def _below(word: Any, n: int) -> Any:
     """Return a random integer in 0 .. n − 1."""
-    return int(((word >> _HALF) * np.uint64(n)) >> _HALF)
+    return np.int64(((word >> _HALF) * np.uint64(n)) >> _HALF)
 
 
 @inner
