@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import bench_collect, bench_evaluate, bench_learn, bench_model, bench_solve
+from benchmarks import bench_collect, bench_evaluate, bench_learn, bench_model, bench_pomcp, bench_solve
 
 BENCHES = {
     "model": bench_model.run,
     "collect": bench_collect.run,
     "learn": bench_learn.run,
     "solve": bench_solve.run,
+    "pomcp": bench_pomcp.run,
     "evaluate": bench_evaluate.run,
 }
 
