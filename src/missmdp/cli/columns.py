@@ -39,11 +39,11 @@ def print_columns(columns: Sequence[Column]) -> None:
         console.print(escape("  ".join(cells).rstrip()), style="bold" if i == 0 else None)
 
 
-def print_labelled(label: str, text: str) -> None:
-    """Print a label on the left, and text beside it."""
+def print_labelled(label: str, text: str, *, whole: bool = False) -> None:
+    """Print a label on the left, and text beside it: in lines that fit, or whole."""
     console = make_console()
     space = " " * max(2, _LABELS - cell_len(label))
-    for i, line in enumerate(_lines(text, console, _LABELS)):
+    for i, line in enumerate([text] if whole else _lines(text, console, _LABELS)):
         console.print(escape(f"{' ' * _LABELS if i else label + space}{line}"))
 
 

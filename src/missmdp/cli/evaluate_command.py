@@ -448,5 +448,5 @@ def _read_settings(path: Path) -> PPOSettings:
 
     try:
         return PPOSettings.from_json(path.read_text(encoding="utf-8-sig"))
-    except (UnicodeDecodeError, ModelError) as error:
+    except (UnicodeDecodeError, MissMDPError) as error:
         raise ModelError(f"{path}: {error}") from error

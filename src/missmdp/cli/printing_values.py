@@ -20,6 +20,7 @@ __all__ = ["print_made", "print_notes", "print_setting", "print_values"]
 _WIDE_GAP = 0.05
 """Relative gap from which a solved policy deserves a word."""
 _NOTHING = "–"
+_ROUNDING = 1e-12
 
 
 def print_setting(arena: Arena, episodes: int, until_stderr: float | None) -> None:
@@ -38,7 +39,7 @@ def print_made(name: str, made: MadePolicy, note: str = "") -> None:
     """Print where a policy comes from."""
     print_labelled(name, made.how)
     if note:
-        print_labelled("", note)
+        print_labelled("", note, whole=True)
 
 
 def print_values(comparison: Comparison, made: Mapping[str, MadePolicy], *, confidence: float) -> None:
@@ -75,7 +76,7 @@ def _difference_columns(comparison: Comparison, confidence: float) -> list[Colum
                 column.append(_NOTHING)
             continue
         gap = comparison.difference(name)
-        places = 0 if gap.mean == gap.stderr == 0.0 else decimals(gap.stderr)
+        places = 0 if gap.mean == gap.stderr == 0.0 else _places(gap.mean, gap.stderr)
         columns[0].append(signed(gap.mean, places))
         columns[1].append(_interval(gap.interval(confidence), places))
     return columns
@@ -95,10 +96,15 @@ def _normalised_column(scale: Mapping[str, NormalisedValue]) -> list[Column]:
 
 
 def _add(columns: list[Column], mean: float, stderr: float, interval: tuple[float, float]) -> None:
-    places = decimals(stderr)
+    places = _places(mean, stderr)
     columns[0].append(signed(mean, places))
     columns[1].append(_NOTHING if math.isnan(stderr) else f"{stderr:.{places}f}")
     columns[2].append(_interval(interval, places))
+
+
+def _places(mean: float, stderr: float) -> int:
+    """Return how many decimals a figure deserves; an error of the size of rounding is none."""
+    return decimals(0.0 if stderr <= _ROUNDING * abs(mean) else stderr)
 
 
 def _interval(interval: tuple[float, float], places: int) -> str:

@@ -1,0 +1,783 @@
+"""The command `evaluate`: values side by side, policies that are kept, and what is said when something is wrong."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import missmdp as mm
+from experiments import stand_in
+from missmdp.cli import printing_values
+from missmdp.experiments.baselines import BASELINES, BaselineSettings, check_baseline, make_baseline
+from missmdp.experiments.kept_policies import PolicyFolder
+from missmdp.interop import write_model, write_policyx
+from missmdp.plan.ppo.solver import PPO
+
+TIGER = """
+discount: 0.95
+values: reward
+states: tiger-left tiger-right
+actions: listen open-left open-right
+observations: hear-left hear-right
+T: listen identity
+T: open-left uniform
+T: open-right uniform
+O: listen
+0.85 0.15
+0.15 0.85
+O: open-left uniform
+O: open-right uniform
+R: listen : * : * : * -1
+R: open-left : tiger-left : * : * -100
+R: open-left : tiger-right : * : * 10
+R: open-right : tiger-left : * : * 10
+R: open-right : tiger-right : * : * -100
+"""
+
+
+@pytest.fixture
+def tiger(tmp_path):
+    path = tmp_path / "tiger.pomdp"
+    path.write_text(TIGER)
+    return path
+
+
+@pytest.fixture
+def ward(tmp_path):
+    """A file with a model in which the prior's policy is worse than the optimal one: the sick are seldom tested."""
+    mdp = mm.FactoredMDP(
+        features={"infection": range(3)},
+        actions=["wait", "treat"],
+        transition=lambda state, action: (
+            [((max(state.infection - 1, 0),), 0.9), (state, 0.1)]
+            if action == "treat"
+            else [((min(state.infection + 1, 2),), 0.3), (state, 0.7)]
+        ),
+        reward=lambda state, action: -5 * state.infection - 4 * (action == "treat"),
+        initial={(0,): 0.5, (1,): 0.5},
+        discount=0.95,
+    )
+    missing = mm.MissingnessFunction.independent(
+        mdp, {"infection": lambda state: 0.1 if state[0] == 0 else 0.9}
+    )
+    mm.MissMDP(mdp, missing).save(tmp_path / "ward.mmdp")
+    return tmp_path / "ward.mmdp"
+
+
+@pytest.fixture
+def model():
+    return mm.load_benchmark("example-1")
+
+
+@pytest.fixture
+def trained_without_torch(monkeypatch):
+    """Stand in for training; give the settings and seeds that it was asked for."""
+    asked = []
+
+    def train(self, model):
+        asked.append((self.settings, self.seed))
+        return stand_in.train(model, self.settings, self.seed)
+
+    monkeypatch.setattr(PPO, "train", train)
+    monkeypatch.setattr("missmdp.experiments.baselines.require", lambda module: None)
+    return asked
+
+
+def succeeded(result):
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    return result.stdout
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return {row["policy"]: row for row in csv.DictReader(file)}
+
+
+def solved(model, path):
+    policy = mm.Sarsop(precision=1e-4).solve(model).policy
+    policy.save(path)
+    return policy
+
+
+# What is printed and written
+
+
+def test_the_default_policies_are_compared_with_the_optimal_one(run, tmp_path, ward):
+    out = succeeded(run("evaluate", ward, "--episodes", 300, "-o", tmp_path / "v.csv"))
+    lines = out.splitlines()
+    assert lines[0].startswith(f"model         {ward}: 3 states, 2 actions, 4 observations")
+    assert lines[1].startswith("evaluation    300 episodes, at most ")
+    assert lines[1].endswith("decisions each, seed 0")
+    assert "random        uniformly random actions" in lines
+    assert any(line.startswith("prior         under the prior, value in [") for line in lines)
+    assert any(line.startswith("optimal       value in [−") for line in lines)
+    title = next(line for line in lines if line.startswith("policy"))
+    assert title.endswith("  normalised")
+    assert "95 % interval" in title
+    assert "− optimal" in title
+    assert lines[-1] == f"Written to {tmp_path / 'v.csv'}"
+    rows = rows_of(tmp_path / "v.csv")
+    assert list(rows) == ["random", "prior", "optimal"]
+    assert float(rows["optimal"]["normalised"]) == 1.0
+    assert float(rows["prior"]["normalised"]) == 0.0
+    assert float(rows["random"]["normalised"]) < 0.0
+
+
+def test_the_figures_are_those_of_compare(run, tmp_path, model):
+    policy = solved(model, tmp_path / "mine.mmpolicy")
+    options = {"until_stderr": 0.2, "max_episodes": 4000, "horizon": 25, "control_variate": True}
+    words = ["--until-stderr", 0.2, "--max-episodes", 4000, "--horizon", 25, "--control-variate"]
+    files = ["-o", tmp_path / "v.json", "--returns", tmp_path / "r.parquet"]
+    policies = ["--policy", "random", "--policy", f"mine={tmp_path / 'mine.mmpolicy'}"]
+    out = succeeded(
+        run(
+            "evaluate",
+            "example-1",
+            *policies,
+            "--episodes",
+            64,
+            "--seed",
+            5,
+            "--confidence",
+            0.9,
+            *words,
+            *files,
+        )
+    )
+    expected = mm.compare({"random": None, "mine": policy}, model, 64, 5, **options)
+    rows = json.loads((tmp_path / "v.json").read_text())
+    for row, wanted in zip(rows, expected.rows(0.9), strict=True):
+        assert {key: row[key] for key in wanted} == wanted
+        assert row["control_variate"]
+        assert (row["horizon"], row["seed"], row["confidence"], row["until_stderr"]) == (25, 5, 0.9, 0.2)
+        assert row["reference"] == "random"
+    assert "90 % interval" in out
+    setting = "until a standard error of 0.2, at most 25 decisions each, seed 5, with a control variate"
+    assert setting in " ".join(out.split())
+    returns = pq.read_table(tmp_path / "r.parquet").to_pandas()
+    for name in ("random", "mine"):
+        mine = returns[returns["policy"] == name]
+        assert np.array_equal(mine["return"], expected[name].returns)
+        assert np.array_equal(mine["estimate"], expected[name].controlled)
+        assert np.array_equal(mine["episode"], np.arange(expected[name].episodes))
+
+
+def test_rows_say_how_to_run_it_again(run, tmp_path, model):
+    path = tmp_path / "mine.mmpolicy"
+    solved(model, path)
+    succeeded(
+        run(
+            *("evaluate", "example-1", "--policy", path, "--policy", "optimal", "--policy", "pomcp"),
+            *("--precision", 0.01, "--solve-timeout", 9, "--policy-seed", 4, "--tree-queries", 7),
+            *("--max-depth", 3, "--exploration", 2.5, "--belief", "exact", "--episodes", 4),
+            *("-o", tmp_path / "v.json", "--returns", tmp_path / "r.csv"),
+        )
+    )
+    by_name = {row["policy"]: row for row in json.loads((tmp_path / "v.json").read_text())}
+    assert by_name["optimal"]["settings"] == {"timeout": 9.0, "precision": 0.01, "seed": 4}
+    assert by_name["optimal"]["lower"] <= by_name["optimal"]["upper"]
+    assert by_name["pomcp"]["settings"] == {
+        "tree_queries": 7,
+        "max_depth": 3,
+        "exploration": 2.5,
+        "belief": "exact",
+        "seed": 4,
+    }
+    assert by_name["mine"]["kind"] == "file"
+    assert by_name["mine"]["settings"]["file"] == str(path)
+    assert len(by_name["mine"]["settings"]["sha256"]) == 64
+    assert {row["model"] for row in by_name.values()} == {"example-1"}
+    assert {row["version"] for row in by_name.values()} == {mm.__version__}
+    assert len((tmp_path / "r.csv").read_text().splitlines()) == 1 + 3 * 4
+
+
+def test_parquet_is_written_too(run, tmp_path):
+    succeeded(
+        run("evaluate", "example-1", "--policy", "random", "--episodes", 5, "-o", tmp_path / "v.parquet")
+    )
+    table = pq.read_table(tmp_path / "v.parquet").to_pydict()
+    assert table["policy"] == ["random"]
+    assert json.loads(table["settings"][0]) == {}
+
+
+def test_one_policy_has_no_difference(run):
+    out = succeeded(run("evaluate", "example-1", "--policy", "random", "--episodes", 50))
+    assert "−" not in next(line for line in out.splitlines() if line.startswith("policy"))
+    assert "normalised" not in out
+
+
+def test_where_prior_and_optimal_are_worth_the_same_there_is_no_scale(run):
+    """Whatever is seen in this model, one action is best, so that all episodes have the same return."""
+    out = succeeded(run("evaluate", "example-2-smar", "--episodes", 30))
+    assert "No normalised values: the optimal policy is worth 9.99906 and the prior's 9.99906" in " ".join(
+        out.split()
+    )
+    assert "optimal  9.9991  0.0000  [9.9991, 9.9991]" in out
+
+
+def test_one_episode_has_no_error(run, tmp_path):
+    out = succeeded(run("evaluate", "example-1", "--episodes", 1, "-o", tmp_path / "v.json"))
+    assert "No normalised values: one episode has no error" in out
+    assert json.loads((tmp_path / "v.json").read_text())[0]["stderr"] is None
+
+
+def test_quiet_prints_values_alone(run):
+    out = succeeded(run("evaluate", "example-1", "--policy", "random", "--policy", "optimal", "-q"))
+    lines = out.splitlines()
+    assert [line.split("  ")[0] for line in lines] == ["random", "optimal", "random − optimal"]
+
+
+def test_the_reference_can_be_chosen(run):
+    out = succeeded(run("evaluate", "example-1", "--reference", "random", "--episodes", 20))
+    assert "− random" in out
+
+
+def test_two_files_can_have_one_stem_if_named(run, tmp_path, model):
+    policy = solved(model, tmp_path / "p.mmpolicy")
+    write_policyx(policy, tmp_path / "p.policyx")
+    out = succeeded(
+        run(
+            *("evaluate", "example-1", "--policy", tmp_path / "p.mmpolicy", "--episodes", 200),
+            *("--policy", f"foreign={tmp_path / 'p.policyx'}"),
+        )
+    )
+    table = out.splitlines()[-2:]
+    assert table[0].split()[1:3] == table[1].split()[1:3], "it is the same policy"
+    assert table[1].split()[-3:] == ["0", "[0,", "0]"]
+
+
+def test_a_file_with_an_equals_sign_is_found(run, tmp_path, model, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    solved(model, "a=b.mmpolicy")
+    assert "a=b  " in succeeded(run("evaluate", "example-1", "--policy", "a=b.mmpolicy", "--episodes", 9))
+
+
+def test_a_baseline_can_have_another_name(run, ward):
+    out = succeeded(
+        run("evaluate", ward, "--policy", "best=optimal", "--policy", "guess=prior", "--episodes", 99)
+    )
+    assert "− best" in out
+    assert "normalised" in out
+
+
+# Models
+
+
+def test_files_of_other_tools_are_evaluated(run, tiger, tmp_path):
+    out = succeeded(run("evaluate", tiger, "--episodes", 200, "-o", tmp_path / "v.csv"))
+    assert "acts, then observes" in out
+    rows = rows_of(tmp_path / "v.csv")
+    assert list(rows) == ["random", "optimal"]
+    value, error = float(rows["optimal"]["value"]), float(rows["optimal"]["stderr"])
+    # 19.37 is known; beyond 6 standard errors with probability 2 · 10⁻⁹.
+    assert abs(value - 19.37) < 6 * error
+
+
+def test_nothing_missing_is_worth_more(run, tmp_path):
+    for name, words in (("seen", ["--fully-observed"]), ("holes", [])):
+        succeeded(
+            run("evaluate", "example-1", "--policy", "optimal", *words, "-o", tmp_path / f"{name}.csv", "-q")
+        )
+    seen, holes = (rows_of(tmp_path / f"{name}.csv")["optimal"] for name in ("seen", "holes"))
+    assert float(seen["lower"]) > float(holes["upper"])
+    assert float(seen["value"]) > float(holes["value"])
+    assert (seen["fully_observed"], holes["fully_observed"]) == ("True", "False")
+    assert seen["model_sha256"] != holes["model_sha256"]
+
+
+def test_a_policy_for_another_missingness_is_told_of_what_it_excludes(run, tmp_path, model):
+    solved(mm.fully_observed_model(model), tmp_path / "naive.mmpolicy")
+    out = succeeded(run("evaluate", "example-1", "--policy", tmp_path / "naive.mmpolicy", "--episodes", 40))
+    assert "naive saw " in out
+    assert "what its own model excludes, and went on (" in " ".join(out.split())
+
+
+def test_collapses_of_pomcp_are_told(run):
+    out = succeeded(
+        run(
+            "evaluate", "icu-smar", "--policy", "pomcp", "--tree-queries", 3, "--episodes", 2, "--horizon", 30
+        )
+    )
+    assert "pomcp: no particle survived " in out
+
+
+def test_a_wide_gap_is_told(run):
+    out = succeeded(run("evaluate", "example-3", "--solve-timeout", 0, "--episodes", 20))
+    assert "optimal is solved to a gap of " in out
+    assert "--solve-timeout" in out
+
+
+def test_an_error_that_is_not_reached_is_told(run):
+    out = succeeded(
+        run(
+            *("evaluate", "example-1", "--policy", "random", "--until-stderr", 1e-3, "--max-episodes", 30),
+            *("--episodes", 10),
+        )
+    )
+    assert "After 30 episodes the standard error is not yet 0.001." in out
+
+
+def test_running_out_of_time_is_told(run):
+    out = succeeded(
+        run("evaluate", "predator-smar", "--policy", "random", "--episodes", 10**8, "--timeout", 0.2)
+    )
+    assert "Time was up after " in out
+
+
+# Policies that are kept
+
+
+def test_policies_are_kept_and_found_again(run, tmp_path, monkeypatch):
+    words = ("evaluate", "example-1", "--episodes", 50, "--save-policies", tmp_path / "kept")
+    first = succeeded(run(*words))
+    assert first.count("kept in ") == 2
+    files = sorted(path.name for path in (tmp_path / "kept").iterdir())
+    assert [name.rpartition("-")[0] for name in files] == ["optimal", "optimal", "prior", "prior"]
+
+    def fail(*arguments, **options):
+        raise AssertionError("there is nothing to solve")
+
+    monkeypatch.setattr(mm.Sarsop, "solve", fail)
+    again = succeeded(run(*words))
+    assert again.count("found in ") == 2
+    assert again.replace("found in", "kept in") == first
+
+
+@pytest.mark.parametrize("changed", [["--precision", 0.5], ["--policy-seed", 1], ["--fully-observed"]])
+def test_other_settings_are_other_policies(run, tmp_path, changed):
+    words = ("evaluate", "example-1", "--policy", "optimal", "--episodes", 5, "--save-policies", tmp_path)
+    succeeded(run(*words))
+    assert "kept in" in succeeded(run(*words, *changed))
+    assert len(list(tmp_path.glob("*.mmpolicy"))) == 2
+
+
+@pytest.mark.parametrize("damage", ["policy", "json", "gone", "swapped"])
+def test_what_is_damaged_is_made_again(run, tmp_path, damage):
+    words = ("evaluate", "example-1", "--policy", "optimal", "--episodes", 5, "--save-policies", tmp_path)
+    succeeded(run(*words))
+    (policy,), (told,) = tmp_path.glob("*.mmpolicy"), tmp_path.glob("*.json")
+    match damage:
+        case "policy":
+            policy.write_bytes(policy.read_bytes()[:-9])
+        case "json":
+            told.write_text("{")
+        case "gone":
+            policy.unlink()
+        case _:
+            told.write_text(told.read_text().replace('"seed": 0', '"seed": 1'))
+    result = run(*words)
+    assert result.exit_code == 0
+    assert "kept in" in result.stdout
+    assert "found in" in succeeded(run(*words))
+
+
+def test_a_policy_that_was_interrupted_is_not_used_again(tmp_path, model):
+    folder = PolicyFolder(tmp_path, model, BaselineSettings())
+    made = make_baseline("optimal", model, progress=False)
+    object.__setattr__(made, "status", "interrupted")
+    folder.keep("optimal", made)
+    assert folder.find("optimal") is None
+
+
+def test_what_is_ready_is_kept_if_something_later_fails(run, tmp_path, trained_without_torch, monkeypatch):
+    def fail(self, model):
+        raise mm.MissMDPError("the network did not want to learn")
+
+    monkeypatch.setattr(PPO, "train", fail)
+    words = ("--policy", "optimal", "--policy", "ppo", "--save-policies", tmp_path)
+    result = run("evaluate", "example-1", *words)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, mm.MissMDPError)
+    assert len(list(tmp_path.glob("optimal-*.mmpolicy"))) == 1
+
+
+def test_what_cannot_be_kept_does_not_cost_the_result(run, tmp_path, monkeypatch):
+    def fail(self, path):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(mm.AlphaVectorPolicy, "save", fail)
+    words = (
+        "--policy",
+        "optimal",
+        "--episodes",
+        5,
+        "--save-policies",
+        tmp_path / "f",
+        "-o",
+        tmp_path / "v.csv",
+    )
+    result = run("evaluate", "example-1", *words)
+    assert result.exit_code == 1
+    assert "No space left on device" in result.stderr
+    assert "policy " in result.stdout
+    assert (tmp_path / "v.csv").exists()
+
+
+def test_results_that_cannot_be_written_are_still_printed(run, tmp_path, monkeypatch):
+    from missmdp.experiments import tables
+
+    def fail(path, content):
+        raise mm.MissMDPError(f"{path}: cannot be written (No space left on device)")
+
+    monkeypatch.setattr(tables, "write_atomically", fail)
+    result = run("evaluate", "example-1", "--policy", "random", "--episodes", 5, "-o", tmp_path / "v.csv")
+    assert result.exit_code == 1
+    assert "No space left on device" in result.stderr
+    assert "random  " in result.stdout
+
+
+# PPO
+
+
+def test_ppo_is_trained_with_the_settings_of_a_search(run, tmp_path, trained_without_torch):
+    chosen = mm.PPOSettings(layers=3, units=32, minibatch=64, steps=5000)
+    (tmp_path / "best.json").write_text(chosen.to_json())
+    settings = ("--ppo-settings", tmp_path / "best.json")
+    both = ("--policy", "ppo", "--policy", "ppo-memory")
+    out = succeeded(
+        run("evaluate", "example-1", *both, *settings, "--policy-seed", 3, "--episodes", 20, "--horizon", 9)
+    )
+    assert trained_without_torch == [(chosen, 3), (mm.PPOSettings(memory=True), 3)]
+    assert "trained for 5,000 steps" in out
+    trained_without_torch.clear()
+    succeeded(
+        run("evaluate", "example-1", "--policy", "ppo", *settings, "--ppo-steps", 70, "--episodes", 5, "-q")
+    )
+    (used, _), *_ = trained_without_torch
+    assert (used.steps, used.layers) == (70, 3)
+
+
+def test_networks_are_kept_and_found(run, tmp_path, trained_without_torch):
+    words = ("evaluate", "example-1", "--policy", "ppo", "--episodes", 9, "--save-policies", tmp_path)
+    assert "kept in" in succeeded(run(*words))
+    assert "found in" in succeeded(run(*words))
+    assert len(trained_without_torch) == 1
+    (path,) = tmp_path.glob("ppo-*.mmpolicy")
+    out = succeeded(run("evaluate", "example-1", "--policy", path, "--episodes", 9))
+    assert "a network, without memory" in " ".join(out.split())
+
+
+def test_ppo_trains_for_real(run):
+    pytest.importorskip("stable_baselines3")
+    out = succeeded(run("evaluate", "example-1", "--policy", "ppo", "--ppo-steps", 300, "--episodes", 9))
+    assert "trained for " in out
+
+
+def test_without_the_extra_it_is_said_how_to_get_it(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "stable_baselines3", None)
+
+    def fail(*arguments, **options):
+        raise AssertionError("this is to be said before anything is solved")
+
+    monkeypatch.setattr(mm.Sarsop, "solve", fail)
+    result = run("evaluate", "example-1", "--policy", "optimal", "--policy", "ppo-memory")
+    assert result.exit_code == 1
+    assert 'pip install "missmdp[ppo]"' in str(result.exception)
+
+
+# What is wrong
+
+WRONG = [
+    (
+        ["--policy", "optiml"],
+        "there is no policy 'optiml'; there are random, prior, optimal, pomcp, ppo, ppo-memory",
+    ),
+    (["--policy", "mine=optiml"], "there is no policy 'optiml'"),
+    (["--policy", "policy.txt"], "files that end in .mmpolicy or .policyx"),
+    (["--policy", "absent.mmpolicy"], "absent.mmpolicy: there is no such file"),
+    (["--policy", "mine=absent.policyx"], "absent.policyx: there is no such file"),
+    (["--policy", "=p.mmpolicy"], "expected NAME=FILE"),
+    (["--policy", "mine="], "expected NAME=FILE"),
+    (["--policy", ""], "there is no policy ''"),
+    (["--policy", "random", "--policy", "random"], "two policies are called 'random'"),
+    (["--policy", "p.mmpolicy", "--policy", "sub/p.mmpolicy"], "two policies are called 'p'"),
+    (["--reference", "pomcp"], "--reference pomcp: this is none of the policies: random, prior, optimal"),
+    (["--episodes", "0"], "--episodes"),
+    (["--episodes", "many"], "--episodes"),
+    (["--seed", "-1"], "--seed"),
+    (["--until-stderr", "0"], "--until-stderr"),
+    (["--until-stderr", "nan"], "until_stderr must be a positive number, got nan"),
+    (["--max-episodes", "10"], "--max-episodes goes with --until-stderr"),
+    (["--horizon", "0"], "--horizon"),
+    (["--timeout", "0"], "--timeout"),
+    (["--timeout", "inf"], "timeout must be a positive number, got inf"),
+    (["--workers", "0"], "--workers"),
+    (["--confidence", "1"], "--confidence"),
+    (["--confidence", "nan"], "confidence must be a number between 0 and 1"),
+    (["--solve-timeout", "-1"], "--solve-timeout"),
+    (["--solve-timeout", "nan"], "timeout must be a number of at least 0, got nan"),
+    (["--precision", "fine"], "--precision"),
+    (["--precision", "nan"], "precision must be a number of at least 0, got nan"),
+    (["--tree-queries", "0"], "--tree-queries"),
+    (["--max-depth", "0"], "--max-depth"),
+    (["--exploration", "-1"], "--exploration"),
+    (["--belief", "guess"], "--belief"),
+    (["--ppo-steps", "0"], "--ppo-steps"),
+    (["--ppo-settings", "absent.json"], "absent.json"),
+    (["--ppo-settings", "best.json"], "best.json has settings for ppo: also give --policy ppo"),
+    (["--policy", "ppo-memory", "--ppo-settings", "best.json"], "also give --policy ppo"),
+    (
+        ["--policy", "ppo", "--ppo-settings", "best.json", "--ppo-settings", "other.json"],
+        "best.json and other.json both have settings for PPO without memory",
+    ),
+    (["--save-policies", "p.mmpolicy"], "p.mmpolicy"),
+    (["--save-policies", "p.mmpolicy/made"], "cannot be written (Not a directory)"),
+    (["-o", "values.txt"], "values.txt: the name of a file of results must end in .csv, .json or .parquet"),
+    (["-o", "sub"], "sub: the name of a file of results must end in"),
+    (["-o", "p.mmpolicy/v.csv"], "p.mmpolicy/v.csv: cannot be written (Not a directory)"),
+    (["--returns", "r.json"], "r.json: the name of a file of returns must end in .csv or .parquet"),
+    (["-o", "v.csv", "--returns", "v.csv"], "v.csv: results and returns cannot go to one file"),
+    (["another-model"], "another-model"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG)
+def test_wrong_usage_is_said_before_anything_is_read(run, tmp_path, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    Path("p.mmpolicy").write_text("")
+    Path("sub").mkdir()
+    Path("sub/p.mmpolicy").write_text("")
+    for name in ("best.json", "other.json"):
+        Path(name).write_text("{}")
+    before = sorted(tmp_path.rglob("*"))
+    result = run("evaluate", "no-such-model", *words)
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) <= 4
+    assert result.stdout == ""
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--policy", "prior"], "prior is for miss-MDPs: in absent.pomdp no features go missing"),
+        (["--policy", "ppo"], "ppo is for miss-MDPs"),
+        (["--policy", "mine=ppo-memory"], "there are random, optimal, pomcp and files of policies"),
+        (["--fully-observed"], "--fully-observed is for miss-MDPs"),
+    ],
+)
+def test_what_makes_no_sense_for_a_file_of_other_tools_is_said(run, words, message):
+    result = run("evaluate", "absent.pomdp", *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("absent.mmdp", None, "absent.mmdp"),
+        ("absent.pomdp", None, "absent.pomdp: cannot be read"),
+        ("exampel-1", None, "did you mean 'example-1'"),
+        ("broken.pomdp", "states: 2 2", "broken.pomdp"),
+        (
+            "without_m.py:mdp",
+            "import missmdp\nmdp = missmdp.load_benchmark('example-1').mdp\n",
+            "missmdp learn",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_model_is_said(run, tmp_path, monkeypatch, name, content, message):
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        Path(name.partition(":")[0]).write_text(content)
+    result = run("evaluate", name, "-o", "v.csv")
+    assert isinstance(result.exception, mm.MissMDPError)
+    assert message in str(result.exception)
+    assert not Path("v.csv").exists()
+
+
+def test_what_is_wrong_with_a_policy_is_said_before_anything_is_solved(
+    run, tmp_path, monkeypatch, tiger, ward
+):
+    def fail(*arguments, **options):
+        raise AssertionError("this is to be said first")
+
+    monkeypatch.chdir(tmp_path)
+    other = mm.MissMDP.load(ward)
+    solved(other, "other.mmpolicy")
+    Path("damaged.mmpolicy").write_bytes(Path("other.mmpolicy").read_bytes()[:-40])
+    Path("empty.mmpolicy").write_bytes(b"")
+    Path("words.policyx").write_text("not xml")
+    other.save("model.mmpolicy")
+    write_policyx(mm.AlphaVectorPolicy.load("other.mmpolicy"), "other.policyx")
+    write_model(mm.load_benchmark("example-1"), "one.pomdpx")
+    monkeypatch.setattr(mm.Sarsop, "solve", fail)
+    for model, name in [
+        ("example-1", "other.mmpolicy"),
+        ("example-1", "damaged.mmpolicy"),
+        ("example-1", "empty.mmpolicy"),
+        ("example-1", "words.policyx"),
+        ("example-1", "other.policyx"),
+        ("example-1", "model.mmpolicy"),
+        ("one.pomdpx", "other.mmpolicy"),
+        (tiger, "other.mmpolicy"),
+        (tiger, "other.policyx"),
+    ]:
+        result = run("evaluate", model, "--policy", "optimal", "--policy", name)
+        assert isinstance(result.exception, mm.MissMDPError), (model, name, result.output)
+        assert name in str(result.exception)
+        assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "not JSON"),
+        ("[]", "JSON object"),
+        ('{"layer": 2}', "no setting 'layer'"),
+        ('{"layers": 0}', "layers"),
+    ],
+)
+def test_what_is_wrong_with_settings_is_said(run, tmp_path, content, message):
+    (tmp_path / "s.json").write_text(content)
+    result = run("evaluate", "example-1", "--policy", "ppo", "--ppo-settings", tmp_path / "s.json")
+    assert isinstance(result.exception, mm.ModelError)
+    assert "s.json: " in str(result.exception)
+    assert message in str(result.exception)
+
+
+def test_baselines_check_themselves(model):
+    pomdp = model.to_pomdp()
+    assert [name for name in BASELINES if name not in ("ppo", "ppo-memory", "prior")] == [
+        "random",
+        "optimal",
+        "pomcp",
+    ]
+    with pytest.raises(mm.ModelError, match="there is no policy 'best'; there are random, "):
+        check_baseline("best", model)
+    with pytest.raises(mm.ModelError, match="prior is for miss-MDPs"):
+        make_baseline("prior", pomdp)
+    with pytest.raises(mm.ModelError, match="without memory"):
+        BaselineSettings(ppo=mm.PPOSettings(memory=True))
+
+
+# Terminals, pipes and signals
+
+
+def at_width(monkeypatch, width):
+    """Print as on a terminal of that width."""
+    from rich.console import Console
+
+    from missmdp.cli import columns
+
+    def console(*, stderr=False):
+        return Console(
+            highlight=False,
+            soft_wrap=True,
+            width=width,
+            force_terminal=True,
+            color_system=None,
+            stderr=stderr,
+        )
+
+    monkeypatch.setattr(printing_values, "make_console", console)
+    monkeypatch.setattr(columns, "make_console", console)
+
+
+@pytest.mark.parametrize(("width", "tables"), [(120, 1), (100, 1), (80, 2), (70, 2)])
+def test_a_narrow_terminal_gets_two_tables(run, monkeypatch, ward, width, tables):
+    at_width(monkeypatch, width)
+    out = succeeded(run("evaluate", ward, "--episodes", 200))
+    assert sum(line.startswith("policy") for line in out.splitlines()) == tables
+    # The first line is that of `solve`.
+    assert max(map(len, out.splitlines()[1:])) <= width
+
+
+def test_names_of_any_width_stay_in_their_column(run, tmp_path, model):
+    solved(model, tmp_path / "政策.mmpolicy")
+    solved(model, tmp_path / "[bold]x.mmpolicy")
+    out = succeeded(
+        run(
+            *("evaluate", "example-1", "--policy", tmp_path / "政策.mmpolicy", "--episodes", 20),
+            *("--policy", tmp_path / "[bold]x.mmpolicy"),
+        )
+    )
+    assert "\n政策      " in out
+    assert "\n[bold]x  " in out
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.00061, "0.0007"), (123.0, "200"), (0.0, "0"), (1.0, "1")])
+def test_bounds_are_rounded_up(value, text):
+    assert printing_values._rounded_up(value) == text
+
+
+def start(*arguments, program=None, **options):
+    command = ["-m", "missmdp"] if program is None else ["-c", program]
+    return subprocess.Popen(
+        [sys.executable, *command, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        **options,
+    )
+
+
+def test_in_a_pipe_there_is_text_and_nothing_else(tmp_path, ward):
+    environment = os.environ | {"COLUMNS": "40", "PYTHONIOENCODING": "utf-8"}
+    process = start("evaluate", ward, "--episodes", 50, cwd=tmp_path, env=environment)
+    out, errors = process.communicate()
+    assert process.returncode == 0
+    assert errors == ""
+    assert "\x1b" not in out
+    assert "normalised" in next(line for line in out.splitlines() if line.startswith("policy"))
+
+
+def test_the_results_are_written_if_nobody_reads_what_is_printed(tmp_path):
+    process = start("evaluate", "example-1", "--episodes", 50, "-o", "v.csv", cwd=tmp_path)
+    assert process.stdout.readline().startswith("model")
+    process.stdout.close()
+    assert "Traceback" not in process.stderr.read()
+    process.stderr.close()
+    process.wait()
+
+
+EVALUATING = """
+import sys, threading, time, os, signal
+import missmdp
+from missmdp.evaluation import simulation
+from missmdp.cli.main import main
+
+take = simulation.EpisodeStore._take
+def tell(self, part, advance):
+    take(self, part, advance)
+    if len(self) > 2000:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)
+simulation.EpisodeStore._take = tell
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_ends_with_the_episodes_so_far(tmp_path):
+    words = ("--policy", "random", "--episodes", 10**7, "-o", "v.csv")
+    process = start("evaluate", "example-1", *words, program=EVALUATING, cwd=tmp_path)
+    out, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert errors == ""
+    assert "Interrupted after " in out
+    assert rows_of(tmp_path / "v.csv")["random"]["ended"] == "interrupted"
+
+
+def test_a_failure_is_one_line(tmp_path):
+    process = start("evaluate", "no-such-model", cwd=tmp_path)
+    out, errors = process.communicate()
+    assert process.returncode == 1
+    assert out == ""
+    assert errors.startswith("Error: ")
+    assert len(errors.splitlines()) == 1
+
+
+def test_help_has_examples(run):
+    out = succeeded(run("evaluate", "--help"))
+    assert "missmdp evaluate icu-smar --policy optimal" in out
+    assert "ppo-memory" in out
