@@ -1,7 +1,8 @@
 """Many episodes at once, one decision at a time: what a policy with a network as input sees of them.
 
 A frame is what one step adds to the input: the observation's numbers, then those of the action that led to it.
-The input is the last frames side by side, the newest last; frames before the start of the episode are blank.
+The input is the last frames side by side, the newest last, and then the current observation once more, in numbers of
+another kind, if there are such. Frames before the start of the episode are blank.
 States and observations are drawn as everywhere else, addressed by (seed, episode, step, purpose).
 """
 
@@ -43,6 +44,8 @@ class Frames(NamedTuple):
     """Row a: the numbers of an action, the last row those of none, shape (A + 1, V)."""
     blank: NDArray[np.float32]
     """A frame before the start, shape (W + V,)."""
+    now: NDArray[np.float32]
+    """Row z: the numbers of the current observation after all frames, shape (Z, N)."""
 
 
 class Running(NamedTuple):
@@ -74,11 +77,13 @@ def running_places(n: int) -> Running:
 
 @kernel
 def push_frame(frames: Frames, seen: int, action: int, out: NDArray[np.float32]) -> None:
-    """Move the frames in out[D] one to the left and write another at the end."""
-    width, n_seen = len(frames.blank), frames.seen.shape[1]
-    last = len(out) - width
+    """Move the frames in out[D] one to the left, write another at their end, and what is seen now behind them."""
+    width, n_seen, n_now = len(frames.blank), frames.seen.shape[1], frames.now.shape[1]
+    last = len(out) - n_now - width
     for j in range(last):
         out[j] = out[j + width]
+    for j in range(n_now):
+        out[last + width + j] = frames.now[seen, j]
     for j in range(n_seen):
         out[last + j] = frames.seen[seen, j]
     for j in range(width - n_seen):

@@ -39,18 +39,19 @@ def test_148_frames_as_in_the_paper():
         n_frames(0.95, 0.0)
 
 
-def test_icu_with_memory_has_740_inputs():
+def test_icu_with_148_frames_has_740_inputs():
     model = mm.load_benchmark("icu-smar")
-    assert mm.PPO(memory=True).encoder(model).size == 148 * (4 + 1) == 740
+    assert mm.PPO(memory=True, encoding="scaled").encoder(model).size == 148 * (4 + 1) == 740
+    assert mm.PPO(memory=True).encoder(model).size == 740 + 27
     assert mm.PPO(memory=True, encoding="one-hot").encoder(model).size == 4588
     assert mm.PPO().encoder(model).size == 5 + 6 + 5 + 11
 
 
-@given(histories(), st.sampled_from(["one-hot", "scaled"]), st.sampled_from([None, 1, 2, 5]))
+@given(histories(), st.sampled_from(["one-hot", "scaled", "mixed"]), st.sampled_from([None, 1, 2, 5]))
 def test_inputs_are_what_the_definition_says(history, encoding, frames):
     """Padding before the start, missing values, and frames that move on."""
     policy = policy_for(encoding, frames)
-    inputs = policy.seen(policy.blank(), history[0])
+    inputs = policy.seen(policy.encoder.blank(), history[0])
     for action, observation in zip(history[1::2], history[2::2], strict=True):
         inputs = policy.seen(inputs, observation, ACTIONS.index(action))
     expected = network_input(FEATURES, ACTIONS, encoding, frames, history)
@@ -59,7 +60,7 @@ def test_inputs_are_what_the_definition_says(history, encoding, frames):
     assert len(expected) == policy.encoder.size
 
 
-@pytest.mark.parametrize("encoding", ["one-hot", "scaled"])
+@pytest.mark.parametrize("encoding", ["one-hot", "scaled", "mixed"])
 def test_missing_differs_from_every_value(encoding):
     policy = policy_for(encoding, None)
     for i, values in enumerate(FEATURES.values()):
@@ -67,12 +68,12 @@ def test_missing_differs_from_every_value(encoding):
         for value in [*values, None]:
             observation = [v[0] for v in FEATURES.values()]
             observation[i] = value
-            seen.add(tuple(policy.seen(policy.blank(), tuple(observation))))
+            seen.add(tuple(policy.seen(policy.encoder.blank(), tuple(observation))))
         assert len(seen) == len(values) + 1
 
 
 def test_an_episode_that_begins_again_has_forgotten_everything():
-    policy = policy_for("scaled", 3)
+    policy = policy_for("mixed", 3)
     agent = policy.agent(seed=0)
     first = ("north", None, False, "only")
     agent.reset(first)
@@ -81,3 +82,11 @@ def test_an_episode_that_begins_again_has_forgotten_everything():
         agent.step(("icu", 2, None, None))
     agent.reset(first)
     assert (agent._inputs == before).all()
+
+
+def test_old_frames_weigh_less_while_training():
+    encoder = policy_for("mixed", 3).encoder
+    width = len(FEATURES) + 1
+    assert encoder.recency()[: 3 * width] == pytest.approx(np.repeat([1 / 3, 1 / 2, 1], width))
+    assert (encoder.recency()[3 * width :] == 1.0).all()
+    assert (policy_for("one-hot", None).encoder.recency() == 1.0).all()

@@ -32,9 +32,10 @@ class OneAtATime:
 
     def input(self, place):
         encoder = self.encoder
-        return network_input(
+        plain = network_input(
             self.model.features, self.model.actions, encoder.encoding, encoder.frames, place["history"]
         )
+        return plain * encoder.recency()
 
     def step(self, i, action):
         place = self.places[i]
@@ -49,7 +50,7 @@ class OneAtATime:
     ("name", "encoding", "frames", "horizon"),
     [
         ("icu-smar", "one-hot", None, 7),
-        ("icu-mnar-unid", "scaled", 4, 9),
+        ("icu-mnar-unid", "mixed", 4, 9),
         ("predator-mnar-unid", "scaled", 3, 60),
         ("predator-mcar", "one-hot", 2, 11),
     ],

@@ -67,7 +67,7 @@ def icu():
 @given(
     missmdps(),
     seeds(),
-    st.sampled_from([("one-hot", None), ("scaled", 1), ("scaled", 3), ("one-hot", 2)]),
+    st.sampled_from([("one-hot", None), ("scaled", 1), ("mixed", 3), ("one-hot", 2)]),
     st.booleans(),
     st.integers(1, 12),
 )

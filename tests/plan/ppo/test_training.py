@@ -44,14 +44,14 @@ def test_the_exported_network_is_the_trained_one(icu, memory, layers):
     environments, learner = learner_for(icu, settings)
     with training.undisturbed():
         learner.learn(200)
-    exported = training.actor_layers(learner.policy)
+    exported = training.actor_layers(learner.policy, environments.recency)
     policy = mm.PPOPolicy(icu.actions, exported, mm.PPO.from_settings(settings).encoder(icu))
     inputs = environments.reset()
     for _ in range(5):
         inputs, *_ = environments.step(np.zeros(6, dtype=int))
     with torch.no_grad():
         theirs = learner.policy.get_distribution(torch.as_tensor(inputs)).distribution.probs.numpy()
-    ours = np.array([policy.probabilities(row) for row in inputs])
+    ours = np.array([policy.probabilities(row / environments.recency) for row in inputs])
     assert ours == pytest.approx(theirs, abs=1e-5)
     assert np.ptp(ours, axis=0).max() > 0.0
 

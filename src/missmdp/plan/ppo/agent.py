@@ -26,7 +26,7 @@ class PPOAgent:
     def __init__(self, policy: PPOPolicy, random: np.random.Generator) -> None:
         self.policy = policy
         self._random = random
-        self._inputs: NDArray[np.float32] = policy.blank()
+        self._inputs: NDArray[np.float32] = policy.encoder.blank()
         self._last: int | None = None
 
     def __repr__(self) -> str:
@@ -46,7 +46,7 @@ class PPOAgent:
 
     def reset(self, observation: Any) -> Any:
         """Start an episode with its first observation and return the first action."""
-        return self._act(self.policy.seen(self.policy.blank(), observation))
+        return self._act(self.policy.seen(self.policy.encoder.blank(), observation))
 
     def step(self, observation: Any) -> Any:
         """Return the action after the next observation, which followed the last action."""

@@ -28,7 +28,7 @@ _spaces: Any = require("gymnasium.spaces")
 
 
 class Environments(_VecEnv):
-    """Episodes of one miss-MDP, side by side, as a stable-baselines3 `VecEnv`.
+    """Episodes of one miss-MDP, side by side, as a stable-baselines3 `VecEnv`; inputs are weighted by their recency.
 
     Where an episode ends, the next one begins in the same step, and the `info` of its place carries
     "terminal_observation", "TimeLimit.truncated" and "episode" (r: the discounted return, not scaled; l: its
@@ -63,6 +63,7 @@ class Environments(_VecEnv):
     ) -> None:
         self._simulation = compile_simulation(model)
         self._frames: Frames = encoder.frames_of(seen_codes(model))
+        self.recency = encoder.recency()
         self._words = words
         self._horizon = horizon
         self._discount = model.discount
@@ -81,7 +82,7 @@ class Environments(_VecEnv):
         """The discounted returns of all episodes that have ended; to be emptied by who reads it."""
         self.seconds = 0.0
         """Time spent in stepping."""
-        low = -1.0 if encoder.encoding == "scaled" else 0.0
+        low = 0.0 if encoder.encoding == "one-hot" else -1.0
         super().__init__(  # pyright: ignore[reportUnknownMemberType]
             n,
             _spaces.Box(low, 1.0, (encoder.size,), np.float32),
@@ -99,7 +100,7 @@ class Environments(_VecEnv):
             self._simulation, self._frames, self._words, self._next_episode, self._running, self._inputs
         )
         self._next_episode += self.num_envs
-        return self._inputs.copy()
+        return self._inputs * self.recency
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Take note of the actions."""
@@ -132,14 +133,14 @@ class Environments(_VecEnv):
             infos = list(infos)
             for i in np.flatnonzero(ended):
                 infos[i] = self._ended(int(i))
-        answer = (self._inputs.copy(), self._rewards / self._reward_scale, ended, infos)
+        answer = (self._inputs * self.recency, self._rewards / self._reward_scale, ended, infos)
         self.seconds += time.perf_counter() - started
         return answer
 
     def _ended(self, i: int) -> dict[str, Any]:
         self.returns.append(float(self._totals[i]))
         return {
-            "terminal_observation": self._last[i].copy(),
+            "terminal_observation": self._last[i] * self.recency,
             "TimeLimit.truncated": bool(self._ends[i] == TRUNCATED),
             "episode": {"r": float(self._totals[i]), "l": int(self._lengths[i])},
         }

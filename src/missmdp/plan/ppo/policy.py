@@ -129,15 +129,10 @@ class PPOPolicy:
             raise ModelError(
                 f"a history begins and ends with an observation: expected 1, 3, 5, … arguments, got {len(history)}"
             )
-        inputs = self.seen(self.blank(), history[0])
+        inputs = self.seen(self.encoder.blank(), history[0])
         for action, observation in zip(history[1::2], history[2::2], strict=True):
             inputs = self.seen(inputs, observation, self._action_index(action))
         return dict(zip(self.actions, self.probabilities(inputs).tolist(), strict=True))
-
-    def blank(self) -> NDArray[np.float32]:
-        """Return the input before anything was seen, shape (D,)."""
-        frame = self.encoder.frames_of(np.empty((0, len(self.features)), dtype=np.int64)).blank
-        return np.tile(frame, self.encoder.frames or 1)
 
     def seen(
         self, inputs: NDArray[np.float32], observation: Any, action: int | None = None

@@ -61,7 +61,8 @@ class PPO:
     frames
         How many frames there are with memory; None for `n_frames(discount)`, which is 148 for γ = 0.95.
     encoding
-        "one-hot" or "scaled", see `missmdp.plan.ppo.encoding`; None for "scaled" with memory and "one-hot" without.
+        "one-hot", "scaled" or "mixed", see `missmdp.plan.ppo.encoding`; None for "mixed" with memory and "one-hot"
+        without.
     horizon
         The most decisions per episode while training; None for the model's L. What would come after is estimated by the
         critic, so that the policy is for the infinite horizon.
@@ -204,7 +205,7 @@ class PPO:
         if not settings.memory:
             return Encoder(model.space.features, model.n_actions, settings.encoding or "one-hot")
         frames = n_frames(model.discount) if settings.frames is None else settings.frames
-        return Encoder(model.space.features, model.n_actions, settings.encoding or "scaled", frames)
+        return Encoder(model.space.features, model.n_actions, settings.encoding or "mixed", frames)
 
 
 def _wants_to_stop(limits: Limits) -> bool:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from missmdp.plan.ppo.environment import Environments
 from missmdp.plan.ppo.extra import require
@@ -120,16 +121,17 @@ def make_learner(environments: Environments, settings: PPOSettings, discount: fl
     )
 
 
-def actor_layers(policy: Any) -> list[Layer]:
-    """Return the actor of a stable-baselines3 policy as arrays."""
+def actor_layers(policy: Any, recency: NDArray[np.float32]) -> list[Layer]:
+    """Return the actor of a stable-baselines3 policy as arrays, for inputs that are not weighted by their recency."""
     hidden = [module for module in policy.mlp_extractor.policy_net if isinstance(module, torch.nn.Linear)]
-    return [
+    first, *others = [
         Layer(
             np.array(module.weight.detach().numpy().T, dtype=np.float32, order="C"),
             np.array(module.bias.detach().numpy(), dtype=np.float32),
         )
         for module in (*hidden, policy.action_net)
     ]
+    return [first._replace(weight=first.weight * recency[:, None]), *others]
 
 
 def train(
@@ -148,9 +150,8 @@ def train(
         start = time.perf_counter()
         learner.learn(settings.steps, callback=watch)
         seconds = time.perf_counter() - start
-        return Trained(
-            actor_layers(learner.policy), learner.num_timesteps, seconds, watch.interrupted, watch.curve
-        )
+        layers = actor_layers(learner.policy, environments.recency)
+        return Trained(layers, learner.num_timesteps, seconds, watch.interrupted, watch.curve)
 
 
 @contextmanager
