@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import logging
 import threading
 import time
@@ -224,6 +225,20 @@ def test_ctrl_c_keeps_what_was_finished(model, workers, parallel, caplog):
     assert found.events == {"runs": 12}
     assert "interrupted after 12 episodes" in caplog.text
     assert "interrupted" in found.describe()
+
+
+def test_ctrl_c_reaches_the_main_thread_while_it_waits_for_others(model):
+    """As a terminal sends it: to the main thread, at any moment."""
+
+    def before(first):
+        time.sleep(0.01)
+        if first == 40:
+            _thread.interrupt_main()
+
+    found = mm.evaluate(Scripted(luck, before), model, 4000, 0, workers=3, **QUIET)
+    assert found.status == "interrupted"
+    assert 0 < found.episodes < 4000
+    np.testing.assert_array_equal(found.returns, [luck(e) for e in range(found.episodes)])
 
 
 @pytest.mark.parametrize("workers", [1, 3])
