@@ -44,7 +44,7 @@ test-slow: $(DEV_STAMP)  ## the statistical and exhaustive rest
 	$(BIN)/pytest -m slow
 
 test-ppo: $(PPO_STAMP)  ## PPO and Gymnasium, with torch and stable-baselines3
-	$(BIN)/pytest tests/plan/ppo tests/interop/test_gymnasium.py
+	$(BIN)/pytest tests/plan/ppo tests/interop/test_gymnasium*.py
 
 check: $(DEV_STAMP)  ## formatting, lint, strict types, layers
 	$(BIN)/ruff format --check .

@@ -66,6 +66,12 @@ def test_training_needs_a_missmdp():
         mm.PPO().train("icu-smar")
 
 
+def test_rounds_that_would_not_fit_into_memory_are_refused():
+    pytest.importorskip("stable_baselines3")
+    with pytest.raises(mm.ModelError, match="takes 16.4 GB, more than 4; set fewer frames"):
+        mm.PPO(memory=True, frames=100_000, encoding="scaled").train(mm.load_benchmark("icu-smar"))
+
+
 def test_without_the_extra_one_is_told_how_to_get_it():
     code = (
         "import sys; sys.modules['stable_baselines3'] = None\n"

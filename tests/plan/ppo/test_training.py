@@ -92,19 +92,23 @@ def test_annealed_rates_go_down_together(icu):
         environments=4,
         rollout=16,
         minibatch=32,
+        steps=250,
         anneal=True,
     )
     _, learner = learner_for(icu, settings)
+    rates = []
+    update = learner._update_learning_rate
+
+    def note(optimizer):
+        update(optimizer)
+        rates.append([group["lr"] for group in optimizer.param_groups])
+
+    learner._update_learning_rate = note
     with training.undisturbed():
-        learner.learn(256)
-    # The last round begins when a quarter of the steps is left, and is trained on when none is.
-    actor, critic = (group["lr"] for group in learner.policy.optimizer.param_groups)
-    assert actor == critic == 0.0
-    learner._current_progress_remaining = 0.25
-    learner._update_learning_rate(learner.policy.optimizer)
-    actor, critic = (group["lr"] for group in learner.policy.optimizer.param_groups)
-    assert actor == pytest.approx(0.25e-4)
-    assert critic == pytest.approx(0.25e-3)
+        learner.learn(settings.steps)
+    # A round has 64 steps, and what is left counts when it begins.
+    left = np.array([1.0, 1 - 64 / 250, 1 - 128 / 250, 1 - 192 / 250])
+    assert np.array(rates) == pytest.approx(left[:, None] * [1e-4, 1e-3])
 
 
 @pytest.mark.parametrize("memory", [False, True])

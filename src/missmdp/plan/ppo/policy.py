@@ -49,8 +49,6 @@ class PPOPolicy:
 
     Parameters
     ----------
-    features
-        Name → values of each feature.
     actions
         The names of the actions.
     layers

@@ -9,6 +9,7 @@ import numpy as np
 
 from missmdp.data.arguments import checked_seed
 from missmdp.data.rollout import seed_words
+from missmdp.errors import ModelError
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.plan.ppo.encoding import Encoder, Encoding, n_frames
 from missmdp.plan.ppo.policy import PPOPolicy
@@ -21,6 +22,8 @@ __all__ = ["PPO"]
 
 _log = logging.getLogger(__name__)
 _DEFAULTS = PPOSettings()
+_MOST_GIGABYTES = 4.0
+"""For what is kept of one round."""
 
 
 class PPO:
@@ -155,6 +158,7 @@ class PPO:
         settings = self.settings
         seed, words = seed_words(self.seed)
         encoder = self.encoder(model)
+        _check_memory(settings, encoder)
         environments = Environments(
             model,
             encoder,
@@ -206,6 +210,16 @@ class PPO:
             return Encoder(model.space.features, model.n_actions, settings.encoding or "one-hot")
         frames = n_frames(model.discount) if settings.frames is None else settings.frames
         return Encoder(model.space.features, model.n_actions, settings.encoding or "mixed", frames)
+
+
+def _check_memory(settings: PPOSettings, encoder: Encoder) -> None:
+    # What a round has seen is kept twice, once in the order in which it is gone through.
+    gigabytes = 2 * settings.environments * settings.rollout * encoder.size * 4 / 1e9
+    if gigabytes > _MOST_GIGABYTES:
+        raise ModelError(
+            f"a round of {settings.environments} · {settings.rollout} inputs of {encoder.size:,} numbers takes "
+            f"{gigabytes:.1f} GB, more than {_MOST_GIGABYTES:g}; set fewer frames, environments, or a shorter rollout"
+        )
 
 
 def _wants_to_stop(limits: Limits) -> bool:

@@ -93,8 +93,10 @@ class _Watch(_callbacks.BaseCallback):
         self._report(self.num_timesteps, self.curve[-1][1] if self.curve else None)
 
 
-def _remaining(share: float) -> float:
-    return share
+def _falling(settings: PPOSettings) -> Callable[[float], float]:
+    """Return the share of the learning rates by the share of steps that is left when a round has been simulated."""
+    a_round = settings.environments * settings.rollout / settings.steps
+    return lambda left: min(1.0, max(0.0, left + a_round))
 
 
 def make_learner(environments: Environments, settings: PPOSettings, discount: float, seed: int) -> Any:
@@ -103,7 +105,7 @@ def make_learner(environments: Environments, settings: PPOSettings, discount: fl
     return TwoRatePPO(
         TwoRatePolicy,
         environments,
-        learning_rate=_remaining if settings.anneal else 1.0,
+        learning_rate=_falling(settings) if settings.anneal else 1.0,
         n_steps=settings.rollout,
         batch_size=settings.minibatch,
         n_epochs=settings.epochs,
