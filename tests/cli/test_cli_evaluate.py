@@ -270,6 +270,37 @@ def test_a_baseline_can_have_another_name(run, ward):
 # Models
 
 
+def test_pomcp_plans_in_files_of_other_tools(run, tiger):
+    words = ("--policy", "pomcp", "--tree-queries", 20, "--episodes", 5, "--horizon", 20)
+    assert "pomcp " in succeeded(run("evaluate", tiger, *words))
+
+
+def test_a_model_that_no_file_can_hold_is_evaluated(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("dated_models.py").write_text(
+        "import datetime, missmdp as mm\n"
+        "days = [datetime.date(2026, 1, 1), datetime.date(2026, 1, 2)]\n"
+        "mdp = mm.FactoredMDP(features={'day': days}, actions=['go'], transition=lambda s, a: {s: 1.0},\n"
+        "    reward=lambda s, a: 1.0, initial={(days[0],): 1.0}, discount=0.5, progress=False)\n"
+        "model = mm.MissMDP(mdp, mm.MissingnessFunction.fully_observed(mdp))\n"
+    )
+    succeeded(run("evaluate", "dated_models.py:model", "--policy", "random", "--episodes", 3, "-o", "v.json"))
+    assert json.loads(Path("v.json").read_text())[0]["model_sha256"] is None
+    result = run("evaluate", "dated_models.py:model", "--policy", "optimal", "--save-policies", "kept")
+    assert isinstance(result.exception, mm.MissMDPError)
+    assert "cannot be saved" in str(result.exception)
+
+
+def test_a_baseline_under_two_names_is_made_once(run, monkeypatch):
+    solve, calls = mm.Sarsop.solve, []
+    monkeypatch.setattr(mm.Sarsop, "solve", lambda self, model: calls.append(1) or solve(self, model))
+    out = succeeded(
+        run("evaluate", "example-1", "--policy", "a=optimal", "--policy", "b=optimal", "--episodes", 9)
+    )
+    assert "\nb  " in out
+    assert len(calls) == 1
+
+
 def test_files_of_other_tools_are_evaluated(run, tiger, tmp_path):
     out = succeeded(run("evaluate", tiger, "--episodes", 200, "-o", tmp_path / "v.csv"))
     assert "acts, then observes" in out

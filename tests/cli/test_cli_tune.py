@@ -155,7 +155,7 @@ def test_without_the_extra_it_is_said_how_to_get_it(run, tmp_path, monkeypatch):
         (["-o", "tuned", "--steps", "0"], "--steps"),
         (["-o", "tuned", "--steps", "1e6"], "--steps"),
         (["-o", "tuned", "--seed", "-1"], "--seed"),
-        (["-o", "tuned", "--episodes", "0"], "--episodes"),
+        (["-o", "tuned", "--episodes", "1"], "--episodes"),
         (["-o", "tuned", "--horizon", "0"], "--horizon"),
         (["-o", "tuned", "--memory", "yes"], "yes"),
         (["-o", "tuned", "--policy", "ppo"], "--policy"),

@@ -375,6 +375,7 @@ def test_a_file_is_no_folder(model, tmp_path):
         ({"steps": 0}, "steps"),
         ({"steps": 1.5}, "steps"),
         ({"episodes": 0}, "episodes"),
+        ({"episodes": 1}, "one episode has no error"),
         ({"seed": -1}, "seed"),
         ({"horizon": 0}, "horizon"),
         ({"memory": "yes"}, "memory"),

@@ -251,12 +251,15 @@ class _Run:
         folder = options["save_policies"]
         kept = None if folder is None else PolicyFolder(folder, self.model, self.settings)
         made: dict[str, MadePolicy] = {}
+        baselines: dict[str, tuple[MadePolicy, str]] = {}
         for policy in self.asked:
             note = ""
             if policy.baseline is None:
                 made[policy.name] = read[policy.name]
             else:
-                made[policy.name], note = self._make(policy.baseline, kept)
+                if policy.baseline not in baselines:
+                    baselines[policy.baseline] = self._make(policy.baseline, kept)
+                made[policy.name], note = baselines[policy.baseline]
             if not self.quiet:
                 print_made(policy.name, made[policy.name], note)
         return made
@@ -316,33 +319,39 @@ class _Run:
         returns: Path | None,
     ) -> None:
         """Write what can be written, and raise if some cannot."""
-        from missmdp.experiments.fingerprint import model_hash
-        from missmdp.experiments.tables import write_table
-        from missmdp.experiments.value_table import return_rows, value_rows
+        from missmdp.experiments.tables import write_columns, write_table
+        from missmdp.experiments.value_table import return_columns, value_rows
 
-        about = {
-            "model": model,
-            "fully_observed": self.options["fully_observed"],
-            "model_sha256": model_hash(self.model),
-            "until_stderr": self.options["until_stderr"],
-            "max_episodes": self.options["max_episodes"],
-            "timeout": self.options["timeout"],
-        }
-        tables = {
-            output: lambda: value_rows(comparison, made, about, confidence=self.options["confidence"]),
-            returns: lambda: return_rows(comparison),
-        }
-        for path, rows in tables.items():
+        def write_values(path: Path) -> None:
+            rows = value_rows(comparison, made, self._about(model), confidence=self.options["confidence"])
+            write_table(rows, path)
+
+        def write_returns(path: Path) -> None:
+            write_columns(return_columns(comparison), path)
+
+        for path, write in ((output, write_values), (returns, write_returns)):
             if path is None:
                 continue
             try:
-                write_table(rows(), path)
+                write(path)
                 if not self.quiet:
                     click.echo(f"Written to {path}")
             except (MissMDPError, OSError) as error:
                 self.failed.append(str(error))
         if self.failed:
             raise click.ClickException("; ".join(self.failed))
+
+    def _about(self, model: str) -> dict[str, Any]:
+        """Return what all rows have in common."""
+        from missmdp.experiments.fingerprint import model_hash
+
+        try:
+            fingerprint = model_hash(self.model)
+        except MissMDPError:
+            # Values that no file can hold have no hash; that is no reason to write nothing.
+            fingerprint = None
+        names = ("fully_observed", "until_stderr", "max_episodes", "timeout")
+        return {"model": model, "model_sha256": fingerprint, **{name: self.options[name] for name in names}}
 
 
 def _is_pomdp_file(model: str) -> bool:
@@ -397,18 +406,13 @@ def _check_usage(asked: Sequence[AskedPolicy], model: str, is_file: bool, option
 
 def _check_files(output: Path | None, returns: Path | None, folder: Path | None) -> None:
     from missmdp.cli.output import check_writable
-    from missmdp.experiments.tables import TABLES
+    from missmdp.experiments.tables import LONG_TABLES, TABLES, listed
 
-    for path, what, endings in (
-        (output, "results", TABLES),
-        (returns, "returns", (".csv", ".parquet")),
-    ):
+    for path, what, endings in ((output, "results", TABLES), (returns, "returns", LONG_TABLES)):
         if path is None:
             continue
         if path.suffix.lower() not in endings:
-            raise click.UsageError(
-                f"{path}: the name of a file of {what} must end in {', '.join(endings[:-1])} or {endings[-1]}"
-            )
+            raise click.UsageError(f"{path}: the name of a file of {what} must end in {listed(endings)}")
         check_writable(path)
     if output is not None and output == returns:
         raise click.UsageError(f"{output}: results and returns cannot go to one file")

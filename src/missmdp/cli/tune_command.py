@@ -40,7 +40,7 @@ MODEL is a benchmark's name, an .mmdp file, or module:function.
 )
 @click.option(
     "--episodes",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=2),
     default=2000,
     show_default=True,
     help="To evaluate each trial on, the same for all.",

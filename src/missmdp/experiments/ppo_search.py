@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from missmdp.data.arguments import checked_count, checked_seed
+from missmdp.errors import DataError
 from missmdp.evaluation.statistics import decimals, signed
 from missmdp.evaluation.value import Evaluation, evaluate
 from missmdp.experiments.fingerprint import model_hash
@@ -142,7 +143,7 @@ def search_ppo(
         seed=checked_seed(seed),
         # Made for a trial, since that checks what is given.
         common=sample_settings(0, 1, steps=steps, memory=memory, horizon=horizon),
-        episodes=checked_count(episodes, "episodes"),
+        episodes=_checked_episodes(episodes),
         progress=progress,
         train=_trainer(progress) if train is None else train,
     )
@@ -234,6 +235,12 @@ def _write_winner(store: TrialFolder, ranked: tuple[Trial, ...], policy: PPOPoli
     policy.save(store.path / "best.mmpolicy")
     write_atomically(store.path / "best.json", f"{ranked[0].settings.to_json()}\n".encode())
     write_table([trial.row() for trial in ranked], store.path / "trials.csv")
+
+
+def _checked_episodes(episodes: int) -> int:
+    if checked_count(episodes, "episodes") < 2:
+        raise DataError("one episode has no error; evaluate at least two")
+    return episodes
 
 
 def _trainer(progress: bool | None) -> Trainer:

@@ -13,10 +13,12 @@ from typing import Any
 from missmdp.errors import MissMDPError
 from missmdp.model.archive import write_atomically
 
-__all__ = ["TABLES", "write_table"]
+__all__ = ["LONG_TABLES", "TABLES", "listed", "write_columns", "write_table"]
 
 TABLES = (".csv", ".json", ".parquet")
 """The endings of the names of tables."""
+LONG_TABLES = (".csv", ".parquet")
+"""The same for tables of many rows."""
 
 
 def write_table(rows: Sequence[Mapping[str, Any]], path: str | Path) -> None:
@@ -37,17 +39,33 @@ def write_table(rows: Sequence[Mapping[str, Any]], path: str | Path) -> None:
             writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
             content = buffer.getvalue().encode()
         case ".parquet":
-            from missmdp.data.tables.arrow import pa, parquet
-
             names = list(rows[0]) if rows else []
-            sink = pa.BufferOutputStream()
-            parquet.write_table(pa.table({name: [_cell(row[name]) for row in rows] for name in names}), sink)
-            content = sink.getvalue().to_pybytes()
+            write_columns({name: [_cell(row[name]) for row in rows] for name in names}, path)
+            return
         case suffix:
-            raise MissMDPError(
-                f"{path}: a table's name must end in {', '.join(TABLES[:-1])} or {TABLES[-1]}, not {suffix!r}"
-            )
+            raise MissMDPError(f"{path}: a table's name must end in {listed(TABLES)}, not {suffix!r}")
     write_atomically(path, content)
+
+
+def write_columns(columns: Mapping[str, Any], path: str | Path) -> None:
+    """Write columns of the same length, lists or arrays, to a .csv or .parquet file; for many rows."""
+    from missmdp.data.tables.arrow import arrow_csv, pa, parquet
+
+    path = Path(path)
+    table, sink = pa.table(dict(columns)), pa.BufferOutputStream()
+    match path.suffix.lower():
+        case ".csv":
+            arrow_csv.write_csv(table, sink)
+        case ".parquet":
+            parquet.write_table(table, sink)
+        case suffix:
+            raise MissMDPError(f"{path}: a table's name must end in {listed(LONG_TABLES)}, not {suffix!r}")
+    write_atomically(path, sink.getvalue().to_pybytes())
+
+
+def listed(endings: Sequence[str]) -> str:
+    """Return endings in words: ".csv, .json or .parquet"."""
+    return f"{', '.join(endings[:-1])} or {endings[-1]}"
 
 
 def _cell(value: Any) -> Any:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from missmdp._version import __version__
 from missmdp.errors import DataError
 from missmdp.evaluation.compare import Comparison
 from missmdp.evaluation.normalise import NormalisedValue, normalised_value
 from missmdp.experiments.baselines import MadePolicy
 
-__all__ = ["named_end", "normalised_values", "return_rows", "value_rows"]
+__all__ = ["named_end", "normalised_values", "return_columns", "value_rows"]
 
 _BOUNDS = ("lower", "upper", "status")
 
@@ -81,6 +84,7 @@ def value_rows(
             "impossible": evaluation.impossible,
             "events": dict(evaluation.events),
             "ended": evaluation.status,
+            "evaluation_seconds": evaluation.seconds,
             "kind": policy.kind,
             "how": policy.how,
             "settings": policy.settings,
@@ -95,25 +99,15 @@ def value_rows(
     return rows
 
 
-def return_rows(comparison: Comparison) -> list[dict[str, Any]]:
-    """Return one row per policy and episode: its return, the estimate that is averaged, and how it went."""
-    return [
-        {
-            "policy": name,
-            "episode": episode,
-            "return": value,
-            "estimate": estimate,
-            "decisions": decisions,
-            "terminated": terminated,
-        }
-        for name, evaluation in comparison.evaluations.items()
-        for episode, (value, estimate, decisions, terminated) in enumerate(
-            zip(
-                evaluation.returns.tolist(),
-                evaluation.estimates.tolist(),
-                evaluation.decisions.tolist(),
-                evaluation.terminated.tolist(),
-                strict=True,
-            )
-        )
-    ]
+def return_columns(comparison: Comparison) -> dict[str, NDArray[Any]]:
+    """Return columns with a row per policy and episode: its return, the estimate that is averaged, how it went."""
+    evaluations = comparison.evaluations.values()
+    counts = [evaluation.episodes for evaluation in evaluations]
+    return {
+        "policy": np.repeat(np.array(list(comparison.evaluations), dtype=np.str_), counts),
+        "episode": np.concatenate([np.arange(count) for count in counts]),
+        "return": np.concatenate([evaluation.returns for evaluation in evaluations]),
+        "estimate": np.concatenate([evaluation.estimates for evaluation in evaluations]),
+        "decisions": np.concatenate([evaluation.decisions for evaluation in evaluations]),
+        "terminated": np.concatenate([evaluation.terminated for evaluation in evaluations]),
+    }
