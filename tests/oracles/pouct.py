@@ -37,10 +37,12 @@ class Words:
 def outcome(rows, row, word):
     """Return what a word draws from a row: columns are chosen by its first bits, outcomes by the others."""
     first, bits = divmod(int(rows.row[row]), 64)
+    width = 8 * rows.column.itemsize
     column = first + (word >> (64 - bits))
-    rest = (word << bits) & MASK
+    fraction = ((word << bits) & MASK) >> (64 - width)
     threshold, both = (int(entry) for entry in rows.column[column])
-    return both % 2**32 if rest < threshold else both >> 32
+    second, first = divmod(both, 2 ** (width // 2))
+    return first if fraction < threshold else second
 
 
 class Search:

@@ -10,7 +10,7 @@ from missmdp._kernels.pomcp.search import decided, grow, plant
 from missmdp.plan.pomcp.compile import compile_generative, search_rules
 from missmdp.plan.pomcp.memory import new_tree
 from oracles.pouct import Search
-from random_pomdps import build, pomdps, tiger
+from random_pomdps import build, pomdps, random_pomdp, tiger
 from strategies import random_mdp, seeds
 
 
@@ -50,6 +50,20 @@ def test_batches_make_no_difference(pomdp, seed, batches):
     _, parts = searched(pomdp, roots, seed, batches=batches)
     size = int(whole.size[0]) * pomdp.n_actions
     assert whole.value[:size].tolist() == parts.value[:size].tolist()
+
+
+@pytest.mark.slow
+def test_models_with_many_states_are_searched_alike(monkeypatch):
+    """Tables of twice the width, for models with many states: bit for bit the slow search too."""
+    monkeypatch.setattr("missmdp.plan.pomcp.compile._NARROW", 0)
+    for seed in range(20):
+        pomdp = random_pomdp(seed)
+        roots = np.random.default_rng(seed).choice(pomdp.n_states, size=100, p=pomdp.initial)
+        compiled, tree = searched(pomdp, roots, seed, max_depth=5)
+        assert compiled.wander.column.dtype == np.uint64
+        slow = Search(compiled, max_depth=5, exploration=1.0)
+        slow.run(roots, seed)
+        assert tree.value[: pomdp.n_actions].tolist() == [slow.mean[(), a] for a in range(pomdp.n_actions)]
 
 
 def test_a_tree_is_used_again():
@@ -121,8 +135,6 @@ def test_first_means_have_the_value_of_random_actions(seed, max_depth):
 
     Within 5 standard errors of 4,000 searches, and rounding; at most 12 comparisons fail with 7e-6.
     """
-    from random_pomdps import random_pomdp
-
     pomdp = random_pomdp(seed)
     rng = np.random.default_rng(seed)
     compiled, rules = compile_generative(pomdp), search_rules(max_depth, 1.0, pomdp.n_actions)

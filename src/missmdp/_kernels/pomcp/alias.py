@@ -1,8 +1,10 @@
 """Draw from one of many discrete distributions in two loads and without a branch, for simulations inside a search.
 
 Walker's alias method with a power of two of columns per row: the first bits of a random word choose the column, the
-others decide between the column's two outcomes. Probabilities are exact to 2⁻⁵², or to 2⁻⁶⁴ times the columns of
-the row if that is more. Unlike `_kernels.sampling`, equal words give no coupled draws; inside a search nobody asks.
+others decide between the column's two outcomes. A column is a pair of words: of 32 bits each where outcomes fit into
+16, since searches wait for memory more than for anything else, and of 64 bits elsewhere. Probabilities are rounded to
+multiples of 2⁻³², or 2⁻⁵², of a column. Unlike in `_kernels.sampling`, equal words give no coupled draws; inside a
+search nobody asks.
 """
 
 from __future__ import annotations
@@ -16,34 +18,31 @@ from missmdp._kernels.jit import inner, kernel
 
 __all__ = ["AliasRows", "fill_alias", "pick"]
 
-_ZERO, _ONE, _SIX, _HALF, _LOW = (
-    np.uint64(0),
-    np.uint64(1),
-    np.uint64(6),
-    np.uint64(32),
-    np.uint64(0xFFFFFFFF),
-)
-_SIZE_BITS = np.uint64(63)
-_ALWAYS = np.uint64(0xFFFFFFFFFFFFFFFF)
+_ZERO, _ONE, _SIX, _EIGHT = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(8)
+_SIZE_BITS, _WORD = np.uint64(63), np.uint64(64)
 
 
 class AliasRows(NamedTuple):
-    """Distributions over outcomes below 2³², as rows."""
+    """Distributions over outcomes below 2¹⁶ or 2³², as rows."""
 
     row: NDArray[np.uint64]
     """Where the columns of each row are: 64 · (the first) + log₂(how many), shape (rows,)."""
-    column: NDArray[np.uint64]
-    """Shape (columns, 2): below this fraction of 2⁶⁴ the first outcome, else the second; first + 2³² · second."""
+    column: NDArray[Any]
+    """Shape (columns, 2), uint32 or uint64: below this fraction of a word the first outcome, else the second; and both of them, the
+    second in the upper half of the word."""
 
 
 @inner
 def pick(rows: AliasRows, row: Any, word: Any) -> Any:
     """Return the outcome (uint64) that 64 random bits choose from a row."""
+    width = _EIGHT * np.uint64(rows.column.itemsize)
+    half = width >> _ONE
     place = rows.row[row]
     size = place & _SIZE_BITS
     column = (place >> _SIX) + ((word >> _ONE) >> (_SIZE_BITS - size))
-    shift = _ZERO if (word << size) < rows.column[column, 0] else _HALF
-    return (rows.column[column, 1] >> shift) & _LOW
+    fraction = (word << size) >> (_WORD - width)
+    shift = _ZERO if fraction < np.uint64(rows.column[column, 0]) else half
+    return (np.uint64(rows.column[column, 1]) >> shift) & ((_ONE << half) - _ONE)
 
 
 @kernel
@@ -52,12 +51,15 @@ def fill_alias(
     outcome: NDArray[np.int64],
     probability: NDArray[np.float64],
     row: NDArray[np.uint64],
-    column: NDArray[np.uint64],
+    column: NDArray[Any],
 ) -> None:
     """Fill `column` for rows with their outcomes at start[r] …; `row` says where the columns are.
 
     Vose's way: columns that are less than full are topped up by outcomes that have more than a column.
     """
+    width_bits = 8 * column.itemsize
+    half = np.uint64(width_bits // 2)
+    unit = 2.0**width_bits
     widest = 0
     for r in range(len(row)):
         widest = max(widest, 1 << np.int64(row[r] & _SIZE_BITS))
@@ -84,21 +86,17 @@ def fill_alias(
             poor, rich = waiting[low], waiting[high]
             own = np.uint64(outcome[start[r] + poor]) if poor < size else _ZERO
             other = np.uint64(outcome[start[r] + rich])
-            column[first + poor, 0] = np.uint64(share[poor] * 2.0**64)
-            column[first + poor, 1] = own | (other << _HALF)
+            column[first + poor, 0] = np.uint64(share[poor] * unit)
+            column[first + poor, 1] = own | (other << half)
             share[rich] -= 1.0 - share[poor]
             if share[rich] < 1.0:
                 high += 1
                 waiting[low] = rich
                 low += 1
-        # What is left is full, up to rounding.
-        for i in range(low):
-            _fill_whole(column, first + waiting[i], outcome[start[r] + min(waiting[i], size - 1)])
-        for i in range(high, width):
-            _fill_whole(column, first + waiting[i], outcome[start[r] + waiting[i]])
-
-
-@inner
-def _fill_whole(column: NDArray[np.uint64], place: Any, outcome: Any) -> None:
-    column[place, 0] = _ALWAYS
-    column[place, 1] = np.uint64(outcome) | (np.uint64(outcome) << _HALF)
+        # What is left is full, up to rounding; which of two equal outcomes is drawn does not matter.
+        for i in range(width):
+            if low <= i < high:
+                continue
+            own = np.uint64(outcome[start[r] + min(waiting[i], size - 1)])
+            column[first + waiting[i], 0] = _ZERO
+            column[first + waiting[i], 1] = own | (own << half)

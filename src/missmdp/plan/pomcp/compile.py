@@ -15,8 +15,8 @@ from missmdp.model.pomdp import POMDP
 
 __all__ = ["alias_rows", "compile_generative", "search_rules"]
 
-_OUTCOMES = 2**32
-"""Outcomes are numbered below this."""
+_OUTCOMES, _NARROW = 2**32, 2**16
+"""Outcomes are numbered below this; below that the tables take half the memory."""
 
 
 def compile_generative(model: MissMDP | POMDP) -> GenerativeModel:
@@ -30,11 +30,13 @@ def compile_generative(model: MissMDP | POMDP) -> GenerativeModel:
         n_observations = len(model.missingness.occurring().observations)
     else:
         seen, n_observations = list(model.observation), model.n_observations
+    # One width for all tables, so that there are no more than two versions of each kernel.
+    wide = max(mdp.n_states << action_bits, n_observations) > _NARROW
     return GenerativeModel(
-        initial=alias_rows(sparse.csr_array(mdp.initial[None, :])),
-        step=alias_rows(interleaved(mdp.transition)),
-        seen=alias_rows(interleaved(seen)),
-        wander=alias_rows(_wandering(mdp.transition, mdp.reward, action_bits)),
+        initial=alias_rows(sparse.csr_array(mdp.initial[None, :]), wide=wide),
+        step=alias_rows(interleaved(mdp.transition), wide=wide),
+        seen=alias_rows(interleaved(seen), wide=wide),
+        wander=alias_rows(_wandering(mdp.transition, mdp.reward, action_bits), wide=wide),
         reward=np.array(mdp.reward, dtype=np.float64),
         terminal=np.array(mdp.terminal),
         n_actions=mdp.n_actions,
@@ -52,13 +54,13 @@ def search_rules(max_depth: int, exploration: float, tree_queries: int) -> Searc
     return SearchRules(max_depth, np.append(0.0, reach), np.append(0.0, shrink))
 
 
-def alias_rows(rows: sparse.csr_array) -> AliasRows:
-    """Return distributions, given as the rows of a matrix, ready to be drawn from."""
+def alias_rows(rows: sparse.csr_array, *, wide: bool) -> AliasRows:
+    """Return distributions, given as the rows of a matrix, ready to be drawn from; `wide` for outcomes above 2¹⁶."""
     start = np.asarray(rows.indptr, dtype=np.int64)
     bits = np.array([(n - 1).bit_length() for n in np.diff(start).tolist()], dtype=np.int64)
     first = np.cumsum(np.append(0, 1 << bits))
     row = ((first[:-1] << 6) | bits).astype(np.uint64)
-    column = np.empty((int(first[-1]), 2), dtype=np.uint64)
+    column = np.empty((int(first[-1]), 2), dtype=np.uint64 if wide else np.uint32)
     fill_alias(start, np.asarray(rows.indices, np.int64), np.asarray(rows.data, np.float64), row, column)
     return AliasRows(row, column)
 
