@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import logging
+import signal
 import threading
 import time
 
@@ -235,7 +236,12 @@ def test_ctrl_c_reaches_the_main_thread_while_it_waits_for_others(model):
         if first == 40:
             _thread.interrupt_main()
 
-    found = mm.evaluate(Scripted(luck, before), model, 4000, 0, workers=3, **QUIET)
+    # In the background of a shell Ctrl-C is ignored, and so are tests of it.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        found = mm.evaluate(Scripted(luck, before), model, 4000, 0, workers=3, **QUIET)
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert found.status == "interrupted"
     assert 0 < found.episodes < 4000
     np.testing.assert_array_equal(found.returns, [luck(e) for e in range(found.episodes)])
