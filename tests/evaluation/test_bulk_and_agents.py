@@ -133,6 +133,26 @@ def test_on_pomdps_whose_policy_believes_in_other_observations():
     assert ignored > 100
 
 
+def test_lookaheads_expect_what_is_shown_after_the_action():
+    """Beliefs span two blocks at first and whenever what cannot be is seen; one action shows much, another little."""
+    little = np.array([[0.5, 0.5, 0, 0], [0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5], [0, 0, 0.4, 0.6]])
+    firsts = set()
+    for seed in range(30):
+        rng = np.random.default_rng([seed, 94])
+        own = build(
+            rng.dirichlet(np.full(4, 0.5), size=(2, 4)),
+            np.stack([little, np.eye(4)]),
+            rng.normal(scale=0.3, size=(4, 2)),
+            rng.dirichlet(np.ones(4)),
+            discount=0.95,
+        )
+        policy = random_policy(own, seed)
+        assert len(policy.blocks) == 2
+        firsts.add(policy.action(own.initial))
+        same_episodes(policy, own, 6, horizon=3, seed=seed)
+    assert firsts == set(own.actions)
+
+
 def test_the_simulator_of_agents_stops_at_the_number_of_decisions_and_at_the_end():
     for seed in range(20):
         policy, model = foreign(seed)
