@@ -14,7 +14,13 @@ import pytest
 import missmdp as mm
 from experiments import stand_in
 from missmdp.cli import printing_values
-from missmdp.experiments.baselines import BASELINES, BaselineSettings, check_baseline, make_baseline
+from missmdp.experiments.baselines import (
+    BASELINES,
+    BaselineSettings,
+    MadePolicy,
+    check_baseline,
+    make_baseline,
+)
 from missmdp.experiments.kept_policies import PolicyFolder
 from missmdp.interop import write_model, write_policyx
 from missmdp.plan.ppo.solver import PPO
@@ -341,8 +347,15 @@ def test_collapses_of_pomcp_are_told(run):
 
 def test_a_wide_gap_is_told(run):
     out = succeeded(run("evaluate", "example-3", "--solve-timeout", 0, "--episodes", 20))
-    assert "optimal is solved to a gap of " in out
+    assert "optimal is solved to a wide gap" in out
     assert "--solve-timeout" in out
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "gap"), [(-10.0, -9.0, 0.1), (0.0, 0.0, 0.0), (0.0, 1.0, np.inf), (None, None, None)]
+)
+def test_gaps_are_relative_to_the_lower_bound(lower, upper, gap):
+    assert MadePolicy(mm.UniformPolicy(), "optimal", "", lower=lower, upper=upper).relative_gap == gap
 
 
 def test_an_error_that_is_not_reached_is_told(run):
@@ -769,6 +782,7 @@ def test_the_results_are_written_if_nobody_reads_what_is_printed(tmp_path):
     assert "Traceback" not in process.stderr.read()
     process.stderr.close()
     process.wait()
+    assert list(rows_of(tmp_path / "v.csv")) == ["random", "prior", "optimal"]
 
 
 EVALUATING = """

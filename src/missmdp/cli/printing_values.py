@@ -131,9 +131,10 @@ def _notes(
     for name, policy in made.items():
         gap = policy.relative_gap
         if gap is not None and gap > _WIDE_GAP:
+            share = f" of {100 * gap:.0f} %" if gap < 1.0 else ""
             yield (
-                f"{name} is solved to a gap of {100 * gap:.2g} % only: give it more time (--solve-timeout) "
-                "before you rely on its value."
+                f"{name} is solved to a wide gap{share}: give it more time (--solve-timeout) before you rely on its "
+                "value."
             )
         if policy.status == "interrupted":
             yield f"{name} was interrupted while it was made: this is the best so far."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
@@ -69,10 +70,12 @@ class MadePolicy:
 
     @property
     def relative_gap(self) -> float | None:
-        """(upper − lower)/|lower|, where there are bounds and the lower one is not 0."""
-        if self.lower is None or self.upper is None or self.lower == 0.0:
+        """(upper − lower)/|lower|, as in `SolveResult`; None where there are no bounds."""
+        if self.lower is None or self.upper is None:
             return None
-        return (self.upper - self.lower) / abs(self.lower)
+        if self.upper == self.lower:
+            return 0.0
+        return (self.upper - self.lower) / abs(self.lower) if self.lower != 0.0 else math.inf
 
 
 def check_baseline(name: str, model: MissMDP | POMDP) -> None:
