@@ -22,6 +22,7 @@ DOCUMENTS = [
             "learning",
             "notation",
             "policies",
+            "pomcp",
             "solving",
         )
     ),
@@ -34,6 +35,7 @@ WITH_CODE = [
     "docs/files.md",
     "docs/learning.md",
     "docs/policies.md",
+    "docs/pomcp.md",
     "docs/solving.md",
 ]
 WITH_EXAMPLES = [

@@ -28,8 +28,8 @@ class AliasRows(NamedTuple):
     row: NDArray[np.uint64]
     """Where the columns of each row are: 64 · (the first) + log₂(how many), shape (rows,)."""
     column: NDArray[Any]
-    """Shape (columns, 2), uint32 or uint64: below this fraction of a word the first outcome, else the second; and both of them, the
-    second in the upper half of the word."""
+    """Shape (columns, 2), uint32 or uint64: below this fraction of a word the first outcome, else the second; and both
+    of them, the second in the upper half of the word."""
 
 
 @inner
