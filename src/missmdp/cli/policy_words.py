@@ -39,11 +39,12 @@ def asked_policies(words: Sequence[str]) -> list[AskedPolicy]:
     """
     asked = [_asked(word) for word in words]
     names = [policy.name for policy in asked]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise click.UsageError(
-            f"two policies are called {twice!r}; name one of them, as in --policy other={twice}"
-        )
+    for i, policy in enumerate(asked):
+        if policy.name in names[:i]:
+            raise click.UsageError(
+                f"two policies are called {policy.name!r}; name one of them, as in --policy "
+                f"other={policy.path or policy.baseline}"
+            )
     return asked
 
 
