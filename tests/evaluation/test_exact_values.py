@@ -100,6 +100,15 @@ def test_memoryless_policies(seed):
     )
 
 
+def test_a_random_policy_draws_anew_at_every_step():
+    """States remember the last action, and only changing one's mind pays."""
+    T = np.stack([np.tile(np.eye(2)[a], (2, 1)) for a in range(2)])
+    model = build(T, np.ones((2, 1)), [[0.0, 1.0], [1.0, 0.0]], [1.0, 0.0])
+    exact, found = check(None, model, Memoryless(lambda _: {0: 0.5, 1: 0.5}), 6)
+    assert exact.value == pytest.approx(0.5 * (1 - 0.9**6) / 0.1)
+    assert len(np.unique(found.returns.round(9))) == 2**6, "every sequence of changes occurs"
+
+
 def clear_cases(make):
     """Yield what `make` gives for 0, 1, …, leaving out policies that rounding may decide."""
     for seed in count():
