@@ -171,7 +171,9 @@ def test_a_cornered_prey_stays():
         ("predator-mnar-unid", (2, 0, 1, 1), 0.98),
         ("predator-mnar-unid", (2, 0, 1, 2), 0.05),
         ("predator-mnar-unid", (1, 1, 1, 2), 0.2),
-        ("predator-mnar-unid", (3, 2, 3, 3), 0.98),
+        ("predator-mnar-unid", (3, 2, 4, 0), 0.98),
+        ("predator-mnar-unid", (3, 2, 2, 1), 0.2),
+        ("predator-mnar-unid", (3, 2, 0, 4), 0.2),
     ],
 )
 def test_predator_missingness_by_hand(name, state, missing):
