@@ -124,6 +124,7 @@ def test_it_is_a_policy_and_the_same_seed_does_the_same():
         return [agent.reset(seen[0]), *(agent.step(z) for z in seen[1:])]
 
     assert taken(policy.agent(seed=5)) == taken(policy.agent(model, seed=5))
+    assert taken(policy.agent(seed=5)) == taken(POMCPAgent(policy, seed_words(5)[1])), "as in `by_agents`"
     assert taken(policy.agent()) == taken(policy.agent(seed=2)), "the solver's seed where there is none"
     values = [policy.agent(seed=seed) for seed in (5, 6)]
     for agent in values:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,14 +40,16 @@ def run_pomcp_episodes(
 
     `discount` is that of the model acted in. `out_events` (E, FALLBACKS + 1) counts fallbacks by kind, then collapses.
     """
+    zero: Any = np.int64(0)  # numba would compile what it calls with a literal 0 once more
     for e in range(len(out_returns)):
         key = episode_key(seed, first_episode + e)
         state = first_state(acted_in, key)
-        action = 0
-        step = 0
+        action = zero
+        step = zero
         worth = 1.0
         total = extra = 0.0
-        out_events[e] = 0
+        for event in range(out_events.shape[1]):
+            out_events[e, event] = 0
         while step < horizon and not acted_in.terminal[state]:
             seen = NOT_SEEN
             if step > 0 or observe_initial:
@@ -56,7 +60,7 @@ def run_pomcp_episodes(
             if collapsed:
                 out_events[e, FALLBACKS] += 1
             plant(model, mind.tree)
-            think(model, rules, mind, key, step, 0, len(mind.roots))
+            think(model, rules, mind, key, step, zero, len(mind.roots))
             action = decided(model, mind.tree)
             total += worth * acted_in.reward[state, action]
             extra += worth * acted_in.advantage[state, action]

@@ -63,7 +63,8 @@ def sift_particles(
             kept += 1
     if kept == 0:
         return False
-    particles.state[:kept] = particles.spare[:kept]
+    for i in range(kept):
+        particles.state[i] = particles.spare[i]
     particles.size[0] = kept
     return True
 

@@ -44,7 +44,8 @@ class Tree(NamedTuple):
 @inner
 def clear_tree(tree: Tree, n_actions: int) -> None:
     """Leave nothing but a root that was never visited."""
-    tree.slot_key[:] = _FREE
+    for slot in range(len(tree.slot_key)):
+        tree.slot_key[slot] = _FREE
     tree.size[0] = 0
     _add_node(tree, n_actions)
 
