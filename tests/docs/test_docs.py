@@ -14,6 +14,7 @@ DOCUMENTS = [
         f"docs/{name}.md"
         for name in (
             "architecture",
+            "baselines",
             "benchmarks",
             "bounds",
             "data",
@@ -23,6 +24,7 @@ DOCUMENTS = [
             "notation",
             "policies",
             "pomcp",
+            "ppo",
             "solving",
         )
     ),
