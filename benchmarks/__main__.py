@@ -7,7 +7,15 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import bench_collect, bench_evaluate, bench_learn, bench_model, bench_pomcp, bench_solve
+from benchmarks import (
+    bench_collect,
+    bench_evaluate,
+    bench_learn,
+    bench_model,
+    bench_pomcp,
+    bench_ppo,
+    bench_solve,
+)
 
 BENCHES = {
     "model": bench_model.run,
@@ -16,6 +24,7 @@ BENCHES = {
     "solve": bench_solve.run,
     "pomcp": bench_pomcp.run,
     "evaluate": bench_evaluate.run,
+    "ppo": bench_ppo.run,
 }
 
 
