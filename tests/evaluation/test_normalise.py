@@ -50,8 +50,8 @@ def test_numbers_have_no_error():
     mixed = mm.normalised_value(evaluation(returns), 4.0, 1.0)
     assert mixed.mean == pytest.approx(2.5 / 3.0)
     assert mixed.stderr == pytest.approx(returns.std(ddof=1) / 2.0 / 3.0)
-    z = 1.959964
-    assert mixed.interval() == pytest.approx((mixed.mean - z * mixed.stderr, mixed.mean + z * mixed.stderr))
+    t = 3.182446  # Student's, of three degrees of freedom
+    assert mixed.interval() == pytest.approx((mixed.mean - t * mixed.stderr, mixed.mean + t * mixed.stderr))
 
 
 def test_the_ends_of_the_scale():
@@ -156,6 +156,28 @@ def test_only_the_episodes_that_all_have_are_used():
     long = mm.normalised_value(evaluation(returns[0]), evaluation(returns[1]), evaluation(returns[2][:40]))
     short = mm.normalised_value(*(evaluation(r[:40]) for r in returns))
     assert (long.mean, long.stderr) == (short.mean, short.stderr)
+
+
+def test_one_value_may_have_fewer_episodes():
+    """The scale is taken from all episodes, and what is above it from those that are shared."""
+    rng = np.random.default_rng(4)
+
+    def drawn():
+        returns = samples(rng, 400)
+        return mm.normalised_value(
+            evaluation(returns[0][:40]), evaluation(returns[1]), evaluation(returns[2])
+        ), returns
+
+    found, returns = drawn()
+    above = (returns[0] - returns[2])[:40].mean()
+    assert found.mean == pytest.approx(above / (returns[1] - returns[2]).mean())
+    assert found.episodes == 40
+    many = [drawn()[0] for _ in range(1500)]
+    spread = np.std([value.mean for value in many], ddof=1)
+    # The standard error of a standard deviation of 1,500 values is 2 %.
+    assert np.mean([value.stderr for value in many]) == pytest.approx(spread, rel=0.1)
+    covered = np.mean([low <= TRUTH <= high for low, high in (value.interval() for value in many)])
+    assert covered == pytest.approx(0.95, abs=0.03)
 
 
 def test_on_real_evaluations():

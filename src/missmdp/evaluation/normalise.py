@@ -29,6 +29,8 @@ class NormalisedValue:
     """V_optimal − V_prior."""
     covariance: tuple[tuple[float, float], tuple[float, float]]
     """Of the two estimates."""
+    episodes: float = math.inf
+    """The fewest episodes behind any of them; infinite where all are known without error."""
 
     @property
     def mean(self) -> float:
@@ -50,7 +52,7 @@ class NormalisedValue:
 
         It is unbounded where the data do not even tell the optimal policy from the prior's.
         """
-        z = float(stats.norm.ppf(0.5 + 0.5 * checked_confidence(confidence)))
+        z = float(stats.t.ppf(0.5 + 0.5 * checked_confidence(confidence), self.episodes - 1.0))
         (vn, cov), (_, vd) = self.covariance
         n, d = self.numerator, self.denominator
         # All θ with (n − θd)² ≤ z² Var(n − θd): a θ² − 2 b θ + c ≤ 0.
@@ -75,46 +77,81 @@ def normalised_value(
     ----------
     value, optimal, prior
         The three values: evaluations, or numbers that are known without error. Evaluations that met the same draws
-        are compared episode by episode, which makes the error far smaller.
+        are compared episode by episode, which makes the error far smaller; one may have fewer episodes than the others.
 
     Raises
     ------
     DataError
         If the optimal policy is worth no more than the prior's: then there is no scale.
     """
-    mean, covariance = _estimates([value, optimal, prior])
-    differences = np.array([[1.0, 0.0, -1.0], [0.0, 1.0, -1.0]])
-    numerator, denominator = (differences @ mean).tolist()
-    if not denominator > 0.0:
+    above, scale = _Gap(value, prior), _Gap(optimal, prior)
+    if not scale.mean > 0.0:
         raise DataError(
-            f"the optimal policy is worth {mean[1]:.6g} and the prior's {mean[2]:.6g}: no scale from 0 to 1 "
+            f"the optimal policy is worth {scale.mean:.6g} more than the prior's: no scale from 0 to 1 "
             "(is the problem solved, and are these the right way round?)"
         )
-    (vn, cov), (_, vd) = (differences @ covariance @ differences.T).tolist()
-    return NormalisedValue(numerator, denominator, ((vn, cov), (cov, vd)))
+    covariance = _covariance(above, scale)
+    return NormalisedValue(
+        above.mean,
+        scale.mean,
+        ((_covariance(above, above), covariance), (covariance, _covariance(scale, scale))),
+        min(above.episodes, scale.episodes),
+    )
+
+
+class _Gap:
+    """The mean of one value minus that of another, over the same episodes where both met the same luck."""
+
+    def __init__(self, one: Evaluation | float, other: Evaluation | float) -> None:
+        paired = isinstance(one, Evaluation) and isinstance(other, Evaluation) and one.shares_luck_with(other)
+        shared = min(_episodes(one), _episodes(other)) if paired else None
+        self.terms = ((1.0, _Mean(one, shared)), (-1.0, _Mean(other, shared)))
+        self.mean = sum(sign * term.value for sign, term in self.terms)
+        self.episodes = min(term.episodes for _, term in self.terms)
+
+
+class _Mean:
+    """A mean over the first episodes of an evaluation, or a number."""
+
+    def __init__(self, given: Evaluation | float, episodes: float | None) -> None:
+        self.source = given if isinstance(given, Evaluation) else None
+        self.episodes = _episodes(given) if episodes is None else episodes
+        if self.episodes == 1:
+            raise DataError("one episode has no error; evaluate at least two")
+        self.value = (
+            _checked_number(given) if self.source is None else float(self.estimates(self.episodes).mean())
+        )
+
+    def estimates(self, episodes: float) -> NDArray[np.float64]:
+        """Return the first estimates."""
+        assert self.source is not None
+        return self.source.estimates[: int(episodes)]
+
+
+def _episodes(given: Evaluation | float) -> float:
+    return given.episodes if isinstance(given, Evaluation) else math.inf
+
+
+def _covariance(one: _Gap, other: _Gap) -> float:
+    return sum(
+        sign * other_sign * _covariance_of_means(mine, theirs)
+        for sign, mine in one.terms
+        for other_sign, theirs in other.terms
+    )
+
+
+def _covariance_of_means(one: _Mean, other: _Mean) -> float:
+    """Return the covariance of two means: σ_xy over the larger number of episodes, where luck is shared."""
+    if one.source is None or other.source is None:
+        return 0.0
+    if one.source is not other.source and not one.source.shares_luck_with(other.source):
+        return 0.0
+    both = min(one.episodes, other.episodes)
+    together = np.cov(one.estimates(both), other.estimates(both))[0, 1]
+    return float(together / max(one.episodes, other.episodes))
 
 
 def _checked_number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise DataError(f"a value is an Evaluation or a finite number, got {value!r}")
     return float(value)
-
-
-def _estimates(values: list[Evaluation | float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the means, shape (3,), and their covariances, shape (3, 3)."""
-    mean, covariance = np.zeros(3), np.zeros((3, 3))
-    # Over the same episodes, so that what is compared met the same luck.
-    count = min((value.episodes for value in values if isinstance(value, Evaluation)), default=0)
-    if count == 1:
-        raise DataError("one episode has no error; evaluate at least two")
-    for i, value in enumerate(values):
-        if not isinstance(value, Evaluation):
-            mean[i] = _checked_number(value)
-            continue
-        mine = value.estimates[:count]
-        mean[i] = mine.mean()
-        for j, other in enumerate(values[: i + 1]):
-            if isinstance(other, Evaluation) and (i == j or value.shares_luck_with(other)):
-                together = np.cov(mine, other.estimates[:count])[0, 1] / count
-                covariance[i, j] = covariance[j, i] = together
-    return mean, covariance

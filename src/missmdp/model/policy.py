@@ -152,6 +152,9 @@ class ObservationPolicy(MemorylessPolicy):
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function
 
+    def __repr__(self) -> str:
+        return f"ObservationPolicy({getattr(self.function, '__name__', self.function)!s})"
+
     def probabilities(self, observation: Any, model: MissMDP) -> NDArray[np.float64]:
         """Return P(action | observation), shape (A,)."""
         chosen = call(self.function, "the policy", observation)
@@ -177,6 +180,7 @@ def as_policy(policy: Policy | Callable[[Any], Any] | None) -> Policy:
         return policy
     if callable(policy) and not isinstance(policy, type):
         return ObservationPolicy(policy)
+    hint = "; its policy is .policy" if isinstance(getattr(policy, "policy", None), Policy) else ""
     raise ModelError(
-        f"expected a policy, got {policy!r}; a policy has agent(), or is a function from observation to action"
+        f"expected a policy, got {policy!r}{hint}; a policy has agent(), or is a function from observation to action"
     )
