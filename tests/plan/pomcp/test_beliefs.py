@@ -85,6 +85,34 @@ def test_collapses_restore_the_belief():
     assert agent.collapses == 1, "there are particles again"
 
 
+@pytest.mark.parametrize("belief", ["particles", "exact"])
+def test_simulations_start_from_the_belief(belief):
+    """The mean of one step is the expected reward, within 5 standard errors (fails with 6e-7, particles included)."""
+    initial, reward = np.array([0.1, 0.2, 0.3, 0.4]), np.array([7.0, -3.0, 2.0, 0.5])
+    model = build(np.eye(4)[None], np.ones((4, 1)), reward[:, None], initial)
+    solver = mm.POMCP(tree_queries=20_000, max_depth=1, belief=belief)
+    agent = solver.solve(model).policy.agent(seed=0)
+    agent.reset()
+    mean, variance = initial @ reward, initial @ reward**2 - (initial @ reward) ** 2
+    draws = 2 if belief == "particles" else 1
+    assert agent.search.action_values["a0"] == pytest.approx(
+        mean, abs=5 * np.sqrt(draws * variance / 20_000), rel=0
+    )
+
+
+def test_particles_are_drawn_anew_in_proportion():
+    """After an observation that no particle showed, shares are those of the exact belief within 5 standard errors."""
+    rare = 1e-7 * np.array([1.0, 2.0, 3.0, 4.0])
+    shows = np.stack([1.0 - rare, rare], axis=1)
+    model = build(np.eye(4)[None], shows, np.zeros((4, 1)), [0.4, 0.3, 0.2, 0.1], observe_initial=True)
+    agent = mm.POMCP(tree_queries=1, particles=10_000).solve(model).policy.agent(seed=0)
+    agent.reset("z1")
+    assert agent.collapses == 1
+    expected = np.array([0.2, 0.3, 0.3, 0.2])
+    np.testing.assert_allclose(agent.exact_belief, expected, rtol=1e-6)
+    assert (np.abs(agent.belief - expected) <= 5 * np.sqrt(expected * (1 - expected) / 10_000)).all()
+
+
 def test_an_observation_before_the_first_action_counts():
     model = build([np.eye(2)] * 2, np.eye(2), [[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], observe_initial=True)
     agent = mm.POMCP(tree_queries=100).solve(model).policy.agent(seed=0)
