@@ -82,7 +82,7 @@ class PPO:
     Deviation: the paper used Crux.jl. Here gradients are those of stable-baselines3: one loss with the critic's squared
     error weighted 0.5, clipped to norm 0.5 for both networks together; advantages are normalised per minibatch, GAE has
     λ = 0.95, and the epochs stop at 1.5 times `target_kl`. How the paper turns observations into numbers is not said;
-    `missmdp.plan.ppo.encoding` says what we do. The defaults are one setting that does well on all benchmarks, where
+    `missmdp.plan.ppo.encoding` says what we do. The defaults are one setting for all benchmarks, where
     the paper searches 20 for each: minibatches are larger than in its search space, epochs fewer, and learning rates
     higher.
     """
