@@ -7,7 +7,7 @@ RUN_STAMP := $(VENV)/.ready-run
 DEV_STAMP := $(VENV)/.ready-dev
 PPO_STAMP := $(VENV)/.ready-ppo
 
-.PHONY: help demo test test-slow test-ppo check format bench figures tables clean
+.PHONY: help demo test test-slow test-ppo check format bench figures tables baselines clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,12 +30,13 @@ $(PPO_STAMP): $(DEV_STAMP)
 	$(PIP) install -c constraints.txt -e ".[ppo]"
 	@touch $@
 
-demo: $(RUN_STAMP)  ## simulate a log of 10,000 steps, look at what is missing, learn why, and plan
+demo: $(RUN_STAMP)  ## simulate a log of 10,000 steps, look at what is missing, learn why, plan, and evaluate
 	$(BIN)/missmdp show icu-smar --graph demo/icu-smar.svg
 	$(BIN)/missmdp collect icu-smar --steps 10000 -o demo/log.parquet
 	$(BIN)/missmdp describe demo/log.parquet --picture demo/missing.svg
 	$(BIN)/missmdp learn icu-smar demo/log.parquet -o demo/learned.mmdp -o demo/learned.csv
 	$(BIN)/missmdp solve demo/learned.mmdp --timeout 20 -o demo/icu.mmpolicy --plot demo/bounds.svg
+	$(BIN)/missmdp evaluate icu-smar --policy learned=demo/icu.mmpolicy --policy random
 
 test: $(DEV_STAMP)  ## the tests that run in minutes
 	$(BIN)/pytest -m "not slow"
@@ -45,6 +46,7 @@ test-slow: $(DEV_STAMP)  ## the statistical and exhaustive rest
 
 test-ppo: $(PPO_STAMP)  ## PPO and Gymnasium, with torch and stable-baselines3
 	$(BIN)/pytest tests/plan/ppo tests/interop/test_gymnasium*.py
+	$(BIN)/pytest tests/cli tests/experiments -k for_real
 
 check: $(DEV_STAMP)  ## formatting, lint, strict types, layers
 	$(BIN)/ruff format --check .
@@ -65,6 +67,9 @@ figures: $(RUN_STAMP)  ## the pictures in docs/
 tables: $(RUN_STAMP)  ## the simulated tables in docs/
 	$(BIN)/python docs/make_coverage.py
 	$(BIN)/python docs/make_learning_table.py
+
+baselines: $(PPO_STAMP)  ## the tables of docs/baselines.md, in about two hours
+	$(BIN)/python docs/make_baselines.py --folder baselines
 
 clean:           ## remove the environment and what was made
 	rm -rf $(VENV) demo .pytest_cache .ruff_cache .hypothesis

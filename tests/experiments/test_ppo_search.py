@@ -395,7 +395,7 @@ def test_a_model_is_needed(tmp_path):
 # With stable-baselines3
 
 
-def test_it_trains(model, tmp_path):
+def test_it_trains_for_real(model, tmp_path):
     pytest.importorskip("stable_baselines3")
     found = search_ppo(model, tmp_path, trials=1, steps=300, episodes=20, progress=False)
     assert found.best.steps >= 300
