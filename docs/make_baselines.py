@@ -220,7 +220,9 @@ def separation_table(results: Results) -> str:
         places = 2 if benchmark.startswith("icu") else 3
         found = plus_minus(gap.mean, gap.stderr, places)
         share = 100 * gap.mean / whole.mean
-        lines.append(f"| {benchmark} | {found} | {error:.{places}f} | {gap.mean / error:.0f} | {share:.1f} % |")
+        lines.append(
+            f"| {benchmark} | {found} | {error:.{places}f} | {gap.mean / error:.0f} | {share:.1f} % |"
+        )
     return "\n".join(lines)
 
 

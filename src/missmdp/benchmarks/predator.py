@@ -24,9 +24,10 @@ MAPS = {
 }
 """Rows from top to bottom; `.` plains, `^` mountain, `J` jungle, `#` blocked.
 
-Jungle matters to what is seen only. With a few scattered jungle cells (`J.^.J .J... ^...^ ...J. J.^.J`) the policy of an
-uninformed prior came within 2 % of the optimal one, on the scale from random to optimal: too close to tell methods
-apart. A forest in the north makes it 5 to 6 %, and learners that miss the self-censoring are no better than the prior.
+Jungle matters to what is seen only. With a few scattered jungle cells (`J.^.J .J... ^...^ ...J. J.^.J`) the
+policy of an uninformed prior came within 2 % of the optimal one, on the scale from random to optimal: too close to tell
+methods apart. A forest in the north makes it 5 to 6 %, and learners that miss the self-censoring are little better than
+the prior.
 """
 
 MOVES = {"north": (0, -1), "south": (0, 1), "west": (-1, 0), "east": (1, 0)}
