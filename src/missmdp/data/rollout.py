@@ -47,7 +47,8 @@ def row_sampler(rows: sparse.csr_array | NDArray[np.float64]) -> RowSampler:
     guide = np.empty(len(cdf), dtype=np.int32)
     fill_cdf(start, weights, cdf)
     fill_guide(start, cdf, guide)
-    return RowSampler(start, np.asarray(matrix.indices, dtype=np.int32), cdf, guide)
+    # A copy: kernels are compiled anew for arrays that cannot be written to.
+    return RowSampler(start, np.array(matrix.indices, dtype=np.int32), cdf, guide)
 
 
 def compile_simulation(model: MissMDP | POMDP, advantage: NDArray[np.float64] | None = None) -> Simulation:
@@ -65,7 +66,7 @@ def compile_simulation(model: MissMDP | POMDP, advantage: NDArray[np.float64] | 
         initial=row_sampler(mdp.initial[None, :]),
         transition=row_sampler(interleaved(mdp.transition)),
         observation=observation,
-        reward=np.ascontiguousarray(mdp.reward),
+        reward=np.array(mdp.reward, order="C"),
         advantage=np.zeros_like(mdp.reward) if advantage is None else np.ascontiguousarray(advantage),
         terminal=np.array(mdp.terminal),
         n_actions=mdp.n_actions,

@@ -38,14 +38,15 @@ def compile_tracker(own: MissMDP | POMDP, model: MissMDP | POMDP) -> Tracker:
         columns = own.observation
         state_codes = observation_codes = np.empty((0, 0), dtype=np.int64)
     by_observation = interleaved([_transposed(matrix) for matrix in columns])
+    # Copies: kernels are compiled anew for arrays that cannot be written to.
     return Tracker(
-        initial=np.asarray(dynamics.initial, dtype=np.float64),
-        start=np.asarray(transition.indptr, dtype=np.int64),
-        target=np.asarray(transition.indices, dtype=np.int32),
-        probability=np.asarray(transition.data, dtype=np.float64),
-        seen_start=np.asarray(by_observation.indptr, dtype=np.int64),
-        seen_state=np.asarray(by_observation.indices, dtype=np.int32),
-        seen_probability=np.asarray(by_observation.data, dtype=np.float64),
+        initial=np.array(dynamics.initial, dtype=np.float64),
+        start=np.array(transition.indptr, dtype=np.int64),
+        target=np.array(transition.indices, dtype=np.int32),
+        probability=np.array(transition.data, dtype=np.float64),
+        seen_start=np.array(by_observation.indptr, dtype=np.int64),
+        seen_state=np.array(by_observation.indices, dtype=np.int32),
+        seen_probability=np.array(by_observation.data, dtype=np.float64),
         state_codes=np.ascontiguousarray(state_codes, dtype=np.int64),
         observation_codes=np.ascontiguousarray(observation_codes, dtype=np.int64),
         terminal=np.array(dynamics.terminal),
