@@ -24,6 +24,7 @@ from benchmarks.solve_report import (
     write_traces,
 )
 from benchmarks.timing import row
+from missmdp.benchmarks.predator import SCATTERED_JUNGLE, predator
 from missmdp.interop import read_model
 
 PRECISION = 1e-3
@@ -31,6 +32,8 @@ TINY = "example-1"
 """Solved in no time, once kernels are compiled."""
 PRIORS = {"icu-smar prior": "icu-smar", "predator-smar prior": "predator-smar"}
 """Where nothing is seen for certain: the general POMDP, one block."""
+SCATTERED = "predator scattered"
+"""predator-mnar-unid with the map that the C++ SARSOP was run on."""
 
 
 def run(arguments: Sequence[str] = ()) -> None:
@@ -53,7 +56,7 @@ def run(arguments: Sequence[str] = ()) -> None:
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
-    known = [*mm.list_benchmarks(), *PRIORS]
+    known = [*mm.list_benchmarks(), SCATTERED, *PRIORS]
     parser = argparse.ArgumentParser(prog="python -m benchmarks solve", description=__doc__)
     parser.add_argument(
         "--seconds", type=float, default=10.0, help="time per model; the search may end before"
@@ -106,15 +109,14 @@ def _measure(options: argparse.Namespace) -> Iterator[Measured]:
 
 def _models(names: Sequence[str], files: Sequence[Path]) -> Iterator[tuple[str, mm.MissMDP | mm.POMDP]]:
     for name in names:
-        yield name, prior(mm.load_benchmark(PRIORS[name])) if name in PRIORS else mm.load_benchmark(name)
+        if name in PRIORS:
+            yield name, mm.prior_model(mm.load_benchmark(PRIORS[name]))
+        elif name == SCATTERED:
+            yield name, predator("mnar-unid", SCATTERED_JUNGLE)
+        else:
+            yield name, mm.load_benchmark(name)
     for path in files:
         yield path.name, read_model(path)
-
-
-def prior(model: mm.MissMDP) -> mm.MissMDP:
-    """Return the model in which every feature, also an always-observed one, goes missing with 0.5 on its own."""
-    missing = dict.fromkeys(model.space.features.names, 0.5)
-    return mm.MissMDP(model.mdp, mm.MissingnessFunction.independent(model.mdp, missing))
 
 
 def _print_compilation() -> None:

@@ -35,7 +35,7 @@ REFERENCE = {
     "icu-mnar-unid": 0.117,
     "predator-smar": 0.0084,
     "predator-mcar": 0.42,
-    "predator-mnar-unid": 0.015,
+    "predator scattered": 0.015,
 }
 """The relative gap that APPL, the C++ SARSOP, has after 60 s: its factored `.pomdpx` form, one core of a
 machine like ours, acting before the first observation. From the notes on the solver's design (SOLVER.md)."""

@@ -15,20 +15,19 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
 
-__all__ = ["MAPS", "Board", "predator"]
+__all__ = ["MAPS", "SCATTERED_JUNGLE", "Board", "predator"]
 
 MAPS = {
     "smar": "..^.. ..... ^...^ ..... ..^..",
     "mnar-unid": "JJ^JJ JJ.JJ ^...^ ..... ..^..",
     "mcar": ".......... .##.##.##. .......... .#......#. ..........",
 }
-"""Rows from top to bottom; `.` plains, `^` mountain, `J` jungle, `#` blocked.
-
-Jungle matters to what is seen only. With a few scattered jungle cells (`J.^.J .J... ^...^ ...J. J.^.J`) the
-policy of an uninformed prior came within 2 % of the optimal one, on the scale from random to optimal: too close to tell
-methods apart. A forest in the north makes it 5 to 6 %, and learners that miss the self-censoring are little better than
-the prior.
-"""
+"""Rows from top to bottom; `.` plains, `^` mountain, `J` jungle, `#` blocked."""
+SCATTERED_JUNGLE = "J.^.J .J... ^...^ ...J. J.^.J"
+"""A first map for mnar-unid, on which other solvers were run. Jungle matters to what is seen only. With so little of
+it, the policy of an uninformed prior comes within 2 % of the optimal one, on the scale from random to optimal: too
+close to tell methods apart. The forest in the north makes it 5 to 6 %, and learners that miss the self-censoring are
+little better than the prior."""
 
 MOVES = {"north": (0, -1), "south": (0, 1), "west": (-1, 0), "east": (1, 0)}
 DISCOUNT = 0.95
@@ -142,9 +141,12 @@ def _hidden(variant: str, board: Board) -> Callable[[Any], float]:
     return lambda state: 0.0 if state.u == board.width else on_board(state)
 
 
-def predator(variant: str) -> MissMDP:
-    """Return the Predator benchmark with one of its missingness functions: smar, mnar-unid or mcar."""
-    board = Board(MAPS[variant])
+def predator(variant: str, board_map: str | None = None) -> MissMDP:
+    """Return the Predator benchmark with one of its missingness functions: smar, mnar-unid or mcar.
+
+    Another map can be given, as rows from top to bottom with spaces between them; see `MAPS`.
+    """
+    board = Board(MAPS[variant] if board_map is None else board_map)
     mdp = _dynamics(board)
     missingness = MissingnessFunction.blocks(mdp, {("x", "y"): _hidden(variant, board)})
     return MissMDP(mdp, missingness, name=f"predator-{variant}")
