@@ -119,7 +119,9 @@ def test_the_page_shows_the_run_whose_traces_it_has(report, request, tmp_path):
 def test_the_references_are_benchmarks(report):
     import missmdp as mm
 
-    assert set(report.REFERENCE) - {"predator scattered"} == set(mm.list_benchmarks()) - {"predator-mnar-unid"}
+    assert set(report.REFERENCE) - {"predator scattered"} == set(mm.list_benchmarks()) - {
+        "predator-mnar-unid"
+    }
 
 
 def test_a_short_run(request, tmp_path):
