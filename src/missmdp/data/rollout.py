@@ -31,6 +31,10 @@ __all__ = [
 ]
 
 
+_TRAINING = 1
+"""The stream of draws that is set aside for training."""
+
+
 class PolicySampler(NamedTuple):
     """A memoryless policy: on the observation z it draws from row action_row[z] of `actions`."""
 
@@ -106,9 +110,13 @@ def seen_codes(model: MissMDP) -> NDArray[np.integer[Any]]:
     return np.ascontiguousarray(codes, dtype=model.space.features.code_dtype)
 
 
-def seed_words(seed: int | None) -> tuple[int, NDArray[np.uint64]]:
-    """Return the seed (a fresh one for None) and the words from which the kernels draw."""
-    sequence = np.random.SeedSequence(None if seed is None else checked_seed(seed))
-    entropy = sequence.entropy
+def seed_words(seed: int | None, *, training: bool = False) -> tuple[int, NDArray[np.uint64]]:
+    """Return the seed (a fresh one for None) and the words from which the kernels draw.
+
+    Training has words of its own: what was trained with a seed must not be evaluated on the episodes that it was
+    trained on, because somebody chose the same seed for both.
+    """
+    entropy = np.random.SeedSequence(None if seed is None else checked_seed(seed)).entropy
     assert isinstance(entropy, int)
+    sequence = np.random.SeedSequence(entropy, spawn_key=(_TRAINING,) if training else ())
     return entropy, sequence.generate_state(2, np.uint64).astype(np.uint64)

@@ -156,7 +156,7 @@ class PPO:
         from missmdp.plan.ppo.training import train
 
         settings = self.settings
-        seed, words = seed_words(self.seed)
+        seed, words = seed_words(self.seed, training=True)
         encoder = self.encoder(model)
         _check_memory(settings, encoder)
         environments = Environments(
