@@ -15,18 +15,21 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 import missmdp as mm
 from missmdp.evaluation.compare import difference
-from missmdp.experiments.baselines import BaselineSettings, make_baseline
+from missmdp.experiments.baselines import BaselineSettings, baseline_settings, make_baseline
+from missmdp.experiments.fingerprint import content_hash, model_hash
 from missmdp.experiments.kept_policies import KEPT, PolicyFolder
 from missmdp.model.value_iteration import optimal_values
 
 PAGE = Path(__file__).parent / "baselines.md"
-EVALUATION_SEED = 1
+FIRST_EVALUATION_SEED = 1_000
+"""Policies that were made with seed k are evaluated with seed 1,000 + k: on luck of their own."""
 SOLVE_TIMEOUT = 120.0
 DATA_STEPS = 100_000
 PLANS = {
@@ -58,9 +61,33 @@ class Cell:
     full: bool = False
 
     @property
+    def evaluation_seed(self) -> int:
+        """The seed of its episodes."""
+        return FIRST_EVALUATION_SEED + self.seed
+
+    @property
+    def settings(self) -> BaselineSettings:
+        """How its policy is made, if it is a baseline."""
+        return BaselineSettings(solve_timeout=SOLVE_TIMEOUT, seed=self.seed)
+
+    def model(self) -> mm.MissMDP:
+        """Return the model that is acted in."""
+        model = mm.load_benchmark(self.benchmark)
+        return mm.fully_observed_model(model) if self.full else model
+
+    @cached_property
     def name(self) -> str:
-        """The name of its file."""
-        return f"{self.benchmark}{'-full' if self.full else ''}-{self.policy}-{self.seed}-{self.episodes}"
+        """The name of its file; a hash of model and settings is in it, so that nothing stale is found."""
+        made = {} if self.policy in LEARNERS else baseline_settings(self.policy, self.settings)
+        key = {"model": model_hash(self.model()), "made": made, "timeout": SOLVE_TIMEOUT, "steps": DATA_STEPS}
+        words = (
+            self.benchmark,
+            *(["full"] if self.full else []),
+            self.policy,
+            str(self.seed),
+            str(self.episodes),
+        )
+        return "-".join((*words, content_hash(key)[:8]))
 
 
 def cells() -> Iterator[Cell]:
@@ -81,14 +108,12 @@ def cells() -> Iterator[Cell]:
 def run(cell: Cell, folder: Path) -> None:
     """Make the policy, evaluate it and keep what came out."""
     warnings.simplefilter("ignore", mm.AssumptionWarning)
-    model = mm.load_benchmark(cell.benchmark)
-    if cell.full:
-        model = mm.fully_observed_model(model)
+    model = cell.model()
     value = mm.evaluate(
         policy_of(cell, model, folder),
         model,
         cell.episodes,
-        EVALUATION_SEED,
+        cell.evaluation_seed,
         control_variate=True,
         workers=1,
         progress=False,
@@ -105,11 +130,10 @@ def policy_of(cell: Cell, model: mm.MissMDP, folder: Path) -> mm.Policy:
         learner = LEARNERS[cell.policy]().fit(mm.collect(model, DATA_STEPS, seed=cell.seed, progress=False))
         learned = model.with_missingness(learner.missingness_)
         return mm.Sarsop(timeout=SOLVE_TIMEOUT, progress=False).solve(learned).policy
-    settings = BaselineSettings(solve_timeout=SOLVE_TIMEOUT, seed=cell.seed)
-    kept = PolicyFolder(folder / "policies", model, settings)
+    kept = PolicyFolder(folder / "policies", model, cell.settings)
     made = kept.find(cell.policy) if cell.policy in KEPT else None
     if made is None:
-        made = make_baseline(cell.policy, model, settings, progress=False)
+        made = make_baseline(cell.policy, model, cell.settings, progress=False)
         if cell.policy in KEPT:
             kept.keep(cell.policy, made)
     return made.policy
@@ -122,7 +146,7 @@ class Results:
         self.folder = folder
 
     def value(self, cell: Cell) -> mm.Evaluation:
-        """Return a cell's evaluation; cells of one model share their luck."""
+        """Return a cell's evaluation; cells of one model and seed share their luck."""
         with np.load(self.folder / f"{cell.name}.npz") as kept:
             returns, controlled = kept["returns"], kept["controlled"]
             events: dict[str, int] = json.loads(str(kept["events"]))
@@ -134,11 +158,11 @@ class Results:
             events,
             0,
             0.0,
-            EVALUATION_SEED,
+            cell.evaluation_seed,
             "episodes",
             0.0,
             controlled,
-            mm.load_benchmark(cell.benchmark),
+            cell.model(),
         )
 
     def seeds(self, benchmark: str, policy: str, *, full: bool = False) -> list[mm.Evaluation]:
