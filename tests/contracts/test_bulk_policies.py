@@ -59,6 +59,7 @@ class AlternatingInBulk(Alternating):
                     extra += model.discount**step * simulation.advantage[state, action]
                     step += 1
                     state = next_state(simulation, key, step, state, action)
+                extra -= model.discount**step * simulation.potential[state]
                 episodes.returns[e], episodes.advantages[e] = total, extra
                 episodes.decisions[e], episodes.terminated[e] = step, simulation.terminal[state]
                 episodes.events[e] = blanks, step

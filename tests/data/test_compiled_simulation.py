@@ -30,7 +30,9 @@ def check_dynamics(simulation, world):
     np.testing.assert_array_equal(simulation.reward, world.reward)
     np.testing.assert_array_equal(simulation.terminal, world.terminal)
     assert simulation.n_actions == n_actions
-    assert (simulation.advantage == 0.0).all()
+    assert (simulation.potential == 0.0).all()
+    going_on = ~world.terminal
+    np.testing.assert_array_equal(simulation.advantage[going_on], world.reward[going_on])
 
 
 @given(pomdps())
@@ -68,10 +70,14 @@ def test_one_draw_hides_the_same_features_in_every_state(model):
         assert len(patterns) == 1
 
 
-def test_advantages_are_kept_as_given():
-    given_scores = np.arange(6.0).reshape(3, 2).T
-    simulation = compile_simulation(tiger(), given_scores)
-    np.testing.assert_array_equal(simulation.advantage, given_scores)
+def test_advantages_follow_from_the_potential():
+    model, potential = tiger(), np.array([3.0, -2.0])
+    simulation = compile_simulation(model, potential)
+    np.testing.assert_array_equal(simulation.potential, potential)
+    future = np.stack([matrix @ potential for matrix in model.transition], axis=1)
+    np.testing.assert_allclose(
+        simulation.advantage, model.reward + model.discount * future - potential[:, None]
+    )
     assert simulation.advantage.flags.c_contiguous
 
 

@@ -57,7 +57,7 @@ def test_a_longer_horizon_extends_episodes_by_no_more_than_the_bound(model, seed
         plain = mm.evaluate(policy, model, 10, seed, horizon=4, workers=1, **QUIET)
         slack = 1e-9 * max(1.0, plain.truncation)
         assert np.abs(short.returns - long.returns).max() <= plain.truncation + slack
-        assert np.abs(short.controlled - long.controlled).max() <= short.truncation + slack
+        assert short.truncation == plain.truncation
         assert (plain.truncation > 0.0) == (model.discount > 0.0 and np.abs(rewards(model)).max() > 0.0)
 
 
@@ -73,8 +73,8 @@ def test_the_bound_is_tight_where_every_decision_pays_the_most():
     assert short.mean - short.truncation == pytest.approx(-6.0), "the value for ever"
     assert short.decisions.tolist() == [3, 3]
     controlled = mm.evaluate(None, model, 2, 0, horizon=3, control_variate=True, **QUIET)
-    assert controlled.mean == pytest.approx(-6.0, abs=1e-8)
-    assert controlled.truncation == pytest.approx(0.0, abs=1e-8)
+    assert controlled.mean == pytest.approx(short.mean, abs=1e-8), "the same decisions are valued"
+    assert controlled.truncation == short.truncation
     np.testing.assert_array_equal(controlled.returns, short.returns)
 
 

@@ -180,6 +180,14 @@ def test_one_value_may_have_fewer_episodes():
     assert covered == pytest.approx(0.95, abs=0.03)
 
 
+def test_estimates_of_two_kinds_are_not_mixed():
+    plain, controlled = (
+        mm.evaluate(None, MODEL, 20, 0, control_variate=control, **QUIET) for control in (False, True)
+    )
+    with pytest.raises(mm.DataError, match="control_variate"):
+        mm.normalised_value(controlled, 100.0, plain)
+
+
 def test_on_real_evaluations():
     """In Example 1 the optimal policy is worth more than the prior's; the learned one lies between or at the top."""
     optimal = mm.Sarsop(max_trials=20, progress=False).solve(MODEL).policy

@@ -170,6 +170,6 @@ def run_alpha_episodes(
             step += 1
             state = next_state(model, key, step, state, action)
         out_returns[e] = total
-        out_advantages[e] = extra
+        out_advantages[e] = extra - worth * model.potential[state]
         out_decisions[e] = step
         out_terminated[e] = model.terminal[state]

@@ -25,8 +25,10 @@ class Simulation(NamedTuple):
     """Row s′ · n_watched + w: O(· | s′, a), where w is a, or 0 where O does not depend on the action."""
     reward: NDArray[np.float64]
     """ρ(s, a), shape (S, A)."""
+    potential: NDArray[np.float64]
+    """Some h(s) that is 0 in terminal states, shape (S,); 0 everywhere where nobody asked."""
     advantage: NDArray[np.float64]
-    """ρ(s, a) + γ E[h(s′)] − h(s) for some h that is 0 in terminal states, shape (S, A); 0 where nobody asked."""
+    """ρ(s, a) + γ E[h(s′)] − h(s), shape (S, A)."""
     terminal: NDArray[np.bool_]
     n_actions: int
     n_watched: int

@@ -233,7 +233,8 @@ def run_network(
             end = _step(model, frames, i, action, horizon, discount, running, inputs)
             if end != GOING_ON:
                 e = episode[i]
-                out_returns[e], out_advantages[e] = running.total[i], running.extra[i]
+                left = running.weight[i] * model.potential[running.state[i]]
+                out_returns[e], out_advantages[e] = running.total[i], running.extra[i] - left
                 out_decisions[e], out_terminated[e] = running.step[i], end == TERMINATED
                 # Places behind this one have been stepped already, so that the last may take its place.
                 places -= 1

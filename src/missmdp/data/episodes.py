@@ -27,7 +27,8 @@ class Episodes(NamedTuple):
     returns: NDArray[np.float64]
     """Σ_t γᵗ ρ(s_t, a_t) over at most `horizon` decisions, shape (E,)."""
     advantages: NDArray[np.float64]
-    """Σ_t γᵗ advantage(s_t, a_t) over the same decisions, shape (E,); see `Simulation.advantage`."""
+    """Σ_t γᵗ advantage(s_t, a_t) over the same T decisions, minus γᵀ h(s_T), shape (E,); see `Simulation`. It
+    is the return minus h(s_0) and the luck of the draws of states, as h sees it, which has mean 0."""
     decisions: NDArray[np.int64]
     """How many decisions were made, shape (E,)."""
     terminated: NDArray[np.bool_]

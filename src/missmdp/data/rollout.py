@@ -19,6 +19,7 @@ from missmdp.data.arguments import checked_seed
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy
 from missmdp.model.pomdp import POMDP
+from missmdp.model.value_iteration import advantages
 
 __all__ = [
     "PolicySampler",
@@ -55,13 +56,14 @@ def row_sampler(rows: sparse.csr_array | NDArray[np.float64]) -> RowSampler:
     return RowSampler(start, np.array(matrix.indices, dtype=np.int32), cdf, guide)
 
 
-def compile_simulation(model: MissMDP | POMDP, advantage: NDArray[np.float64] | None = None) -> Simulation:
-    """Return a model as the simulator sees it; advantages are 0 unless given.
+def compile_simulation(model: MissMDP | POMDP, potential: NDArray[np.float64] | None = None) -> Simulation:
+    """Return a model as the simulator sees it; `potential` is 0 unless given, and advantages are rewards then.
 
     Observations of a miss-MDP are numbered as in `MissingnessFunction.occurring`, and drawn in the order of their
     patterns, so that a draw means the same pattern in every state.
     """
     mdp = model.mdp if isinstance(model, MissMDP) else model
+    values = np.zeros(mdp.n_states) if potential is None else potential
     if isinstance(model, MissMDP):
         observation, n_watched = _drawn_by_pattern(model), 1
     else:
@@ -71,7 +73,8 @@ def compile_simulation(model: MissMDP | POMDP, advantage: NDArray[np.float64] | 
         transition=row_sampler(interleaved(mdp.transition)),
         observation=observation,
         reward=np.array(mdp.reward, order="C"),
-        advantage=np.zeros_like(mdp.reward) if advantage is None else np.ascontiguousarray(advantage),
+        potential=np.array(values),
+        advantage=np.array(advantages(mdp, values), order="C"),
         terminal=np.array(mdp.terminal),
         n_actions=mdp.n_actions,
         n_watched=n_watched,

@@ -14,7 +14,7 @@ from missmdp.model.mdp import reward_horizon
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
 from missmdp.model.pomdp import POMDP
-from missmdp.model.value_iteration import advantages, optimal_values
+from missmdp.model.value_iteration import optimal_values
 
 __all__ = ["Arena"]
 
@@ -49,12 +49,11 @@ class Arena:
             reward_horizon(mdp.reward, mdp.discount) if horizon is None else _checked_horizon(horizon)
         )
         self.controls = control_variate
-        values = optimal_values(mdp) if control_variate else np.zeros(mdp.n_states)
-        scores = advantages(mdp, values) if control_variate else None
-        self._start = float(mdp.initial @ values)
-        self._simulation = compile_simulation(model, scores)
-        left = np.abs(mdp.reward).max(initial=0.0) if scores is None else np.abs(scores).max(initial=0.0)
-        self.truncation = float(mdp.discount**self.horizon / (1.0 - mdp.discount) * left)
+        potential = optimal_values(mdp) if control_variate else np.zeros(mdp.n_states)
+        self._start = float(mdp.initial @ potential)
+        self._simulation = compile_simulation(model, potential)
+        largest = float(np.abs(mdp.reward).max(initial=0.0))
+        self.truncation = float(mdp.discount**self.horizon / (1.0 - mdp.discount) * largest)
         """What the decisions after the horizon can add to the estimate at most, in either direction."""
 
     def store(self, policy: Policy) -> EpisodeStore:
@@ -62,7 +61,7 @@ class Arena:
         return EpisodeStore(policy, self.model, self._simulation, self.seed, self._words, self.horizon)
 
     def estimates(self, episodes: Episodes) -> NDArray[np.float64]:
-        """Return an estimate of the value per episode: the return, or V*(b₀) plus the advantages."""
+        """Return an estimate of the value per episode: the return, or V*(b₀) plus advantages minus what is cut off."""
         return self._start + episodes.advantages if self.controls else episodes.returns
 
 

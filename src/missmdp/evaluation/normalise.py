@@ -84,6 +84,9 @@ def normalised_value(
     DataError
         If the optimal policy is worth no more than the prior's: then there is no scale.
     """
+    kinds = {given.controlled is None for given in (value, optimal, prior) if isinstance(given, Evaluation)}
+    if len(kinds) > 1:
+        raise DataError("some of the three were evaluated with control_variate and the others without")
     above, scale = _Gap(value, prior), _Gap(optimal, prior)
     if not scale.mean > 0.0:
         raise DataError(

@@ -162,7 +162,8 @@ def _agent_runner(
             _, states, actions = simulator.episode(first + e, horizon)
             worth = model.discount ** np.arange(len(actions))
             episodes.returns[e] = worth @ simulation.reward[states[:-1], actions]
-            episodes.advantages[e] = worth @ simulation.advantage[states[:-1], actions]
+            left = model.discount ** len(actions) * simulation.potential[states[-1]]
+            episodes.advantages[e] = worth @ simulation.advantage[states[:-1], actions] - left
             episodes.decisions[e] = len(actions)
             episodes.terminated[e] = simulation.terminal[states[-1]]
         return episodes

@@ -179,8 +179,9 @@ def evaluate(
         The most decisions per episode; by default L, after which less than 10⁻³ of discounted reward is left.
     control_variate
         Whether to subtract the luck of the draws of states, measured with the value V* of the fully observed MDP:
-        the mean is then V*(b₀) + E Σ_t γᵗ A*(s_t, a_t), with A* the advantage in that MDP. It estimates the same
-        value, mostly with far fewer episodes. `returns` stay what they are.
+        V*(b₀) + Σ_t γᵗ A*(s_t, a_t) − γᵀ V*(s_T) is averaged then, with A* the advantage in that MDP and T the number
+        of decisions. Its mean is that of the returns, and mostly it takes far fewer episodes. `returns` stay what they
+        are.
     timeout
         Stop after this many seconds with the episodes that were finished by then.
     workers

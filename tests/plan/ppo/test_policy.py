@@ -106,11 +106,13 @@ def test_episodes_do_not_depend_on_who_is_simulated_beside_them(icu):
 
 
 def test_advantages_are_summed_besides_rewards(icu):
-    """With h = 0 the advantage is the reward, and with the reward of another model it is its return."""
+    """With h = 0 the advantage is the reward; with a constant h, all that is added sums to −h."""
     policy = network_policy(icu)
-    simulation = compile_simulation(icu, advantage=icu.mdp.reward)
-    out = policy.runner(icu, simulation, seed_words(1)[1], 40).run(0, 20)
+    out = policy.runner(icu, compile_simulation(icu), seed_words(1)[1], 40).run(0, 20)
     assert (out.advantages == out.returns).all()
+    lifted = compile_simulation(icu, np.full(icu.n_states, 7.0))
+    out = policy.runner(icu, lifted, seed_words(1)[1], 40).run(0, 20)
+    np.testing.assert_allclose(out.advantages, out.returns - 7.0, atol=1e-9)
 
 
 def test_it_can_be_evaluated_and_shares_luck_with_others(icu):

@@ -68,6 +68,6 @@ def run_pomcp_episodes(
             step += 1
             state = next_state(acted_in, key, step, state, action)
         out_returns[e] = total
-        out_advantages[e] = extra
+        out_advantages[e] = extra - worth * acted_in.potential[state]
         out_decisions[e] = step
         out_terminated[e] = acted_in.terminal[state]

@@ -112,7 +112,8 @@ def _against_the_clock(
                 worth *= model.discount
                 step += 1
                 state = next_state(simulation, key, step, state, action)
-            episodes.returns[e], episodes.advantages[e] = total, extra
+            episodes.returns[e] = total
+            episodes.advantages[e] = extra - worth * float(simulation.potential[state])
             episodes.decisions[e], episodes.terminated[e] = step, simulation.terminal[state]
             episodes.events[e] = (*agent.fallbacks.values(), agent.collapses)
         return episodes
