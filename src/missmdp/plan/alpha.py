@@ -17,7 +17,7 @@ from missmdp.model.labels import Labels
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.blocks import BlockVectors
-from missmdp.plan.interface import check_interface
+from missmdp.plan.interface import check_acts_in, check_interface
 from missmdp.plan.value_function import ValueFunction
 
 if TYPE_CHECKING:
@@ -142,10 +142,7 @@ class AlphaVectorPolicy:
         """Return what simulates the policy in a model, for `evaluate`; see `BulkPolicy`."""
         from missmdp.plan.alpha_episodes import alpha_runner
 
-        check_interface(self.model, model)
-        if self.observe_initial != (isinstance(model, MissMDP) or model.observe_initial):
-            who, what = ("acts on", "acts first") if self.observe_initial else ("acts before", "shows one")
-            raise ModelError(f"this policy {who} the first observation, and this model {what}")
+        check_acts_in(self.model, self.observe_initial, model)
         return alpha_runner(
             self.value_function,
             self.model,

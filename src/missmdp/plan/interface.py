@@ -6,7 +6,7 @@ from missmdp.errors import ModelError
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 
-__all__ = ["check_interface"]
+__all__ = ["check_acts_in", "check_interface"]
 
 
 def check_interface(own: MissMDP | POMDP, model: MissMDP | POMDP) -> None:
@@ -31,3 +31,21 @@ def check_interface(own: MissMDP | POMDP, model: MissMDP | POMDP) -> None:
             raise ModelError(f"{tracks}, which has the features {mine!r}; this model has {theirs!r}")
     elif list(own.observations) != list(model.observations):
         raise ModelError(f"{tracks}; this model has other observations")
+
+
+def check_acts_in(own: MissMDP | POMDP, observe_initial: bool, model: MissMDP | POMDP) -> None:
+    """Raise unless whole episodes of a policy can be simulated in a model: the interface fits, and so does who begins.
+
+    Parameters
+    ----------
+    own
+        The model that the policy was made for.
+    observe_initial
+        Whether the policy waits for an observation before its first action.
+    model
+        What it is to act in.
+    """
+    check_interface(own, model)
+    if observe_initial != (isinstance(model, MissMDP) or model.observe_initial):
+        who, what = ("acts on", "acts first") if observe_initial else ("acts before", "shows one")
+        raise ModelError(f"this policy {who} the first observation, and this model {what}")

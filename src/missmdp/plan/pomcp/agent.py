@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.pomcp.deciding import NOT_SEEN, perceive, think
-from missmdp._kernels.pomcp.search import decided, plant
+from missmdp._kernels.pomcp.deciding import NOT_SEEN
 from missmdp._kernels.random import episode_key
 from missmdp._kernels.tracking import EXPECTED
 from missmdp.errors import ModelError
 from missmdp.plan.agent import NOTHING, Fallback
-from missmdp.plan.pomcp.memory import new_mind
+from missmdp.plan.pomcp.deciding import decide, warn_of_impossible
 from missmdp.plan.pomcp.observations import ObservationReader
 from missmdp.plan.tracking import EVENTS
 
@@ -24,8 +21,6 @@ if TYPE_CHECKING:
     from missmdp.plan.pomcp.policy import POMCPPolicy
 
 __all__ = ["POMCPAgent", "Search"]
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -68,17 +63,9 @@ class POMCPAgent:
 
     def __init__(self, policy: POMCPPolicy, words: NDArray[np.uint64], *, first_episode: int = 0) -> None:
         self.policy = policy
-        chosen, model = policy.options, policy.generative
-        self._model, self._rules = model, policy.rules
+        self._n_states = len(policy.generative.terminal)
         self._reader = ObservationReader(policy.model)
-        self._mind = new_mind(
-            len(model.terminal),
-            model.n_actions,
-            max_depth=chosen.max_depth,
-            tree_queries=chosen.tree_queries,
-            particles=chosen.particles,
-            at_once=chosen.at_once,
-        )
+        self._mind = policy.new_mind()
         self._words = words
         self._episode = first_episode - 1
         self._step = 0
@@ -98,7 +85,7 @@ class POMCPAgent:
             return self.exact_belief
         self._decided()
         size = int(particles.size[0])
-        return np.bincount(particles.state[:size], minlength=len(self._model.terminal)) / size
+        return np.bincount(particles.state[:size], minlength=self._n_states) / size
 
     @property
     def exact_belief(self) -> NDArray[np.float64]:
@@ -106,7 +93,7 @@ class POMCPAgent:
         self._decided()
         belief = self._mind.belief
         size = int(belief.size[0])
-        out = np.zeros(len(self._model.terminal))
+        out = np.zeros(self._n_states)
         out[belief.state[:size]] = belief.weight[:size]
         return out
 
@@ -185,44 +172,21 @@ class POMCPAgent:
         return self._action
 
     def _act(self, seen: int, last: int, observation: Any, when: str) -> Any:
-        key = np.uint64(episode_key(self._words, self._episode))
-        done, collapsed = perceive(
-            self._model,
+        made = decide(
+            self.policy,
+            self._mind,
             self._reader.tracker,
             self._reader.own_numbers,
-            self._mind,
-            key,
+            np.uint64(episode_key(self._words, self._episode)),
             self._step,
             last,
             seen,
         )
-        self._collapses += collapsed
-        if done != EXPECTED:
-            self._count(EVENTS[done], observation, when)
-        self._search(key)
-        self._action = int(decided(self._model, self._mind.tree))
+        self._collapses += made.collapsed
+        if made.done != EXPECTED:
+            kind = EVENTS[made.done]
+            if not self.impossible:
+                warn_of_impossible(self._reader.shown(observation), when, kind)
+            self._fallbacks[kind] += 1
+        self._action, self._queries = made.action, made.queries
         return self.last_action
-
-    def _search(self, key: np.uint64) -> None:
-        chosen = self.policy.options
-        plant(self._model, self._mind.tree)
-        think(self._model, self._rules, self._mind, key, self._step, 0, 0)  # compiled before the clock starts
-        began = time.perf_counter()
-        self._queries = 0
-        while self._queries < chosen.tree_queries:
-            count = min(chosen.at_once, chosen.tree_queries - self._queries)
-            think(self._model, self._rules, self._mind, key, self._step, self._queries, count)
-            self._queries += count
-            if chosen.max_time is not None and time.perf_counter() - began >= chosen.max_time:
-                break
-
-    def _count(self, kind: Fallback, observation: Any, when: str) -> None:
-        if not self.impossible:
-            _log.warning(
-                "the observation %r has probability zero %s under the model that the policy was made for (%s); "
-                "the agent goes on and counts such observations",
-                self._reader.shown(observation),
-                when,
-                kind,
-            )
-        self._fallbacks[kind] += 1

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp._kernels.pomcp.deciding import NOT_SEEN
 from missmdp._kernels.pomcp.episodes import run_pomcp_episodes
 from missmdp._kernels.random import episode_key
 from missmdp._kernels.rollout import Simulation, first_state, next_state, seen_as
+from missmdp._kernels.tracking import EXPECTED, FALLBACKS
 from missmdp.data.episodes import EpisodeRunner, Episodes, empty_episodes
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
-from missmdp.plan.agent import NOTHING
-from missmdp.plan.pomcp.agent import POMCPAgent
-from missmdp.plan.pomcp.memory import new_mind
+from missmdp.plan.pomcp.deciding import decide, warn_of_impossible
 from missmdp.plan.pomcp.observations import own_numbers
 from missmdp.plan.tracking import EVENTS, compile_tracker
 
@@ -28,8 +29,8 @@ __all__ = ["POMCP_EVENTS", "pomcp_runner"]
 POMCP_EVENTS = (*EVENTS, "collapsed")
 """What is counted: what was done on observations of probability zero, and how often no particle survived."""
 
-_TASK = 2
-"""Episodes at once: they take long, and progress is shown between them."""
+_TASK = 1
+"""Episodes at once: they take long, and between them progress is shown and time limits are looked at."""
 
 
 def pomcp_runner(
@@ -40,30 +41,22 @@ def pomcp_runner(
     horizon: int,
 ) -> EpisodeRunner:
     """Return what simulates a POMCP policy in a model; see `BulkPolicy`."""
-    watched = policy.options.max_time is not None
-    run = _against_the_clock if watched else _in_kernels
+    run = _in_one_call if policy.options.is_short(horizon) else _by_decisions
     return EpisodeRunner(run(policy, model, simulation, words, horizon), POMCP_EVENTS, task=_TASK)
 
 
-def _in_kernels(
+def _in_one_call(
     policy: POMCPPolicy,
     model: MissMDP | POMDP,
     simulation: Simulation,
     words: NDArray[np.uint64],
     horizon: int,
 ) -> Callable[[int, int], Episodes]:
-    generative, rules, chosen = policy.generative, policy.rules, policy.options
+    generative, rules = policy.generative, policy.rules
     tracker, numbers = compile_tracker(policy.model, model), own_numbers(policy.model, model)
 
     def run(first: int, count: int) -> Episodes:
-        mind = new_mind(
-            len(generative.terminal),
-            generative.n_actions,
-            max_depth=chosen.max_depth,
-            tree_queries=chosen.tree_queries,
-            particles=chosen.particles,
-            at_once=chosen.at_once,
-        )
+        mind = policy.new_mind()
         episodes = empty_episodes(count, len(POMCP_EVENTS))
         run_pomcp_episodes(
             simulation,
@@ -84,29 +77,41 @@ def _in_kernels(
     return run
 
 
-def _against_the_clock(
+def _by_decisions(
     policy: POMCPPolicy,
     model: MissMDP | POMDP,
     simulation: Simulation,
     words: NDArray[np.uint64],
     horizon: int,
 ) -> Callable[[int, int], Episodes]:
-    """Searches that may end early go through agents, which look at the clock between batches of simulations."""
+    """The same episodes in calls of kernels that are short, for searches that take long or may end early."""
+    tracker, numbers = compile_tracker(policy.model, model), own_numbers(policy.model, model)
+    first_warning = threading.Lock()  # taken by whoever warns first, and kept
     shown = model.missingness.occurring().observations if isinstance(model, MissMDP) else model.observations
 
     def run(first: int, count: int) -> Episodes:
         episodes = empty_episodes(count, len(POMCP_EVENTS))
+        mind = policy.new_mind()
+        episodes.events[:] = 0
         for e in range(count):
-            agent = POMCPAgent(policy, words, first_episode=first + e)
             key = np.uint64(episode_key(words, first + e))
             state, action, step, worth, total, extra = first_state(simulation, key), 0, 0, 1.0, 0.0, 0.0
             while step < horizon and not simulation.terminal[state]:
-                seen = shown[seen_as(simulation, key, step, state, action)]
-                if step == 0:
-                    agent.reset(seen if policy.observe_initial else NOTHING)
-                else:
-                    agent.step(seen)
-                action = agent.last_index
+                seen = NOT_SEEN
+                if step > 0 or policy.observe_initial:
+                    seen = int(seen_as(simulation, key, step, state, action))
+                last = action
+                action, done, collapsed, _ = decide(policy, mind, tracker, numbers, key, step, last, seen)
+                episodes.events[e, FALLBACKS] += collapsed
+                if done != EXPECTED:
+                    episodes.events[e, done] += 1
+                    if first_warning.acquire(blocking=False):
+                        when = (
+                            f"after the action {policy.actions[last]!r}"
+                            if step
+                            else "as the first observation"
+                        )
+                        warn_of_impossible(shown[seen], when, EVENTS[done])
                 total += worth * float(simulation.reward[state, action])
                 extra += worth * float(simulation.advantage[state, action])
                 worth *= model.discount
@@ -115,7 +120,6 @@ def _against_the_clock(
             episodes.returns[e] = total
             episodes.advantages[e] = extra - worth * float(simulation.potential[state])
             episodes.decisions[e], episodes.terminated[e] = step, simulation.terminal[state]
-            episodes.events[e] = (*agent.fallbacks.values(), agent.collapses)
         return episodes
 
     return run

@@ -9,7 +9,7 @@ from missmdp._kernels.pomcp.particles import Particles
 from missmdp._kernels.pomcp.tree import Tree
 from missmdp._kernels.tracking import Belief
 
-__all__ = ["new_mind", "new_tree", "tree_bytes"]
+__all__ = ["new_mind", "new_tree", "search_bytes"]
 
 
 def new_mind(
@@ -26,7 +26,7 @@ def new_mind(
     particles
         How many particles there are; 0 to search from the exact belief.
     at_once
-        How many simulations are run between two looks at the clock.
+        How many simulations are run in one call of a kernel.
     """
     return Mind(
         belief=Belief(
@@ -63,10 +63,15 @@ def new_tree(n_actions: int, tree_queries: int, max_depth: int) -> Tree:
     )
 
 
-def tree_bytes(n_actions: int, tree_queries: int) -> int:
-    """Return how much memory a tree takes."""
+def search_bytes(n_actions: int, *, max_depth: int, tree_queries: int, particles: int) -> dict[str, int]:
+    """Return how much memory a search takes for each of these options; models come on top."""
     nodes = tree_queries + 1
-    return nodes * (12 * n_actions + 4) + 12 * _slots(nodes)
+    tables = 16 * nodes + 4 * tree_queries  # UCB1's, and where simulations start
+    return {
+        "tree_queries": nodes * (12 * n_actions + 4) + 12 * _slots(nodes) + tables,
+        "particles": 8 * particles,
+        "max_depth": 24 * max_depth,
+    }
 
 
 def _slots(nodes: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from missmdp.data.arguments import checked_count
 from missmdp.errors import ModelError
 from missmdp.model.checks import number
-from missmdp.plan.pomcp.memory import tree_bytes
+from missmdp.plan.pomcp.memory import search_bytes
 
 __all__ = ["BeliefKind", "SearchOptions", "checked_options"]
 
@@ -18,8 +18,10 @@ BeliefKind = Literal["particles", "exact"]
 
 _AT_ONCE = 256
 """Simulations between two looks at the clock."""
+_MOST_STEPS = 10**7
+"""Simulated steps in one call of a kernel: half a second at 50 ns each, during which nothing can be interrupted."""
 _MOST_BYTES = 8 * 2**30
-"""No tree may take more memory than this."""
+"""No search may take more memory than this."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +39,25 @@ class SearchOptions:
     @property
     def at_once(self) -> int:
         """How many simulations are run in one call."""
-        return self.tree_queries if self.max_time is None else min(self.tree_queries, _AT_ONCE)
+        most = max(1, _MOST_STEPS // self.max_depth)
+        return min(self.tree_queries, most if self.max_time is None else min(most, _AT_ONCE))
+
+    def is_short(self, horizon: int) -> bool:
+        """Return whether a whole episode can be left to one call of a kernel."""
+        per_decision = self.tree_queries * self.max_depth + self.particles
+        return self.max_time is None and horizon * per_decision <= _MOST_STEPS
 
     def check_memory(self, n_actions: int) -> None:
-        """Raise `ModelError` if the tree would be too large."""
-        needed = tree_bytes(n_actions, self.tree_queries)
-        if needed > _MOST_BYTES:
+        """Raise `ModelError` if a search would take too much memory."""
+        needed = search_bytes(
+            n_actions, max_depth=self.max_depth, tree_queries=self.tree_queries, particles=self.particles
+        )
+        total, largest = sum(needed.values()), max(needed, key=needed.__getitem__)
+        if total > _MOST_BYTES:
             raise ModelError(
-                f"a tree of {self.tree_queries:,} queries with {n_actions} actions would take {needed / 2**30:.0f} GB; "
-                "choose a smaller tree_queries"
+                f"a search with tree_queries={self.tree_queries:,}, particles={self.particles:,} and "
+                f"max_depth={self.max_depth:,} for {n_actions} actions would take {total // 2**30:,} GB; "
+                f"choose a smaller {largest}"
             )
 
     def __str__(self) -> str:

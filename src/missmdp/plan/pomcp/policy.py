@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp._kernels.pomcp.deciding import Mind
 from missmdp._kernels.pomcp.search import GenerativeModel, SearchRules
 from missmdp.data.rollout import seed_words
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
-from missmdp.plan.interface import check_interface
+from missmdp.plan.interface import check_acts_in, check_interface
 from missmdp.plan.pomcp.compile import compile_generative, search_rules
+from missmdp.plan.pomcp.memory import new_mind
 from missmdp.plan.pomcp.options import SearchOptions
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ class POMCPPolicy:
     options : SearchOptions
         How it is searched.
     seed : int or None
-        The seed of agents that are not given one; None for a fresh one each.
+        The seed of agents that are not given one; None for a fresh one each. `evaluate` does not use it; see `runner`.
     """
 
     def __init__(self, model: MissMDP | POMDP, options: SearchOptions, *, seed: int | None = None) -> None:
@@ -67,6 +69,18 @@ class POMCPPolicy:
         chosen = self.options
         return search_rules(chosen.max_depth, chosen.exploration, chosen.tree_queries)
 
+    def new_mind(self) -> Mind:
+        """Return room for the policy's decisions, one episode at a time."""
+        chosen, model = self.options, self.generative
+        return new_mind(
+            len(model.terminal),
+            model.n_actions,
+            max_depth=chosen.max_depth,
+            tree_queries=chosen.tree_queries,
+            particles=chosen.particles,
+            at_once=chosen.at_once,
+        )
+
     def agent(self, model: MissMDP | POMDP | None = None, *, seed: int | None = None) -> POMCPAgent:
         """Return a new agent, which tracks the belief under the policy's own model and searches that model.
 
@@ -91,8 +105,12 @@ class POMCPPolicy:
         """Return what simulates the policy in a model, for `evaluate`; see `BulkPolicy`.
 
         Decisions are those of agents with the same words; with `max_time` they depend on the clock.
+
+        The searches draw from `words`, the evaluation's seed, and not from the policy's own `seed`: what is drawn
+        is addressed by (seed, episode, step, simulation), so that policies evaluated with one seed are compared on
+        common random numbers. Policies that differ in nothing but `seed` are the same to an evaluation.
         """
         from missmdp.plan.pomcp.episodes import pomcp_runner
 
-        check_interface(self.model, model)
+        check_acts_in(self.model, self.observe_initial, model)
         return pomcp_runner(self, model, simulation, words, horizon)

@@ -60,7 +60,8 @@ class POMCP:
     particles
         How many particles are sent through the model at each step; by default `tree_queries`.
     seed
-        For agents that are not given one; `evaluate` has its own. By default each agent has a fresh one.
+        For agents only, those that are not given one; by default each has a fresh one. `evaluate` does not use it:
+        there the searches draw from the seed of the evaluation.
 
     Notes
     -----
