@@ -90,7 +90,7 @@ def normalised_value(
     above, scale = _Gap(value, prior), _Gap(optimal, prior)
     if not scale.mean > 0.0:
         raise DataError(
-            f"the optimal policy is worth {scale.mean:.6g} more than the prior's: no scale from 0 to 1 "
+            f"the optimal policy is worth {scale.one:.6g} and the prior's {scale.other:.6g}: no scale from 0 to 1 "
             "(is the problem solved, and are these the right way round?)"
         )
     covariance = _covariance(above, scale)
@@ -109,7 +109,9 @@ class _Gap:
         paired = isinstance(one, Evaluation) and isinstance(other, Evaluation) and one.shares_luck_with(other)
         shared = min(_episodes(one), _episodes(other)) if paired else None
         self.terms = ((1.0, _Mean(one, shared)), (-1.0, _Mean(other, shared)))
-        self.mean = sum(sign * term.value for sign, term in self.terms)
+        (_, first), (_, second) = self.terms
+        self.one, self.other = first.value, second.value
+        self.mean = self.one - self.other
         self.episodes = min(term.episodes for _, term in self.terms)
 
 
