@@ -37,9 +37,9 @@ PLANS = {
     "random": (1, 20_000),
     "prior": (1, 20_000),
     "optimal": (1, 20_000),
-    "pomcp": (4, 250),
+    "pomcp": (4, 125),
     "ppo": (3, 2_000),
-    "ppo-memory": (3, 2_000),
+    "ppo-memory": (2, 2_000),
 }
 LEARNERS = {"AMCAR": mm.AMCAR, "AsMAR": mm.AsMAR, "AIMI": mm.AIMI}
 DATA_SEEDS = range(3)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         DataError,
         FormatError,
         ImpossibleObservation,
+        MissingExtra,
         MissMDPError,
         ModelError,
     )
@@ -82,6 +83,7 @@ _HOME = {
         "FormatError",
         "ImpossibleObservation",
         "MissMDPError",
+        "MissingExtra",
         "ModelError",
     ),
     "missmdp.evaluation.compare": ("Comparison", "Difference", "compare"),
@@ -151,6 +153,7 @@ __all__ = [
     "ImpossibleObservation",
     "MissMDP",
     "MissMDPError",
+    "MissingExtra",
     "MissingnessEstimator",
     "MissingnessFunction",
     "MissingnessGraph",

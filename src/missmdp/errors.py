@@ -11,6 +11,7 @@ __all__ = [
     "FormatError",
     "ImpossibleObservation",
     "MissMDPError",
+    "MissingExtra",
     "ModelError",
 ]
 
@@ -29,6 +30,10 @@ class DataError(MissMDPError, ValueError):
 
 class FormatError(MissMDPError, ValueError):
     """A file that is damaged, foreign, or from a version that this one cannot read."""
+
+
+class MissingExtra(MissMDPError, ImportError):  # noqa: N818 (it says what is not there)
+    """Something that comes with an extra which is not installed: the message says how to get it."""
 
 
 class ImpossibleObservation(MissMDPError):  # noqa: N818 (it says what was seen, not what went wrong)

@@ -194,8 +194,7 @@ def test_rows_say_how_to_run_it_again(run, tmp_path, model):
         "max_depth": 3,
         "exploration": 2.5,
         "belief": "exact",
-        "seed": 4,
-    }
+    }, "its search draws from the seed of the episodes"
     assert by_name["mine"]["kind"] == "file"
     assert by_name["mine"]["settings"]["file"] == str(path)
     assert len(by_name["mine"]["settings"]["sha256"]) == 64
@@ -752,11 +751,6 @@ def test_names_of_any_width_stay_in_their_column(run, tmp_path, model):
     assert "\n[bold]x  " in out
 
 
-@pytest.mark.parametrize(("value", "text"), [(0.00061, "0.0007"), (123.0, "200"), (0.0, "0"), (1.0, "1")])
-def test_bounds_are_rounded_up(value, text):
-    assert printing_values._rounded_up(value) == text
-
-
 def start(*arguments, program=None, **options):
     command = ["-m", "missmdp"] if program is None else ["-c", program]
     return subprocess.Popen(
@@ -815,6 +809,71 @@ def test_ctrl_c_ends_with_the_episodes_so_far(tmp_path):
     assert errors == ""
     assert "Interrupted after " in out
     assert rows_of(tmp_path / "v.csv")["random"]["ended"] == "interrupted"
+
+
+SOLVING = """
+import os, signal
+from missmdp.cli.main import main
+from missmdp.plan.sarsop.limits import Limits
+
+check = Limits.check
+def pressed(self):
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # not while kernels are compiled
+        os.kill(os.getpid(), signal.SIGINT)
+    check(self)
+Limits.check = pressed
+signal.signal(signal.SIGINT, signal.default_int_handler)
+main()
+"""
+
+STARTING = """
+import os, signal
+from missmdp.cli.main import main
+from missmdp.evaluation.simulation import EpisodeStore
+
+EpisodeStore.extend_to = lambda *arguments: os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_while_solving_goes_on_with_the_best_so_far(tmp_path):
+    words = ("--policy", "optimal", "--precision", 0, "--solve-timeout", 60, "--episodes", 20, "-o", "v.csv")
+    process = start("evaluate", "icu-smar", *words, program=SOLVING, cwd=tmp_path)
+    out, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert "optimal was interrupted while it was made: this is the best so far." in out
+    row = rows_of(tmp_path / "v.csv")["optimal"]
+    assert (row["episodes"], row["ended"]) == ("20", "episodes"), "simulating was not interrupted"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_before_every_policy_has_an_episode_leaves_kept_policies_alone(tmp_path):
+    words = ("--episodes", 50, "-o", "v.csv", "--save-policies", "kept")
+    process = start("evaluate", "example-1", *words, program=STARTING, cwd=tmp_path)
+    out, _ = process.communicate()
+    assert process.returncode == 1
+    assert "policy " not in out
+    assert not (tmp_path / "v.csv").exists()
+    assert len(list((tmp_path / "kept").glob("*.mmpolicy"))) == 2
+
+
+def test_help_says_what_ctrl_c_does(run):
+    out = " ".join(succeeded(run("evaluate", "--help")).split())
+    assert "Ctrl-C while a policy is solved or trained ends that, and goes on with the best so far;" in out
+    assert "it ends with the results of the episodes that are finished." in out
+    assert "Before every policy has one, there are no results: only policies that --save-policies kept" in out
+
+
+def test_help_says_which_seed_pomcp_follows(run):
+    assert "its search follows --seed" in " ".join(succeeded(run("evaluate", "--help")).split())
+
+
+def test_the_seed_of_policies_changes_nothing_for_pomcp(run):
+    words = ("evaluate", "example-1", "--policy", "pomcp", "--tree-queries", 9, "--episodes", 30, "-q")
+    assert succeeded(run(*words, "--policy-seed", 1)) == succeeded(run(*words))
+    assert succeeded(run(*words, "--seed", 1)) != succeeded(run(*words))
 
 
 def test_a_failure_is_one_line(tmp_path):

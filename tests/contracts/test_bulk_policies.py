@@ -96,6 +96,17 @@ def test_who_is_a_bulk_policy():
     assert isinstance(Alternating(), mm.Policy)
 
 
+def test_another_attribute_of_that_name_makes_no_bulk_policy():
+    class Named(Alternating):
+        runner = "me"
+
+    model = mm.load_benchmark("icu-smar")
+    found, expected = (
+        mm.evaluate(policy, model, 5, 3, horizon=6, **QUIET) for policy in (Named(), Alternating())
+    )
+    np.testing.assert_array_equal(found.returns, expected.returns)
+
+
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_their_luck_is_that_of_all_others(workers):
     model = mm.load_benchmark("icu-smar")

@@ -95,6 +95,28 @@ def test_by_default_little_is_left_after_the_horizon():
     assert Arena(pomdp, 0, None, control_variate=False).horizon == math.ceil(math.log(0.1 * 1e-3 / 7.0, 0.9))
 
 
+def test_what_is_cut_off_is_told_where_it_counts():
+    """By default less than 10⁻³ is left, which is most of it where rewards are tiny."""
+
+    def described(reward, stay=1.0, **options):
+        rewards = [[reward], [0.0]]
+        T = np.array([[[stay, 1.0 - stay], [0.0, 1.0]]])
+        model = build(T, np.ones((2, 1)), rewards, [1.0, 0.0], discount=0.95)
+        found = mm.evaluate(None, model, 50, 0, **options, **QUIET)
+        return found, [line for line in found.describe().splitlines() if line.startswith("cut off")]
+
+    tiny, told = described(1e-5)
+    assert (tiny.horizon, tiny.stderr) == (1, 0.0)
+    assert told == ["cut off       decisions after the horizon are worth 0.0002 at most"]
+    assert described(1e-5, horizon=400)[1] == [], "a millionth of the mean and less is left"
+    random, told = described(1.0, stay=0.5)
+    assert random.stderr > 10 * random.truncation > 0.0
+    assert told == []
+    short, told = described(1.0, stay=0.5, horizon=50)
+    assert short.truncation > 0.1 * short.stderr > 0.0
+    assert len(told) == 1
+
+
 def test_without_a_future_one_decision_is_all():
     T = np.array([[[0.3, 0.7], [0.5, 0.5]], [[0.9, 0.1], [0.2, 0.8]]])
     model = build(T, np.eye(2), [[1.0, 2.0], [3.0, 5.0]], [0.5, 0.5], discount=0.0, observe_initial=True)

@@ -9,7 +9,14 @@ import pytest
 from scipy import stats
 
 import missmdp as mm
-from missmdp.evaluation.statistics import decimals, interval_text, signed, standard_error, student_interval
+from missmdp.evaluation.statistics import (
+    decimals,
+    interval_text,
+    rounded_up,
+    signed,
+    standard_error,
+    student_interval,
+)
 
 
 def evaluation(
@@ -84,6 +91,11 @@ def test_controlled_estimates_are_averaged_and_returns_are_kept():
     assert found.std == pytest.approx(5.0), "of the returns"
     assert found.quantile(1.0) == 10.0
     assert found.estimates.tolist() == [4.0, 5.0, 6.0]
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.00061, "0.0007"), (123.0, "200"), (0.0, "0"), (1.0, "1")])
+def test_bounds_are_rounded_up(value, text):
+    assert rounded_up(value) == text
 
 
 def test_one_episode_is_no_evidence():

@@ -185,8 +185,39 @@ def test_more_trials_extend_fewer(model, tmp_path):
     search(model, tmp_path / "grown", trials=2)
     grown = search(model, tmp_path / "grown", trials=4)
     assert table(grown) == table(search(model, tmp_path / "whole", trials=4))
-    fewer = search(model, tmp_path / "grown", trials=2, train=refuse)
-    assert sorted(trial.number for trial in fewer.trials) == [1, 2]
+
+
+def test_asking_for_fewer_trials_loses_none(model, tmp_path):
+    """Also where the winner is not among those that are asked for."""
+    whole = search(model, tmp_path, trials=6)
+    results = [tmp_path / name for name in ("best.mmpolicy", "best.json", "trials.csv")]
+    before = [path.read_bytes() for path in results]
+    assert whole.best.number == 5
+    for trials in (1, 4, 5):
+        reported = []
+        fewer = search(
+            *(model, tmp_path),
+            trials=trials,
+            train=refuse,
+            report=lambda trial, known, reported=reported: reported.append((trial.number, known)),
+        )
+        assert table(fewer) == table(whole)
+        assert (fewer.best, fewer.wanted, fewer.status) == (whole.best, trials, "finished")
+        assert [path.read_bytes() for path in results] == before
+        assert reported == [(number, True) for number in range(1, trials + 1)]
+
+
+def test_ctrl_c_in_a_trial_that_is_done_again_loses_none(model, tmp_path):
+    whole = search(model, tmp_path, trials=4)
+    (tmp_path / "trial-001.json").unlink()
+    (tmp_path / "trial-9.json").write_text("{}")
+
+    def train(given, settings, seed):
+        raise KeyboardInterrupt
+
+    found = search(model, tmp_path, trials=2, train=train)
+    assert table(found) == [row for row in table(whole) if row["trial"] != 1]
+    assert "Interrupted: 1 of 2 trials are finished" in found.describe()
 
 
 def test_an_interrupted_trial_is_not_kept(model, tmp_path):
@@ -297,7 +328,7 @@ def test_a_damaged_trial_is_done_again(model, tmp_path, caplog, name, damage):
     assert seeds == [training_seed(0, 2)]
     assert path.read_bytes()
     if not (name.endswith(".json") and damage == "gone"):
-        assert "the trial is done again" in caplog.text
+        assert "the trial counts as not finished" in caplog.text
 
 
 def test_half_written_files_are_not_trials(model, tmp_path):

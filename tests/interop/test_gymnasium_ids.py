@@ -36,6 +36,18 @@ def test_where_gymnasium_is_absent_its_import_fails_as_it_would():
         "try: import missmdp.interop.gymnasium\nexcept missmdp.MissMDPError as error: print(error)"
     )
     assert 'pip install "missmdp[ppo]"' in run(told)
+    assert 'pip install "missmdp[ppo]"' in run(told.replace("missmdp.MissMDPError", "ImportError"))
+
+
+@needs_gymnasium
+def test_finders_that_cannot_find_are_passed_over_as_importlib_does():
+    code = (
+        "import sys, missmdp\n"
+        "class Old:\n"
+        "    def find_module(self, name, path=None): return None\n"
+        f"sys.meta_path.insert(1, Old())\nimport gymnasium\n{MAKE}"
+    )
+    assert run(code) == MADE
 
 
 MAKE = "env = gymnasium.make('missmdp/ICU-sMAR-v0'); print(env.spec.id, env.reset(seed=1)[0].shape)"

@@ -51,7 +51,9 @@ def evaluate(
     All policies meet the same luck, so that differences between them have small errors. Where optimal and prior are
     among them, values are also normalised: 1 is what optimal is worth, 0 what prior is worth.
 
-    Ctrl-C ends what is being done, and goes on with the best so far.
+    Ctrl-C while a policy is solved or trained ends that, and goes on with the best so far; a second one ends the
+    command. While policies are simulated, it ends with the results of the episodes that are finished. Before every
+    policy has one, there are no results: only policies that --save-policies kept remain.
     """
     from missmdp.cli.evaluation_run import EvaluationRun
     from missmdp.cli.models import load_model_or_pomdp

@@ -39,7 +39,7 @@ _OPTIONS = (
         type=click.IntRange(min=1),
         default=2000,
         show_default=True,
-        help="Episodes per policy; with --until-stderr, at least.",
+        help="Episodes per policy; with --until-stderr, at least (and at least 1,000).",
     ),
     click.option(
         "--seed",
@@ -129,7 +129,7 @@ _OPTIONS = (
         type=click.IntRange(min=0),
         default=0,
         show_default=True,
-        help="For what is random in making policies.",
+        help="For what is random in making policies. pomcp plans while it acts: its search follows --seed.",
     ),
     click.option(
         "--save-policies",

@@ -10,7 +10,7 @@ from missmdp.cli.printing import make_console
 from missmdp.evaluation.arena import Arena
 from missmdp.evaluation.compare import Comparison
 from missmdp.evaluation.normalise import NormalisedValue
-from missmdp.evaluation.statistics import decimals, interval_text, signed
+from missmdp.evaluation.statistics import decimals, interval_text, rounded_up, signed
 from missmdp.evaluation.value import Evaluation
 from missmdp.experiments.baselines import MadePolicy
 from missmdp.experiments.value_table import normalised_values
@@ -32,7 +32,7 @@ def print_setting(arena: Arena, episodes: int, until_stderr: float | None) -> No
     print_labelled(
         "evaluation", f"{count}, at most {arena.horizon:,} decisions each, seed {arena.seed}{control}"
     )
-    print_labelled("", f"what comes after these decisions is worth {_rounded_up(arena.truncation)} at most")
+    print_labelled("", f"what comes after these decisions is worth {rounded_up(arena.truncation)} at most")
 
 
 def print_made(name: str, made: MadePolicy, note: str = "") -> None:
@@ -176,11 +176,3 @@ def _ended(evaluations: list[Evaluation], until_stderr: float | None) -> Iterabl
             yield "Differences are over the episodes that both policies have."
     elif until_stderr is not None and status == "episodes":
         yield f"After {simulated} episodes the standard error is not yet {until_stderr:g}."
-
-
-def _rounded_up(value: float) -> str:
-    """Return a bound with one digit that is not too small."""
-    if not 0.0 < value < math.inf:
-        return f"{value:g}"
-    unit = 10.0 ** math.floor(math.log10(value))
-    return f"{math.ceil(value / unit) * unit:.6g}"

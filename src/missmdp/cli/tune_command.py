@@ -63,8 +63,8 @@ def tune_ppo(
     """Train PPO with hyperparameters at random, as in the paper, and keep the best.
 
     Each finished trial is kept in FOLDER. Whatever ends the search, running it again goes on with it, and more trials
-    extend fewer. In the end FOLDER has the best policy (best.mmpolicy), its hyperparameters (best.json) and a table of
-    all trials (trials.csv).
+    extend fewer. In the end FOLDER has the best policy of all trials in it (best.mmpolicy), its hyperparameters
+    (best.json) and a table of all trials (trials.csv).
     """
     from missmdp.cli.models import load_model
     from missmdp.cli.output import check_writable

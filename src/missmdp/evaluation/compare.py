@@ -172,13 +172,14 @@ def compare(
     model
         The model to act in: the truth.
     episodes
-        How many episodes of each policy to simulate; with `until_stderr`, at least.
+        How many episodes of each policy to simulate; with `until_stderr`, at least, and not fewer than 1,000.
     seed
         A non-negative integer; by default a fresh one.
     reference
         The policy that the others are compared with; by default the first.
     until_stderr
-        Simulate until the standard error of every difference to the reference is at most this.
+        Simulate until the standard error of every difference to the reference is at most this. The error is itself
+        an estimate, and not believed before 1,000 episodes, or `max_episodes` if that is less; see `evaluate`.
     max_episodes, horizon, control_variate, timeout, workers, progress
         As in `evaluate`.
     """

@@ -25,6 +25,8 @@ Ended = Literal["episodes", "stderr", "timeout", "interrupted"]
 """Why no more episodes were simulated: all were, the error was small enough, time was up, or Ctrl-C."""
 
 _MOST_EPISODES = 10_000_000
+_FEWEST_EPISODES = 1000
+"""Before an error is believed: it is an estimate too, and 0 while something rare has not happened yet."""
 _GROWTH = 4
 """How many times as many episodes to simulate at most before the error is looked at again."""
 _FIRST_PART = 64
@@ -60,6 +62,13 @@ class Limits:
         return os.cpu_count() or 1 if self.workers is None else self.workers
 
     @property
+    def first(self) -> int:
+        """How many episodes to simulate before the error is looked at, or altogether."""
+        if self.until_stderr is None:
+            return self.episodes
+        return min(max(self.episodes, _FEWEST_EPISODES), self.most)
+
+    @property
     def most(self) -> int:
         """The most episodes."""
         if self.until_stderr is None:
@@ -93,7 +102,7 @@ def simulate(
     """
     deadline = math.inf if limits.timeout is None else time.monotonic() + float(limits.timeout)
     wanted = None if limits.until_stderr is None else float(limits.until_stderr)
-    target = min(limits.episodes, limits.most)
+    target = limits.first
     ended: Ended = "episodes"
     total = None if wanted is not None else target * len(stores)
     with show_progress(description, total, enabled=progress) as advance:

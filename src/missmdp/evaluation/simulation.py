@@ -126,7 +126,8 @@ def _runner(
     words: NDArray[np.uint64],
     horizon: int,
 ) -> EpisodeRunner:
-    if isinstance(policy, BulkPolicy):
+    # Any attribute of that name would do for isinstance.
+    if isinstance(policy, BulkPolicy) and callable(policy.runner):
         return policy.runner(model, simulation, words, horizon)
     if isinstance(policy, MemorylessPolicy):
         sampler = _memoryless_sampler(policy, model)

@@ -10,7 +10,7 @@ from scipy import stats
 
 from missmdp.data.arguments import checked_confidence
 
-__all__ = ["decimals", "interval_text", "signed", "standard_error", "student_interval"]
+__all__ = ["decimals", "interval_text", "rounded_up", "signed", "standard_error", "student_interval"]
 
 
 def standard_error(values: NDArray[np.float64]) -> float:
@@ -45,3 +45,11 @@ def signed(value: float, places: int) -> str:
 def interval_text(interval: tuple[float, float], places: int) -> str:
     """Return an interval for people."""
     return f"[{signed(interval[0], places)}, {signed(interval[1], places)}]"
+
+
+def rounded_up(value: float) -> str:
+    """Return a bound with one digit that is not too small."""
+    if not 0.0 < value < math.inf:
+        return f"{value:g}"
+    unit = 10.0 ** math.floor(math.log10(value))
+    return f"{math.ceil(value / unit) * unit:.6g}"

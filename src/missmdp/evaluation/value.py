@@ -22,7 +22,14 @@ from missmdp.errors import DataError
 from missmdp.evaluation.arena import Arena
 from missmdp.evaluation.rounds import Ended, Limits, simulate
 from missmdp.evaluation.simulation import EpisodeStore
-from missmdp.evaluation.statistics import decimals, interval_text, signed, standard_error, student_interval
+from missmdp.evaluation.statistics import (
+    decimals,
+    interval_text,
+    rounded_up,
+    signed,
+    standard_error,
+    student_interval,
+)
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy, as_policy
 from missmdp.model.pomdp import POMDP
@@ -30,6 +37,7 @@ from missmdp.model.pomdp import POMDP
 __all__ = ["Ended", "Evaluation", "evaluate", "finished"]
 
 _log = logging.getLogger(__name__)
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,12 +140,21 @@ class Evaluation:
         if self.terminated.any():
             share, after = 100 * self.terminated.mean(), self.decisions[self.terminated].mean()
             lines.append(f"ended early   {share:.1f} % of episodes, after {after:.1f} decisions on average")
+        if self.truncation > self._negligible():
+            left = rounded_up(self.truncation)
+            lines.append(f"cut off       decisions after the horizon are worth {left} at most")
         happened = [f"{count:,} {name}" for name, count in self.events.items() if count]
         if happened:
             lines.append(f"events        {', '.join(happened)}")
         if self.status in ("timeout", "interrupted"):
             lines.append(f"stopped       {self.status} before all episodes were simulated")
         return "\n".join(lines)
+
+    def _negligible(self) -> float:
+        """Return what need not be mentioned beside the error, or beside the mean if that has none but of rounding."""
+        if self.stderr > _ROUNDING * abs(self.mean):
+            return 0.1 * self.stderr
+        return 1e-6 * abs(self.mean)
 
 
 def evaluate(
@@ -168,11 +185,13 @@ def evaluate(
     model
         The model to act in: the truth.
     episodes
-        How many episodes to simulate; with `until_stderr`, at least.
+        How many episodes to simulate; with `until_stderr`, at least, and not fewer than 1,000.
     seed
         A non-negative integer; by default a fresh one, which the result records.
     until_stderr
-        Simulate until the standard error of the mean is at most this.
+        Simulate until the standard error of the mean is at most this. The error is itself an estimate, which misses
+        what is too rare to have happened yet. So it is not believed before 1,000 episodes, or `max_episodes` if that
+        is less.
     max_episodes
         The most episodes with `until_stderr`; by default ten million.
     horizon

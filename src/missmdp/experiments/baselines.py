@@ -42,7 +42,7 @@ class BaselineSettings:
     ppo: PPOSettings = field(default_factory=PPOSettings)
     ppo_memory: PPOSettings = field(default_factory=lambda: PPOSettings(memory=True))
     seed: int = 0
-    """For all that is random in making policies."""
+    """For all that is random in making policies. POMCP is ready at once; its search draws when it acts."""
 
     def __post_init__(self) -> None:
         if self.ppo.memory or not self.ppo_memory.memory:
@@ -85,7 +85,7 @@ def check_baseline(name: str, model: MissMDP | POMDP) -> None:
     ------
     ModelError
         If there is no such baseline, or it needs to know which features a model has.
-    MissMDPError
+    MissingExtra
         If it needs an extra that is not installed.
     """
     if name not in BASELINES:
@@ -131,7 +131,8 @@ def baseline_settings(name: str, settings: BaselineSettings) -> dict[str, Any]:
         case "prior" | "optimal":
             chosen = {"timeout": settings.solve_timeout, "precision": settings.precision}
         case "pomcp":
-            chosen = {
+            # Without a seed: when it is evaluated, its search draws from the seed of the episodes.
+            return {
                 key: getattr(settings, key) for key in ("tree_queries", "max_depth", "exploration", "belief")
             }
         case "ppo":

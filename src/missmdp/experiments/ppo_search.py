@@ -76,9 +76,8 @@ class PPOSearch:
             "report, since the best of several is chosen by its luck too.",
         ]
         if self.status == "interrupted":
-            lines.append(
-                f"Interrupted: {len(self.trials)} of {self.wanted} trials are finished; run it again to go on."
-            )
+            done = sum(trial.number <= self.wanted for trial in self.trials)
+            lines.append(f"Interrupted: {done} of {self.wanted} trials are finished; run it again to go on.")
         return "\n".join(lines)
 
 
@@ -105,8 +104,9 @@ def search_ppo(
     """Return the best of several PPO policies with hyperparameters at random, from the paper's search space.
 
     Finished trials are kept in the folder. Another call with the same model and settings goes on with it, and may ask
-    for more trials. Ctrl-C ends the search with the trials that are finished. In the end the folder also has the winner
-    (`best.mmpolicy`), its hyperparameters (`best.json`) and a table of all trials (`trials.csv`).
+    for more trials. If it asks for fewer, those beyond are ranked all the same. Ctrl-C ends the search with the trials
+    that are finished. In the end the folder also has the winner (`best.mmpolicy`), its hyperparameters (`best.json`)
+    and a table of all trials (`trials.csv`).
 
     Parameters
     ----------
@@ -149,22 +149,21 @@ def search_ppo(
     )
     checked_count(trials, "trials")
     store = TrialFolder(folder, search.identity())
-    finished: list[Trial] = []
+    finished = search.finished(store)
     status: SearchStatus = "finished"
     for number in range(1, trials + 1):
-        trial = store.read(number, search.settings(number), search.training_seed(number))
-        known = trial is not None
+        known = number in finished
         try:
-            trial = search.run(number, store) if trial is None else trial
+            if not known:
+                finished[number] = search.run(number, store)
         except KeyboardInterrupt:
             if not finished:
                 raise
             status = "interrupted"
             break
-        finished.append(trial)
         if report is not None:
-            report(trial, known)
-    ranked = tuple(sorted(finished, key=lambda trial: (-trial.value, trial.number)))
+            report(finished[number], known)
+    ranked = tuple(sorted(finished.values(), key=lambda trial: (-trial.value, trial.number)))
     policy = store.policy(ranked[0].number)
     _write_winner(store, ranked, policy)
     again = search.value_of(policy, fresh_seed(search.seed))
@@ -201,6 +200,11 @@ class _Search:
 
     def training_seed(self, number: int) -> int:
         return training_seed(self.seed, number)
+
+    def finished(self, store: TrialFolder) -> dict[int, Trial]:
+        """Return all trials that the folder has, by number."""
+        read = {n: store.read(n, self.settings(n), self.training_seed(n)) for n in store.numbers()}
+        return {number: trial for number, trial in read.items() if trial is not None}
 
     def value_of(self, policy: PPOPolicy, seed: int) -> Evaluation:
         return evaluate(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ _log = logging.getLogger(__name__)
 
 _KIND = "PPO search"
 _SEARCH = "search.json"
+_TRIAL = re.compile(r"trial-([0-9]{3,9})\.json")
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,13 @@ class TrialFolder:
         """Return the file of a trial."""
         return self.path / f"trial-{number:03d}{suffix}"
 
+    def numbers(self) -> list[int]:
+        """Return the numbers of all trials that there are files of."""
+        found = (_TRIAL.fullmatch(path.name) for path in self.path.glob("trial-*.json"))
+        return sorted({int(match[1]) for match in found if match is not None})
+
     def read(self, number: int, settings: PPOSettings, training_seed: int) -> Trial | None:
-        """Return a trial if it is finished, or None; one that is damaged is to be done again."""
+        """Return a trial if it is finished, or None; one that is damaged is not."""
         path = self.trial_path(number, ".json")
         if not path.exists():
             return None
@@ -122,7 +129,7 @@ class TrialFolder:
             reason = "it is not what was finished"
         except (OSError, ValueError, KeyError, TypeError, RecursionError, MissMDPError) as error:
             reason = f"{type(error).__name__}: {error}"
-        _log.warning("%s: damaged (%s); the trial is done again", path, reason)
+        _log.warning("%s: damaged (%s); the trial counts as not finished", path, reason)
         return None
 
     def write(self, trial: Trial, policy: PPOPolicy) -> None:

@@ -59,7 +59,9 @@ class _AfterGymnasium:
             return None
         self._asking = True
         try:
-            found = (finder.find_spec(fullname, path, target) for finder in list(sys.meta_path))
+            # As importlib does, which passes over finders without the method.
+            asked = [getattr(finder, "find_spec", None) for finder in sys.meta_path]
+            found = (find(fullname, path, target) for find in asked if find is not None)
             spec = next((spec for spec in found if spec is not None), None)
         finally:
             self._asking = False

@@ -77,8 +77,9 @@ def test_without_the_extra_one_is_told_how_to_get_it():
         "import sys; sys.modules['stable_baselines3'] = None\n"
         "import missmdp as mm\n"
         "try: mm.PPO(steps=1).train(mm.load_benchmark('example-1'))\n"
-        "except mm.MissMDPError as error: print(error)"
+        "except mm.MissingExtra as error: print(isinstance(error, mm.MissMDPError), error.name, error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("True stable_baselines3")
     assert 'pip install "missmdp[ppo]"' in done.stdout
     assert "Traceback" not in done.stderr

@@ -152,6 +152,33 @@ def test_nothing_is_left_behind(icu):
     assert signal.getsignal(signal.SIGINT) is handler
 
 
+def test_nothing_is_written(icu, monkeypatch, tmp_path):
+    """Not even to the temporary directory, which need not be writable."""
+    (tmp_path / "there").mkdir()
+    for folder in ("there", "not-there"):
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / folder))
+        mm.PPO(**SMALL).train(icu)
+    assert [path.name for path in tmp_path.rglob("*")] == ["there"]
+
+
+def test_training_has_luck_of_its_own(icu, monkeypatch):
+    """Who evaluates with the seed of the training does not do so on the same episodes."""
+    for seed in (0, 5, 2**64):
+        (same, evaluated), (again, trained) = seed_words(seed), seed_words(seed, training=True)
+        assert same == again == seed
+        assert (evaluated != trained).all()
+    given = []
+    make = Environments.__init__
+
+    def note(self, *arguments, words, **options):
+        given.append(words)
+        make(self, *arguments, words=words, **options)
+
+    monkeypatch.setattr(Environments, "__init__", note)
+    mm.PPO(**SMALL).train(icu)
+    assert (given[0] == seed_words(SMALL["seed"], training=True)[1]).all()
+
+
 def test_ctrl_c_ends_training_with_the_policy_so_far(icu, monkeypatch):
     @contextmanager
     def press(description, *, enabled):

@@ -5,16 +5,16 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from missmdp.errors import MissMDPError
+from missmdp.errors import MissingExtra
 
 __all__ = ["require"]
 
 
 def require(module: str) -> Any:
-    """Return a module of the extra `ppo`; raise `MissMDPError` if it is not installed."""
+    """Return a module of the extra `ppo`; raise `MissingExtra` if it is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise MissMDPError(
-            f'{module} cannot be imported ({error}); install it with: pip install "missmdp[ppo]"'
+        raise MissingExtra(
+            f'{module} cannot be imported ({error}); install it with: pip install "missmdp[ppo]"', name=module
         ) from error

@@ -25,6 +25,7 @@ torch: Any = require("torch")
 _sb3: Any = require("stable_baselines3")
 _policies: Any = require("stable_baselines3.common.policies")
 _callbacks: Any = require("stable_baselines3.common.callbacks")
+_logger: Any = require("stable_baselines3.common.logger")
 
 
 class Trained(NamedTuple):
@@ -102,7 +103,7 @@ def _falling(settings: PPOSettings) -> Callable[[float], float]:
 def make_learner(environments: Environments, settings: PPOSettings, discount: float, seed: int) -> Any:
     """Return stable-baselines3's PPO with our settings."""
     units = [settings.units] * settings.layers
-    return TwoRatePPO(
+    learner = TwoRatePPO(
         TwoRatePolicy,
         environments,
         learning_rate=_falling(settings) if settings.anneal else 1.0,
@@ -121,6 +122,9 @@ def make_learner(environments: Environments, settings: PPOSettings, discount: fl
         seed=seed,
         device="cpu",
     )
+    # The default one makes a folder in the temporary directory, for every run.
+    learner.set_logger(_logger.Logger(folder=None, output_formats=[]))
+    return learner
 
 
 def actor_layers(policy: Any, recency: NDArray[np.float32]) -> list[Layer]:
