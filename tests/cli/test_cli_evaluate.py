@@ -796,6 +796,7 @@ def tell(self, part, advance):
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.05)
 simulation.EpisodeStore._take = tell
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which may be ignored, in a background job
 main()
 """
 
