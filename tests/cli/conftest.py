@@ -4,6 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from missmdp.cli.main import cli
+from tiger import TIGER
 
 
 @pytest.fixture
@@ -14,3 +15,10 @@ def run():
         return CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=True)
 
     return invoke
+
+
+@pytest.fixture
+def tiger(tmp_path):
+    path = tmp_path / "tiger.pomdp"
+    path.write_text(TIGER)
+    return path

@@ -25,34 +25,6 @@ from missmdp.experiments.kept_policies import PolicyFolder
 from missmdp.interop import write_model, write_policyx
 from missmdp.plan.ppo.solver import PPO
 
-TIGER = """
-discount: 0.95
-values: reward
-states: tiger-left tiger-right
-actions: listen open-left open-right
-observations: hear-left hear-right
-T: listen identity
-T: open-left uniform
-T: open-right uniform
-O: listen
-0.85 0.15
-0.15 0.85
-O: open-left uniform
-O: open-right uniform
-R: listen : * : * : * -1
-R: open-left : tiger-left : * : * -100
-R: open-left : tiger-right : * : * 10
-R: open-right : tiger-left : * : * 10
-R: open-right : tiger-right : * : * -100
-"""
-
-
-@pytest.fixture
-def tiger(tmp_path):
-    path = tmp_path / "tiger.pomdp"
-    path.write_text(TIGER)
-    return path
-
 
 @pytest.fixture
 def ward(tmp_path):

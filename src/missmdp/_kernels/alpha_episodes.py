@@ -11,6 +11,7 @@ from missmdp._kernels.alpha import NOWHERE, SEVERAL, VectorTable, look_ahead
 from missmdp._kernels.jit import inner, kernel
 from missmdp._kernels.random import episode_key
 from missmdp._kernels.rollout import Simulation, first_state, next_state, seen_as
+from missmdp._kernels.scoring import Outcomes, begin_score, earn, new_score, settle
 from missmdp._kernels.tracking import (
     EXPECTED,
     Belief,
@@ -130,13 +131,10 @@ def run_alpha_episodes(
     horizon: int,
     discount: float,
     observe_initial: bool,
-    out_returns: NDArray[np.float64],
-    out_advantages: NDArray[np.float64],
-    out_decisions: NDArray[np.int64],
-    out_terminated: NDArray[np.bool_],
+    out: Outcomes,
     out_fallbacks: NDArray[np.int64],
 ) -> None:
-    """Run len(out_returns) episodes from first_episode on, of at most `horizon` decisions each.
+    """Run len(out_fallbacks) episodes from first_episode on, of at most `horizon` decisions each.
 
     `discount` is that of the model acted in. `out_fallbacks` (E, FALLBACKS) counts by kind.
     """
@@ -144,13 +142,13 @@ def run_alpha_episodes(
     scores = np.empty(
         max(1, int(np.max(np.diff(vectors.table.first)))) if len(vectors.table.first) > 1 else 1
     )
-    for e in range(len(out_returns)):
+    score = new_score()
+    for e in range(len(out_fallbacks)):
         key = episode_key(seed, first_episode + e)
         state = first_state(model, key)
         action = 0
         step = 0
-        worth = 1.0
-        total = extra = 0.0
+        begin_score(score)
         out_fallbacks[e] = 0
         while step < horizon and not model.terminal[state]:
             if step == 0:
@@ -164,12 +162,7 @@ def run_alpha_episodes(
             else:
                 accept_predicted(belief)
             action = _decide(tracker, vectors, own, belief, scores, looking)
-            total += worth * model.reward[state, action]
-            extra += worth * model.advantage[state, action]
-            worth *= discount
+            earn(model, score, state, action, discount)
             step += 1
             state = next_state(model, key, step, state, action)
-        out_returns[e] = total
-        out_advantages[e] = extra - worth * model.potential[state]
-        out_decisions[e] = step
-        out_terminated[e] = model.terminal[state]
+        settle(model, score, state, step, e, out)

@@ -9,6 +9,7 @@ from missmdp._kernels.jit import kernel
 from missmdp._kernels.random import DRAW_ACTION, episode_key, uniform
 from missmdp._kernels.rollout import Simulation, first_state, next_state, seen_as
 from missmdp._kernels.sampling import RowSampler, draw
+from missmdp._kernels.scoring import Outcomes, begin_score, earn, new_score, settle
 
 __all__ = ["run_memoryless_episodes"]
 
@@ -22,31 +23,23 @@ def run_memoryless_episodes(
     first_episode: int,
     horizon: int,
     discount: float,
-    out_returns: NDArray[np.float64],
-    out_advantages: NDArray[np.float64],
-    out_decisions: NDArray[np.int64],
-    out_terminated: NDArray[np.bool_],
+    out: Outcomes,
 ) -> None:
-    """Run len(out_returns) episodes from first_episode on, of at most `horizon` decisions each.
+    """Run len(out.returns) episodes from first_episode on, of at most `horizon` decisions each.
 
     The policy draws from row action_row[z] of `actions` when it sees z.
     """
-    for e in range(len(out_returns)):
+    score = new_score()
+    for e in range(len(out.returns)):
         key = episode_key(seed, first_episode + e)
         state = first_state(model, key)
         action = 0
         step = 0
-        worth = 1.0
-        total = extra = 0.0
+        begin_score(score)
         while step < horizon and not model.terminal[state]:
             seen = seen_as(model, key, step, state, action)
             action = draw(actions, action_row[seen], uniform(key, step, DRAW_ACTION))
-            total += worth * model.reward[state, action]
-            extra += worth * model.advantage[state, action]
-            worth *= discount
+            earn(model, score, state, action, discount)
             step += 1
             state = next_state(model, key, step, state, action)
-        out_returns[e] = total
-        out_advantages[e] = extra - worth * model.potential[state]
-        out_decisions[e] = step
-        out_terminated[e] = model.terminal[state]
+        settle(model, score, state, step, e, out)

@@ -17,6 +17,7 @@ from missmdp._kernels.jit import inner, kernel
 from missmdp._kernels.network import Network, choose, infer
 from missmdp._kernels.random import DRAW_ACTION, episode_key, uniform
 from missmdp._kernels.rollout import Simulation, first_state, next_state, seen_as
+from missmdp._kernels.scoring import RETURN, SCORE, Outcomes, begin_score, earn, settle
 
 __all__ = [
     "GOING_ON",
@@ -49,18 +50,14 @@ class Frames(NamedTuple):
 
 
 class Running(NamedTuple):
-    """Where some episodes are, each of shape (E,)."""
+    """Where some episodes are, each of shape (E,) but for the score."""
 
     key: NDArray[np.uint64]
     step: NDArray[np.int64]
     """How many decisions were made."""
     state: NDArray[np.int64]
-    weight: NDArray[np.float64]
-    """γ to the power of `step`."""
-    total: NDArray[np.float64]
-    """The discounted return so far."""
-    extra: NDArray[np.float64]
-    """The discounted sum of advantages so far."""
+    score: NDArray[np.float64]
+    """Shape (E, SCORE)."""
 
 
 def running_places(n: int) -> Running:
@@ -69,9 +66,7 @@ def running_places(n: int) -> Running:
         key=np.zeros(n, dtype=np.uint64),
         step=np.zeros(n, dtype=np.int64),
         state=np.zeros(n, dtype=np.int64),
-        weight=np.zeros(n),
-        total=np.zeros(n),
-        extra=np.zeros(n),
+        score=np.zeros((n, SCORE)),
     )
 
 
@@ -96,7 +91,7 @@ def _begin(
 ) -> None:
     state = first_state(model, key)
     running.key[i], running.step[i], running.state[i] = key, 0, state
-    running.weight[i], running.total[i], running.extra[i] = 1.0, 0.0, 0.0
+    begin_score(running.score[i])
     width = len(frames.blank)
     for j in range(out.shape[1]):
         out[i, j] = frames.blank[j % width]
@@ -116,9 +111,7 @@ def _step(
 ) -> int:
     """Make a decision in episode i, push what is seen then, and return what it led to."""
     key, state = running.key[i], running.state[i]
-    running.total[i] += running.weight[i] * model.reward[state, action]
-    running.extra[i] += running.weight[i] * model.advantage[state, action]
-    running.weight[i] *= discount
+    earn(model, running.score[i], state, action, discount)
     running.step[i] += 1
     step = running.step[i]
     state = next_state(model, key, step, state, action)
@@ -171,7 +164,7 @@ def step_episodes(
         out_ends[i] = _step(model, frames, i, action, horizon, discount, running, out_inputs)
         if out_ends[i] != GOING_ON:
             out_last[i] = out_inputs[i]
-            out_totals[i], out_lengths[i] = running.total[i], running.step[i]
+            out_totals[i], out_lengths[i] = running.score[i, RETURN], running.step[i]
             _begin(model, frames, episode_key(seed, next_episode), i, running, out_inputs)
             next_episode += 1
     return next_episode
@@ -181,8 +174,7 @@ def step_episodes(
 def _move(source: int, target: int, running: Running, episode: NDArray[np.int64], inputs: Any) -> None:
     running.key[target], running.step[target] = running.key[source], running.step[source]
     running.state[target] = running.state[source]
-    running.weight[target] = running.weight[source]
-    running.total[target], running.extra[target] = running.total[source], running.extra[source]
+    running.score[target] = running.score[source]
     episode[target] = episode[source]
     inputs[target] = inputs[source]
 
@@ -201,25 +193,21 @@ def run_network(
     episode: NDArray[np.int64],
     inputs: NDArray[np.float32],
     hidden: NDArray[np.float32],
-    out_returns: NDArray[np.float64],
-    out_advantages: NDArray[np.float64],
-    out_decisions: NDArray[np.int64],
-    out_terminated: NDArray[np.bool_],
+    out: Outcomes,
 ) -> None:
-    """Run the episodes first, first + 1, … to their ends; what is left of each is in out_*[E].
+    """Run the episodes first, first + 1, … to their ends; what is left of each is in `out`.
 
     Some episodes run side by side, as many as `running` has places, so that weights are read once for all; that
     does not change any number. The others are scratch: episode[P], inputs[P, D], hidden[2, P, widest layer].
     """
-    count = len(out_returns)
+    count = len(out.returns)
     places = 0
     begun = 0
     while True:
         while places < len(running.step) and begun < count:
             _begin(model, frames, episode_key(seed, first + begun), places, running, inputs)
             if model.terminal[running.state[places]]:
-                out_returns[begun], out_advantages[begun] = 0.0, 0.0
-                out_decisions[begun], out_terminated[begun] = 0, True
+                settle(model, running.score[places], running.state[places], 0, begun, out)
             else:
                 episode[places] = begun
                 places += 1
@@ -232,10 +220,7 @@ def run_network(
             action = choose(logits[i, : model.n_actions], u, likeliest)
             end = _step(model, frames, i, action, horizon, discount, running, inputs)
             if end != GOING_ON:
-                e = episode[i]
-                left = running.weight[i] * model.potential[running.state[i]]
-                out_returns[e], out_advantages[e] = running.total[i], running.extra[i] - left
-                out_decisions[e], out_terminated[e] = running.step[i], end == TERMINATED
+                settle(model, running.score[i], running.state[i], running.step[i], episode[i], out)
                 # Places behind this one have been stepped already, so that the last may take its place.
                 places -= 1
                 _move(places, i, running, episode, inputs)

@@ -7,7 +7,7 @@ are simulated with the same seed meet the same luck.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.rollout import Simulation
+from missmdp._kernels.scoring import Outcomes, score_episode
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 
-__all__ = ["BulkPolicy", "EpisodeRunner", "Episodes", "empty_episodes"]
+__all__ = ["BulkPolicy", "EpisodeRunner", "Episodes", "empty_episodes", "write_outcome"]
 
 
 class Episodes(NamedTuple):
@@ -36,6 +37,11 @@ class Episodes(NamedTuple):
     events: NDArray[np.int64]
     """How often each of the runner's `events` happened, shape (E, len(events))."""
 
+    @property
+    def outcomes(self) -> Outcomes:
+        """All but the events, as kernels fill it."""
+        return Outcomes(self.returns, self.advantages, self.decisions, self.terminated)
+
 
 def empty_episodes(count: int, events: int = 0) -> Episodes:
     """Return room for outcomes, for kernels to fill."""
@@ -46,6 +52,19 @@ def empty_episodes(count: int, events: int = 0) -> Episodes:
         np.empty(count, dtype=np.bool_),
         np.empty((count, events), dtype=np.int64),
     )
+
+
+def write_outcome(
+    simulation: Simulation,
+    discount: float,
+    states: Sequence[int],
+    actions: Sequence[int],
+    episode: int,
+    out: Episodes,
+) -> None:
+    """Write down what an episode came to that was simulated step by step; there is one state more than actions."""
+    visited, taken = np.array(states, dtype=np.int64), np.array(actions, dtype=np.int64)
+    score_episode(simulation, visited, taken, discount, episode, out.outcomes)
 
 
 @dataclass(frozen=True)

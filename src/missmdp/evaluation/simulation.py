@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from missmdp._kernels.memoryless_episodes import run_memoryless_episodes
 from missmdp._kernels.rollout import Simulation
 from missmdp.data.agents import AgentSimulator
-from missmdp.data.episodes import BulkPolicy, EpisodeRunner, Episodes, empty_episodes
+from missmdp.data.episodes import BulkPolicy, EpisodeRunner, Episodes, empty_episodes, write_outcome
 from missmdp.data.rollout import PolicySampler, compile_policy, row_sampler
 from missmdp.errors import ModelError
 from missmdp.model.missmdp import MissMDP
@@ -135,7 +135,7 @@ def _runner(
         def run(first: int, count: int) -> Episodes:
             episodes = empty_episodes(count)
             run_memoryless_episodes(
-                simulation, *sampler, words, first, horizon, model.discount, *episodes[:-1]
+                simulation, *sampler, words, first, horizon, model.discount, episodes.outcomes
             )
             return episodes
 
@@ -161,12 +161,7 @@ def _agent_runner(
         episodes = empty_episodes(count)
         for e in range(count):
             _, states, actions = simulator.episode(first + e, horizon)
-            worth = model.discount ** np.arange(len(actions))
-            episodes.returns[e] = worth @ simulation.reward[states[:-1], actions]
-            left = model.discount ** len(actions) * simulation.potential[states[-1]]
-            episodes.advantages[e] = worth @ simulation.advantage[states[:-1], actions] - left
-            episodes.decisions[e] = len(actions)
-            episodes.terminated[e] = simulation.terminal[states[-1]]
+            write_outcome(simulation, model.discount, states, actions, e, episodes)
         return episodes
 
     return EpisodeRunner(run, task=1, parallel=False)

@@ -17,7 +17,7 @@ from missmdp.plan.value_function import Decision
 if TYPE_CHECKING:
     from missmdp.plan.alpha import AlphaVectorPolicy
 
-__all__ = ["AlphaVectorAgent", "Fallback"]
+__all__ = ["NOTHING", "AlphaVectorAgent", "CountsFallbacks", "Fallback", "check_first"]
 
 _log = logging.getLogger(__name__)
 
@@ -28,7 +28,34 @@ NOTHING: Any = object()
 """No observation at all; None is one, of a model with one feature."""
 
 
-class AlphaVectorAgent:
+class CountsFallbacks:
+    """What agents say of observations of probability zero."""
+
+    def __init__(self) -> None:
+        self._fallbacks: dict[Fallback, int] = {"admitted": 0, "restarted": 0, "ignored": 0}
+
+    @property
+    def fallbacks(self) -> dict[Fallback, int]:
+        """How many observations of probability zero there were since the agent was made, by what was done."""
+        return dict(self._fallbacks)
+
+    @property
+    def impossible(self) -> int:
+        """How many observations of probability zero there were since the agent was made."""
+        return sum(self._fallbacks.values())
+
+
+def check_first(observation: Any, *, observe_initial: bool) -> None:
+    """Raise unless a first observation is given where one comes before the first action, and only there."""
+    if observe_initial and observation is NOTHING:
+        raise ModelError("this policy acts on a first observation: call reset(observation)")
+    if not observe_initial and observation is not NOTHING:
+        raise ModelError(
+            "this policy acts before the first observation: call reset() without one, then step(observation)"
+        )
+
+
+class AlphaVectorAgent(CountsFallbacks):
     """An agent that tracks the belief under the policy's model and takes the policy's actions.
 
     For a miss-MDP, observations are tuples or mappings of feature values with None or NaN for missing; a
@@ -52,11 +79,11 @@ class AlphaVectorAgent:
     """
 
     def __init__(self, policy: AlphaVectorPolicy) -> None:
+        super().__init__()
         self.policy = policy
         self._value_function = policy.value_function
         self._belief: NDArray[np.float64] = policy.pomdp.initial
         self._decision: Decision | None = None
-        self._fallbacks: dict[Fallback, int] = {"admitted": 0, "restarted": 0, "ignored": 0}
         self._labels = (
             None if isinstance(policy.model, MissMDP) else Labels(policy.pomdp.observations, "observation")
         )
@@ -79,16 +106,6 @@ class AlphaVectorAgent:
         """The action that was returned last, or None before the first."""
         return None if self._decision is None else self.policy.pomdp.actions[self._decision.action]
 
-    @property
-    def fallbacks(self) -> dict[Fallback, int]:
-        """How many observations of probability zero there were since the agent was made, by what was done."""
-        return dict(self._fallbacks)
-
-    @property
-    def impossible(self) -> int:
-        """How many observations of probability zero there were since the agent was made."""
-        return sum(self._fallbacks.values())
-
     def reset(self, observation: Any = NOTHING) -> Any:
         """Start an episode and return the first action.
 
@@ -97,15 +114,10 @@ class AlphaVectorAgent:
         observation
             The first observation; to be left out for policies that act first (`observe_initial` is False).
         """
+        check_first(observation, observe_initial=self.policy.observe_initial)
         initial = self.policy.pomdp.initial
         if self.policy.observe_initial:
-            if observation is NOTHING:
-                raise ModelError("this policy acts on a first observation: call reset(observation)")
             return self._act(self._conditioned(initial, observation, 0, "as the first observation"))
-        if observation is not NOTHING:
-            raise ModelError(
-                "this policy acts before the first observation: call reset() without one, then step(observation)"
-            )
         return self._act(np.array(initial))
 
     def step(self, observation: Any) -> Any:

@@ -43,7 +43,8 @@ def alpha_runner(
             horizon,
             model.discount,
             observe_initial,
-            *episodes,
+            episodes.outcomes,
+            episodes.events,
         )
         return episodes
 

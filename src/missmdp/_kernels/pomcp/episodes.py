@@ -12,6 +12,7 @@ from missmdp._kernels.pomcp.deciding import NOT_SEEN, Mind, perceive, think
 from missmdp._kernels.pomcp.search import GenerativeModel, SearchRules, decided, plant
 from missmdp._kernels.random import episode_key
 from missmdp._kernels.rollout import Simulation, first_state, next_state, seen_as
+from missmdp._kernels.scoring import Outcomes, begin_score, earn, new_score, settle
 from missmdp._kernels.tracking import EXPECTED, FALLBACKS, Tracker
 
 __all__ = ["run_pomcp_episodes"]
@@ -30,24 +31,21 @@ def run_pomcp_episodes(
     horizon: int,
     discount: float,
     observe_initial: bool,
-    out_returns: NDArray[np.float64],
-    out_advantages: NDArray[np.float64],
-    out_decisions: NDArray[np.int64],
-    out_terminated: NDArray[np.bool_],
+    out: Outcomes,
     out_events: NDArray[np.int64],
 ) -> None:
-    """Run len(out_returns) episodes from first_episode on, of at most `horizon` decisions each.
+    """Run len(out_events) episodes from first_episode on, of at most `horizon` decisions each.
 
     `discount` is that of the model acted in. `out_events` (E, FALLBACKS + 1) counts fallbacks by kind, then collapses.
     """
     zero: Any = np.int64(0)  # numba would compile what it calls with a literal 0 once more
-    for e in range(len(out_returns)):
+    score = new_score()
+    for e in range(len(out_events)):
         key = episode_key(seed, first_episode + e)
         state = first_state(acted_in, key)
         action = zero
         step = zero
-        worth = 1.0
-        total = extra = 0.0
+        begin_score(score)
         for event in range(out_events.shape[1]):
             out_events[e, event] = 0
         while step < horizon and not acted_in.terminal[state]:
@@ -62,12 +60,7 @@ def run_pomcp_episodes(
             plant(model, mind.tree)
             think(model, rules, mind, key, step, zero, len(mind.roots))
             action = decided(model, mind.tree)
-            total += worth * acted_in.reward[state, action]
-            extra += worth * acted_in.advantage[state, action]
-            worth *= discount
+            earn(acted_in, score, state, action, discount)
             step += 1
             state = next_state(acted_in, key, step, state, action)
-        out_returns[e] = total
-        out_advantages[e] = extra - worth * acted_in.potential[state]
-        out_decisions[e] = step
-        out_terminated[e] = acted_in.terminal[state]
+        settle(acted_in, score, state, step, e, out)

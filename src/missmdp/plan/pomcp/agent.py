@@ -12,7 +12,7 @@ from missmdp._kernels.pomcp.deciding import NOT_SEEN
 from missmdp._kernels.random import episode_key
 from missmdp._kernels.tracking import EXPECTED
 from missmdp.errors import ModelError
-from missmdp.plan.agent import NOTHING, Fallback
+from missmdp.plan.agent import NOTHING, CountsFallbacks, check_first
 from missmdp.plan.pomcp.deciding import decide, warn_of_impossible
 from missmdp.plan.pomcp.observations import ObservationReader
 from missmdp.plan.tracking import EVENTS
@@ -44,7 +44,7 @@ class Search:
         return sum(self.visits.values())
 
 
-class POMCPAgent:
+class POMCPAgent(CountsFallbacks):
     """An agent that believes by particles, or exactly, and takes the action that a tree search finds best.
 
     Observations, and what is done on those of probability zero under the policy's model, are those of the agents
@@ -62,6 +62,7 @@ class POMCPAgent:
     """
 
     def __init__(self, policy: POMCPPolicy, words: NDArray[np.uint64], *, first_episode: int = 0) -> None:
+        super().__init__()
         self.policy = policy
         self._n_states = len(policy.generative.terminal)
         self._reader = ObservationReader(policy.model)
@@ -72,7 +73,6 @@ class POMCPAgent:
         self._action: int | None = None
         self._queries = 0
         self._collapses = 0
-        self._fallbacks: dict[Fallback, int] = {"admitted": 0, "restarted": 0, "ignored": 0}
 
     def __repr__(self) -> str:
         return f"POMCPAgent({self.policy!r}, {self.collapses} collapses, {self.impossible} impossible observations)"
@@ -127,16 +127,6 @@ class POMCPAgent:
         """How often no particle survived, and all were drawn anew from the exact belief, since the agent was made."""
         return self._collapses
 
-    @property
-    def fallbacks(self) -> dict[Fallback, int]:
-        """How many observations of probability zero there were since the agent was made, by what was done."""
-        return dict(self._fallbacks)
-
-    @property
-    def impossible(self) -> int:
-        """How many observations of probability zero there were since the agent was made."""
-        return sum(self._fallbacks.values())
-
     def reset(self, observation: Any = NOTHING) -> Any:
         """Start an episode and return the first action.
 
@@ -145,16 +135,8 @@ class POMCPAgent:
         observation
             The first observation; to be left out for models that act first (`observe_initial` is False).
         """
-        if not self.policy.observe_initial:
-            if observation is not NOTHING:
-                raise ModelError(
-                    "this policy acts before the first observation: call reset() without one, then step(observation)"
-                )
-            seen = NOT_SEEN
-        elif observation is NOTHING:
-            raise ModelError("this policy acts on a first observation: call reset(observation)")
-        else:
-            seen = self._reader.number(observation)
+        check_first(observation, observe_initial=self.policy.observe_initial)
+        seen = self._reader.number(observation) if self.policy.observe_initial else NOT_SEEN
         self._episode += 1
         self._step = 0
         return self._act(seen, 0, observation, "as the first observation")

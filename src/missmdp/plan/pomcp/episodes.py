@@ -14,7 +14,7 @@ from missmdp._kernels.pomcp.episodes import run_pomcp_episodes
 from missmdp._kernels.random import episode_key
 from missmdp._kernels.rollout import Simulation, first_state, next_state, seen_as
 from missmdp._kernels.tracking import EXPECTED, FALLBACKS
-from missmdp.data.episodes import EpisodeRunner, Episodes, empty_episodes
+from missmdp.data.episodes import EpisodeRunner, Episodes, empty_episodes, write_outcome
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.pomcp.deciding import decide, warn_of_impossible
@@ -70,7 +70,8 @@ def _in_one_call(
             horizon,
             model.discount,
             policy.observe_initial,
-            *episodes,
+            episodes.outcomes,
+            episodes.events,
         )
         return episodes
 
@@ -95,7 +96,8 @@ def _by_decisions(
         episodes.events[:] = 0
         for e in range(count):
             key = np.uint64(episode_key(words, first + e))
-            state, action, step, worth, total, extra = first_state(simulation, key), 0, 0, 1.0, 0.0, 0.0
+            state, action, step = first_state(simulation, key), 0, 0
+            states, actions = [state], list[int]()
             while step < horizon and not simulation.terminal[state]:
                 seen = NOT_SEEN
                 if step > 0 or policy.observe_initial:
@@ -112,14 +114,11 @@ def _by_decisions(
                             else "as the first observation"
                         )
                         warn_of_impossible(shown[seen], when, EVENTS[done])
-                total += worth * float(simulation.reward[state, action])
-                extra += worth * float(simulation.advantage[state, action])
-                worth *= model.discount
                 step += 1
                 state = next_state(simulation, key, step, state, action)
-            episodes.returns[e] = total
-            episodes.advantages[e] = extra - worth * float(simulation.potential[state])
-            episodes.decisions[e], episodes.terminated[e] = step, simulation.terminal[state]
+                states.append(state)
+                actions.append(action)
+            write_outcome(simulation, model.discount, states, actions, e, episodes)
         return episodes
 
     return run

@@ -181,10 +181,7 @@ class PPOPolicy:
                 np.zeros(side, dtype=np.int64),
                 inputs,
                 hidden,
-                out.returns,
-                out.advantages,
-                out.decisions,
-                out.terminated,
+                out.outcomes,
             )
             return out
 
