@@ -313,6 +313,8 @@ import signal, sys, threading, time
 import missmdp
 from missmdp.cli.main import main
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which may be ignored, in a background job
+
 def tell():
     while signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         time.sleep(0.01)

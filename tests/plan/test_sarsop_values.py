@@ -282,8 +282,11 @@ def test_what_ctrl_c_does_is_as_before():
 
 
 INTERRUPTED = """
+import signal
+
 import missmdp as mm
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which may be ignored, in a background job
 mm.Sarsop(max_trials=3).solve(mm.load_benchmark("example-1"))
 model = mm.load_benchmark("predator-mcar")
 print("ready", flush=True)
