@@ -68,7 +68,7 @@ tables: $(RUN_STAMP)  ## the simulated tables in docs/
 	$(BIN)/python docs/make_coverage.py
 	$(BIN)/python docs/make_learning_table.py
 
-baselines: $(PPO_STAMP)  ## the tables of docs/baselines.md, in about two hours
+baselines: $(PPO_STAMP)  ## the tables of docs/baselines.md, in about an hour
 	$(BIN)/python docs/make_baselines.py --folder baselines
 
 clean:           ## remove the environment and what was made

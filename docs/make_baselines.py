@@ -4,7 +4,7 @@ Every cell (model, policy, seed) is kept in a folder when it is finished, so tha
 
     python docs/make_baselines.py --folder baselines
 
-takes about two hours on two cores, most of it for POMCP and PPO on ICU. PPO needs the extra `ppo`.
+takes about an hour on two cores, most of it for PPO. PPO needs the extra `ppo`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PLANS = {
     "optimal": (1, 20_000),
     "pomcp": (4, 125),
     "ppo": (3, 2_000),
-    "ppo-memory": (2, 2_000),
+    "ppo-memory": (3, 2_000),
 }
 LEARNERS = {"AMCAR": mm.AMCAR, "AsMAR": mm.AsMAR, "AIMI": mm.AIMI}
 DATA_SEEDS = range(3)
