@@ -3,7 +3,6 @@
 import csv
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
+from command_output import start
 from missmdp.cli.printing_solved import first_action
 from missmdp.interop import read_policyx, write_model
 from tiger import TIGER
@@ -285,17 +285,6 @@ def test_what_cannot_be_written_in_the_end_does_not_cost_the_result(run, tmp_pat
     assert str(foreign) not in result.stdout
     assert "No space left on device" in result.stderr
     assert table.exists()
-
-
-def start(*arguments, program=None, **options):
-    command = ["-m", "missmdp"] if program is None else ["-c", program]
-    return subprocess.Popen(
-        [sys.executable, *command, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
 
 
 def test_the_policy_is_written_if_nobody_reads_what_is_printed(tmp_path):

@@ -7,31 +7,12 @@ from pathlib import Path
 import pytest
 
 import missmdp as mm
+from command_output import succeeded
 from experiments import stand_in
 from missmdp.experiments.search_space import training_seed
 from missmdp.plan.ppo.solver import PPO
 
 SHORT = ("--trials", 3, "--steps", 100, "--episodes", 40)
-
-
-@pytest.fixture
-def trained_without_torch(monkeypatch):
-    """Stand in for training; give the seeds that it was asked for."""
-    asked = []
-
-    def train(self, model):
-        asked.append(self.seed)
-        return stand_in.train(model, self.settings, self.seed)
-
-    monkeypatch.setattr(PPO, "train", train)
-    monkeypatch.setattr("missmdp.experiments.baselines.require", lambda module: None)
-    return asked
-
-
-def succeeded(result):
-    assert result.exit_code == 0, result.output
-    assert result.stderr == ""
-    return result.stdout
 
 
 def test_trials_are_printed_and_the_best_is_written(run, tmp_path, trained_without_torch):
@@ -74,7 +55,7 @@ def test_it_goes_on_where_it_was(run, tmp_path, trained_without_torch):
     assert again.splitlines()[5:] == first.splitlines()[5:]
     more = succeeded(run("tune-ppo", "example-1", "-o", tmp_path, *SHORT, "--trials", 4))
     assert more.count("finished before") == 3
-    assert trained_without_torch == [training_seed(0, k) for k in (1, 2, 3, 4)]
+    assert [seed for _, seed in trained_without_torch] == [training_seed(0, k) for k in (1, 2, 3, 4)]
 
 
 def test_options_reach_the_search(run, tmp_path, trained_without_torch):

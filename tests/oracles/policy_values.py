@@ -139,8 +139,6 @@ class Outcome(NamedTuple):
     """P(a terminal state is reached)."""
     events: dict[str, float]
     """How often each fallback happens, where a decision follows."""
-    last: Array
-    """P(s_L = s), terminal states left out."""
 
 
 def outcome(world: World, actor: Actor, horizon: int) -> Outcome:
@@ -148,7 +146,7 @@ def outcome(world: World, actor: Actor, horizon: int) -> Outcome:
     value = decisions = 0.0
     terminated = float(world.initial[world.terminal].sum())
     events = {"admitted": 0.0, "restarted": 0.0, "ignored": 0.0}
-    last = np.where(world.terminal, 0.0, world.initial)
+    first = np.where(world.terminal, 0.0, world.initial)
     layer: dict[Any, Array] = {}
 
     def remember(into: dict[Any, Array], remembered: tuple[Any, str | None], weights: Array) -> None:
@@ -158,13 +156,12 @@ def outcome(world: World, actor: Actor, horizon: int) -> Outcome:
             events[event] += float(weights.sum())
 
     if world.acts_first:
-        remember(layer, actor.first(None), last)
+        remember(layer, actor.first(None), first)
     else:
-        for seen, weights in _split(world, last, 0):
+        for seen, weights in _split(world, first, 0):
             remember(layer, actor.first(seen), weights)
     for t in range(horizon):
         ahead: dict[Any, Array] = {}
-        last = np.zeros(len(world.initial))
         for memory, weights in layer.items():
             decisions += float(weights.sum())
             for action, p in actor.choice(memory).items():
@@ -172,11 +169,10 @@ def outcome(world: World, actor: Actor, horizon: int) -> Outcome:
                 after = p * (weights @ world.transition[action])
                 terminated += float(after[world.terminal].sum())
                 after = np.where(world.terminal, 0.0, after)
-                last += after
                 for seen, part in _split(world, after, action) if t + 1 < horizon else ():
                     remember(ahead, actor.later(memory, action, seen), part)
         layer = ahead
-    return Outcome(value, decisions, terminated, events, last)
+    return Outcome(value, decisions, terminated, events)
 
 
 def _split(world: World, weights: Array, action: int) -> Iterator[tuple[Any, Array]]:
