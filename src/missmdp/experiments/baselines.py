@@ -35,6 +35,8 @@ class BaselineSettings:
     """Seconds for solving, of the optimal policy and of the prior's each; None for no limit."""
     precision: float = 1e-3
     """Relative gap between the bounds at which solving stops."""
+    max_trials: int | None = None
+    """Trials after which solving stops; None for no limit."""
     tree_queries: int = 1000
     max_depth: int = 20
     exploration: float = 1.0
@@ -129,7 +131,9 @@ def baseline_settings(name: str, settings: BaselineSettings) -> dict[str, Any]:
     """Return what decides how a baseline is made, apart from the model."""
     match name:
         case "prior" | "optimal":
-            chosen = {"timeout": settings.solve_timeout, "precision": settings.precision}
+            chosen: dict[str, Any] = {"timeout": settings.solve_timeout, "precision": settings.precision}
+            if settings.max_trials is not None:
+                chosen["max_trials"] = settings.max_trials
         case "pomcp":
             # Without a seed: when it is evaluated, its search draws from the seed of the episodes.
             return {

@@ -1,0 +1,246 @@
+"""What is reproduced, and how thoroughly: one frozen dataclass, which is the file format and the command line too.
+
+A field is a key in a TOML file (`sizes = [100, 1000]`) and an option (`--sizes 100,1000`). What holds for one
+benchmark only stands in a table of its own (`[only.predator-mcar]`, `--only predator-mcar.max_trials=12`).
+"""
+
+from __future__ import annotations
+
+import tomllib
+import types
+from collections.abc import Mapping
+from dataclasses import Field, asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+
+from missmdp.benchmarks.registry import list_benchmarks
+from missmdp.data.arguments import checked_whole
+from missmdp.errors import DataError, FormatError, ModelError
+from missmdp.experiments.baselines import BASELINES
+from missmdp.model.archive import write_atomically
+from missmdp.model.checks import number
+
+__all__ = ["LEARNERS", "ReproduceConfig", "field_type"]
+
+LEARNERS = ("AMCAR", "AsMAR", "AIMI")
+SIZES = (10, 50, 100, 500, 1_000, 5_000, 10_000, 100_000, 1_000_000, 10_000_000)
+"""The paper's dataset sizes."""
+
+
+def _setting(default: Any, text: str) -> Any:
+    return field(default=default, metadata={"help": text})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReproduceConfig:
+    """The grid of experiments; the defaults are the paper's."""
+
+    benchmarks: tuple[str, ...] = _setting(tuple(list_benchmarks()), "Benchmarks.")
+    learners: tuple[str, ...] = _setting(LEARNERS, "Learners.")
+    sizes: tuple[int, ...] = _setting(SIZES, "Dataset sizes at which total variation is measured.")
+    runs: int = _setting(20, "Independent datasets of each size for total variation.")
+    value_sizes: tuple[int, ...] = _setting(
+        SIZES, "Dataset sizes at which policies are computed; none: no policies."
+    )
+    value_runs: int = _setting(20, "Independent datasets of each size for policies, the first of `runs`.")
+    episodes: int = _setting(2_000, "Episodes in which a policy is evaluated, per run.")
+    precision: float = _setting(1e-3, "Relative gap at which solving stops.")
+    max_trials: int | None = _setting(None, "Trials after which solving stops; the same on every machine.")
+    solve_timeout: float | None = _setting(180.0, "Seconds after which solving a learned model stops.")
+    optimal_trials: int | None = _setting(None, "Trials for the true model.")
+    prior_trials: int | None = _setting(None, "Trials for the prior's model, which is harder.")
+    baseline_timeout: float | None = _setting(
+        300.0, "Seconds for solving the true model and the prior's, each."
+    )
+    baselines: tuple[str, ...] = _setting(
+        BASELINES, "Policies to compare with; optimal and prior are the scale."
+    )
+    baseline_seeds: int = _setting(
+        20, "Runs of POMCP and PPO, each with a seed of its own; at most value_runs."
+    )
+    pomcp_episodes: int = _setting(2_000, "Episodes per run of POMCP; at most `episodes`.")
+    tree_queries: int = _setting(1_000, "Tree queries per action of POMCP.")
+    ppo_steps: int = _setting(1_000_000, "Steps that PPO trains for.")
+    fully_observed: bool = _setting(True, "Also POMCP and PPO where nothing goes missing.")
+    seed: int = _setting(0, "For everything random.")
+    only: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict[str, Mapping[str, Any]], metadata={"help": "Settings of one benchmark."}
+    )
+
+    def __post_init__(self) -> None:
+        for known in fields(self):
+            object.__setattr__(self, known.name, _checked(known, getattr(self, known.name)))
+        _check_words("benchmarks", self.benchmarks, list_benchmarks())
+        _check_words("learners", self.learners, LEARNERS)
+        _check_words("baselines", self.baselines, BASELINES)
+        if not self.benchmarks:
+            raise DataError("benchmarks: give at least one")
+        if self.value_sizes or self.baselines:
+            _check_values(self)
+        for benchmark, settings in self.only.items():
+            _check_words("only", (benchmark,), list_benchmarks())
+            for name in settings:
+                if name not in OWN:
+                    raise DataError(
+                        f"only.{benchmark}: {name!r} cannot differ between benchmarks; {_there_are(OWN)}"
+                    )
+            # Raises if a value cannot be.
+            self.of(benchmark)
+
+    def of(self, benchmark: str) -> ReproduceConfig:
+        """Return what holds for one benchmark."""
+        return replace(self, benchmarks=(benchmark,), only={}, **self.only.get(benchmark, {}))
+
+    def to_toml(self) -> str:
+        """Return the configuration as TOML; None, which TOML does not have, is the word "none"."""
+        lines = [f"{name} = {_toml(value)}" for name, value in asdict(self).items() if name != "only"]
+        for benchmark, settings in self.only.items():
+            lines += [
+                "",
+                f"[only.{benchmark}]",
+                *(f"{name} = {_toml(value)}" for name, value in settings.items()),
+            ]
+        return "\n".join(lines) + "\n"
+
+    def save(self, path: str | Path) -> None:
+        """Write the configuration to a TOML file."""
+        write_atomically(path, self.to_toml().encode())
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], base: ReproduceConfig | None = None) -> ReproduceConfig:
+        """Return a configuration from what a TOML file holds; what is not said is as in `base`."""
+        names = [known.name for known in fields(cls)]
+        for name in content:
+            if name not in names:
+                raise DataError(f"there is no setting {name!r}; {_there_are(names)}")
+        return replace(cls() if base is None else base, **content)
+
+    @classmethod
+    def load(cls, path: str | Path, base: ReproduceConfig | None = None) -> ReproduceConfig:
+        """Return the configuration in a TOML file; what it does not say is as in `base`."""
+        try:
+            content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise FormatError(f"{path}: cannot be read ({error.strerror or error})") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise FormatError(f"{path}: not TOML ({error})") from error
+        try:
+            return cls.from_dict(content, base)
+        except (DataError, ModelError) as error:
+            raise DataError(f"{path}: {error}") from error
+
+
+OWN = (
+    "sizes",
+    "runs",
+    "value_sizes",
+    "value_runs",
+    "episodes",
+    "precision",
+    "max_trials",
+    "solve_timeout",
+    "optimal_trials",
+    "prior_trials",
+    "baseline_timeout",
+    "baselines",
+    "baseline_seeds",
+    "pomcp_episodes",
+    "tree_queries",
+    "ppo_steps",
+    "fully_observed",
+)
+"""Settings that may differ between benchmarks."""
+
+
+def field_type(known: Field[Any]) -> tuple[type, bool, bool]:
+    """Return the type of a field's entries, whether it is a list of them, and whether None is allowed."""
+    kind = get_type_hints(ReproduceConfig)[known.name]
+    optional = get_origin(kind) in (Union, types.UnionType) and type(None) in get_args(kind)
+    if optional:
+        kind = next(part for part in get_args(kind) if part is not type(None))
+    if get_origin(kind) is tuple:
+        return get_args(kind)[0], True, optional
+    return (dict if get_origin(kind) is not None else kind), False, optional
+
+
+def _checked(known: Field[Any], value: Any) -> Any:
+    kind, several, optional = field_type(known)
+    if value is None or value == "none":
+        if optional:
+            return None
+        raise DataError(f"{known.name}: a value is needed")
+    if several:
+        if isinstance(value, str) or not isinstance(value, list | tuple):
+            raise DataError(f"{known.name}: expected a list, got {value!r}")
+        entries = tuple(_checked_entry(known.name, kind, entry) for entry in cast("list[Any]", value))
+        if len(set(entries)) < len(entries):
+            raise DataError(f"{known.name}: something is listed twice")
+        return entries
+    return _checked_entry(known.name, kind, value)
+
+
+def _checked_entry(name: str, kind: type, value: Any) -> Any:
+    if kind is bool:
+        if not isinstance(value, bool):
+            raise DataError(f"{name}: expected true or false, got {value!r}")
+        return value
+    if kind is int:
+        found = checked_whole(value, name)
+        if found < 1 and name not in _MAY_BE_NOTHING:
+            raise DataError(f"{name} must be at least 1, got {found}")
+        return found
+    if kind is float:
+        found = number(value, name)
+        if isinstance(value, bool) or found < 0.0:
+            raise DataError(f"{name} must be a number of at least 0, got {value!r}")
+        return float(found)
+    if kind is str:
+        return str(value)
+    if not isinstance(value, Mapping):
+        raise DataError(f"{name}: expected settings per benchmark, got {value!r}")
+    return {
+        str(key): dict(cast("Mapping[str, Any]", inner))
+        for key, inner in cast("Mapping[str, Any]", value).items()
+    }
+
+
+_MAY_BE_NOTHING = ("seed", "max_trials", "optimal_trials", "prior_trials", "baseline_seeds")
+
+
+def _check_values(config: ReproduceConfig) -> None:
+    if config.value_sizes and not {"optimal", "prior"} <= set(config.baselines):
+        raise DataError(
+            "values are normalised by those of optimal and prior: add them to baselines, or give no value_sizes"
+        )
+    if config.episodes < 2:
+        raise DataError("one episode has no error; evaluate at least two")
+    if config.pomcp_episodes > config.episodes:
+        raise DataError(
+            f"pomcp_episodes: at most as many as episodes ({config.episodes}), got {config.pomcp_episodes}"
+        )
+    if config.baseline_seeds > config.value_runs:
+        raise DataError(
+            f"baseline_seeds: at most value_runs ({config.value_runs}), got {config.baseline_seeds}"
+        )
+
+
+def _check_words(name: str, given: tuple[str, ...], known: Any) -> None:
+    for word in given:
+        if word not in known:
+            raise DataError(f"{name}: there is no {word!r}; {_there_are(known)}")
+
+
+def _there_are(names: Any) -> str:
+    return f"there are {', '.join(names)}"
+
+
+def _toml(value: Any) -> str:
+    if value is None:
+        return '"none"'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, cast('list[Any]', value)))}]"
+    return repr(value)

@@ -1,0 +1,68 @@
+"""Normalised values of runs that met the luck of the two ends of the scale, and their mean over runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.evaluation.normalise import NormalisedValue
+
+__all__ = ["Scale", "over_runs"]
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """The values of the optimal policy and of the prior's, in the episodes of every run."""
+
+    optimal: NDArray[np.float64]
+    """Shape (runs, episodes)."""
+    prior: NDArray[np.float64]
+
+    def gaps(
+        self, estimates: NDArray[np.float64], run: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return V − V_prior and V_optimal − V_prior, episode by episode of a run."""
+        prior = self.prior[run, : len(estimates)]
+        return estimates - prior, self.optimal[run, : len(estimates)] - prior
+
+    def of_run(self, estimates: NDArray[np.float64], run: int) -> NormalisedValue:
+        """Return the normalised value of one policy; its error is that of the episodes."""
+        return _ratio(*self.gaps(estimates, run))
+
+
+def over_runs(
+    runs: Sequence[tuple[int, NDArray[np.float64]]], scale: Scale | None, confidence: float = 0.95
+) -> dict[str, Any]:
+    """Return the normalised value over runs, its standard error, and its interval.
+
+    Runs are independent: each has data, or a seed, and episodes of its own. So the means of a run are one draw, and
+    the ratio of their means has an error (delta method) and an interval (Fieller's) that hold for new data too.
+    With a single run the error is that of its episodes.
+    """
+    names = ("normalised", "normalised_stderr", "normalised_low", "normalised_high")
+    if scale is None:
+        return dict.fromkeys(names)
+    gaps = [scale.gaps(estimates, run) for run, estimates in runs]
+    means = tuple(np.array([gap[i].mean() for gap in gaps]) for i in (0, 1))
+    value = _ratio(*means) if len(gaps) > 1 else _ratio(*gaps[0])
+    low, high = value.interval(confidence)
+    found = (value.mean, value.stderr, low, high)
+    return {
+        name: number if math.isfinite(number) else None for name, number in zip(names, found, strict=True)
+    }
+
+
+def _ratio(numerator: NDArray[np.float64], denominator: NDArray[np.float64]) -> NormalisedValue:
+    count = len(numerator)
+    covariance = np.cov(numerator, denominator) / count
+    return NormalisedValue(
+        float(numerator.mean()),
+        float(denominator.mean()),
+        ((covariance[0, 0], covariance[0, 1]), (covariance[1, 0], covariance[1, 1])),
+        count,
+    )
