@@ -12,10 +12,13 @@ from tiger import TIGER
 
 @pytest.fixture
 def run():
-    """Run a command with arguments of any type, and give what it printed and how it ended."""
+    """Run a command with arguments of any type, and give what it printed, how it ended, and the error behind that."""
 
     def invoke(*arguments):
-        return CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=True)
+        result = CliRunner().invoke(cli, [str(argument) for argument in arguments], prog_name="missmdp")
+        if isinstance(result.exception, SystemExit):
+            result.exception = result.exception.__cause__ or result.exception
+        return result
 
     return invoke
 

@@ -94,7 +94,7 @@ def test_errors_are_messages_without_a_traceback(arguments, message, tmp_path):
         cwd=tmp_path,
         check=False,
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.startswith("Error: ")
     assert message in done.stderr
     assert "Traceback" not in done.stderr

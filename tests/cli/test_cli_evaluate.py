@@ -343,7 +343,7 @@ def test_what_is_ready_is_kept_if_something_later_fails(run, tmp_path, trained_w
     monkeypatch.setattr(PPO, "train", fail)
     words = ("--policy", "optimal", "--policy", "ppo", "--save-policies", tmp_path)
     result = run("evaluate", "example-1", *words)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert isinstance(result.exception, mm.MissMDPError)
     assert len(list(tmp_path.glob("optimal-*.mmpolicy"))) == 1
 
@@ -364,7 +364,7 @@ def test_what_cannot_be_kept_does_not_cost_the_result(run, tmp_path, monkeypatch
         tmp_path / "v.csv",
     )
     result = run("evaluate", "example-1", *words)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "No space left on device" in result.stderr
     assert "policy " in result.stdout
     assert (tmp_path / "v.csv").exists()
@@ -378,7 +378,7 @@ def test_results_that_cannot_be_written_are_still_printed(run, tmp_path, monkeyp
 
     monkeypatch.setattr(tables, "write_atomically", fail)
     result = run("evaluate", "example-1", "--policy", "random", "--episodes", 5, "-o", tmp_path / "v.csv")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "No space left on device" in result.stderr
     assert "random  " in result.stdout
 
@@ -428,5 +428,5 @@ def test_without_the_extra_it_is_said_how_to_get_it(run, tmp_path, monkeypatch):
 
     monkeypatch.setattr(mm.Sarsop, "solve", fail)
     result = run("evaluate", "example-1", "--policy", "optimal", "--policy", "ppo-memory")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert 'pip install "missmdp[ppo]"' in str(result.exception)

@@ -141,8 +141,9 @@ def test_ctrl_c_while_solving_goes_on_with_the_best_so_far(tmp_path):
 def test_ctrl_c_before_every_policy_has_an_episode_leaves_kept_policies_alone(tmp_path):
     words = ("--episodes", 50, "-o", "v.csv", "--save-policies", "kept")
     process = start("evaluate", "example-1", *words, program=STARTING, cwd=tmp_path)
-    out, _ = process.communicate()
-    assert process.returncode == 1
+    out, errors = process.communicate()
+    assert process.returncode == 130
+    assert errors == "Interrupted\n"
     assert "policy " not in out
     assert not (tmp_path / "v.csv").exists()
     assert len(list((tmp_path / "kept").glob("*.mmpolicy"))) == 2
@@ -168,7 +169,7 @@ def test_the_seed_of_policies_changes_nothing_for_pomcp(run):
 def test_a_failure_is_one_line(tmp_path):
     process = start("evaluate", "no-such-model", cwd=tmp_path)
     out, errors = process.communicate()
-    assert process.returncode == 1
+    assert process.returncode == 2
     assert out == ""
     assert errors.startswith("Error: ")
     assert len(errors.splitlines()) == 1

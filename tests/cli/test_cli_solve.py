@@ -279,7 +279,7 @@ def test_what_cannot_be_written_in_the_end_does_not_cost_the_result(run, tmp_pat
     monkeypatch.setattr(missmdp.interop.policyx, "write_policyx", fail)
     foreign, table = tmp_path / "p.policyx", tmp_path / "t.csv"
     result = run("solve", "example-1", "-o", foreign, "--trace", table)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "lower bound" in result.stdout
     assert f"Written to {table}" in result.stdout
     assert str(foreign) not in result.stdout

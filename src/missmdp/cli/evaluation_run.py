@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from missmdp.cli.policy_words import AskedPolicy
+from missmdp.cli.wording import what_is_wrong
 from missmdp.errors import MissMDPError, ModelError
 from missmdp.evaluation.compare import Comparison
 from missmdp.experiments.baselines import BaselineSettings, MadePolicy
@@ -132,7 +133,7 @@ class EvaluationRun:
         try:
             return made, f"kept in {folder.keep(baseline, made)}"
         except (MissMDPError, OSError) as error:
-            self.failed.append(str(error))
+            self.failed.append(what_is_wrong(error))
             return made, ""
 
     def compare(self, made: dict[str, MadePolicy]) -> Comparison:
@@ -191,7 +192,7 @@ class EvaluationRun:
                 if not self.quiet:
                     self._say(click.echo, f"Written to {path}")
             except (MissMDPError, OSError) as error:
-                self.failed.append(str(error))
+                self.failed.append(what_is_wrong(error))
 
     def _about(self, model: str) -> dict[str, Any]:
         """Return what all rows have in common."""

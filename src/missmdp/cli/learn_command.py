@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from missmdp.cli.failures import AnswerIsNo
 from missmdp.cli.options import DATA_HELP, MDP_HELP, table_arguments, table_options
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
         report = validate(log, mdp)
         print_report(report, log.notes)
         if options["strict"] and not report.ok:
-            raise click.ClickException("the log does not fit the model, and --strict says to stop")
+            raise AnswerIsNo("the log does not fit the model, and --strict says to stop")
     else:
         log = ObservationCounts.from_table(source, mdp, **table)
     with warnings.catch_warnings():

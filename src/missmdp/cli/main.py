@@ -11,19 +11,34 @@ from missmdp._version import __version__
 from missmdp.cli.data_commands import collect, describe, validate
 from missmdp.cli.evaluate_command import evaluate
 from missmdp.cli.export_command import export
+from missmdp.cli.failures import Commands
 from missmdp.cli.learn_command import learn
 from missmdp.cli.model_commands import benchmarks, coverage, graph, show
+from missmdp.cli.signals import sigterm_raises
 from missmdp.cli.solve_command import solve
 from missmdp.cli.tune_command import tune_ppo
-from missmdp.cli.wording import as_typed
-from missmdp.errors import MissMDPError
 
 __all__ = ["cli", "main"]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+EPILOG = """\b
+Commands end with code
+  0    if all went well
+  1    if the answer is no: the log does not fit the model (validate, learn --strict)
+  2    if something was wrong with what was asked; one line on standard error says what
+  130  after Ctrl-C, where there was nothing to end with
+"""
+
+
+@click.group(
+    cls=Commands,
+    epilog=EPILOG,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="missmdp")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Decisions when part of the state goes missing.
 
     MODEL is always one of: a benchmark's name (see `missmdp benchmarks`), an .mmdp file, or module:function,
@@ -35,6 +50,8 @@ def cli() -> None:
     optionally discount.txt. Tables have one column per feature; transitions also action, next_<feature> and
     probability, rewards also action and reward, initial also probability.
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 for command in (
@@ -55,13 +72,10 @@ for command in (
 
 
 def main() -> None:
-    """Run the command line; our own errors are a message, not a traceback."""
+    """Run the command line, and leave the program."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Bars and dots are not worth failing for where the terminal or file cannot hold them.
             stream.reconfigure(errors="replace")
-    try:
+    with sigterm_raises():
         cli(prog_name="missmdp")
-    except (MissMDPError, OSError) as error:
-        click.echo(f"Error: {as_typed(str(error))}", err=True)
-        sys.exit(1)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from missmdp.cli.wording import what_is_wrong
 from missmdp.errors import MissMDPError
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def _write_all(result: SolveResult, model: str, files: dict[Path, str], *, quiet
             writers[kind](path)
             written.append(path)
         except (MissMDPError, OSError) as error:
-            failed.append(str(error))
+            failed.append(what_is_wrong(error))
     if not quiet:
         for path in written:
             click.echo(f"Written to {path}")

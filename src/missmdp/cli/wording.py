@@ -1,11 +1,13 @@
-"""Sentences of the library for people who type: what a Python user would pass is an option."""
+"""Sentences of the library for people who type: on one line, and what a Python user would pass is an option."""
 
 from __future__ import annotations
 
 import re
 import shlex
 
-__all__ = ["as_typed"]
+from missmdp.errors import MissMDPError
+
+__all__ = ["as_typed", "one_line", "what_is_wrong"]
 
 
 def as_typed(message: str) -> str:
@@ -31,3 +33,16 @@ def as_typed(message: str) -> str:
         message,
     )
     return re.sub(r"\b(?:pass )?per_file=True", "give --per-file", message).replace("give give", "give")
+
+
+def what_is_wrong(error: MissMDPError | OSError) -> str:
+    """Return what an error says, for people who type; also what the system says begins with the file."""
+    if isinstance(error, MissMDPError):
+        return as_typed(str(error))
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def one_line(message: str) -> str:
+    """Return a message without line breaks."""
+    return " ".join(line.strip() for line in message.splitlines() if line.strip())
