@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUN_STAMP := $(VENV)/.ready-run
 DEV_STAMP := $(VENV)/.ready-dev
+DOCS_STAMP := $(VENV)/.ready-docs
 PPO_STAMP := $(VENV)/.ready-ppo
 
-.PHONY: help demo test test-slow test-ppo check format bench figures tables baselines clean
+.PHONY: help demo test test-slow test-ppo check format bench figures tables docs baselines clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -21,8 +22,14 @@ $(RUN_STAMP): $(BIN)/python pyproject.toml constraints.txt
 	@touch $@
 
 # pip older than 25.1 cannot read dependency groups, so the list is taken from pyproject.toml with the standard library.
-$(DEV_STAMP): $(RUN_STAMP)
-	$(PIP) install -c constraints.txt $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']['dev'])")
+GROUP = $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']['$(1)'])")
+
+$(DOCS_STAMP): $(RUN_STAMP)
+	$(PIP) install -c constraints.txt $(call GROUP,docs)
+	@touch $@
+
+$(DEV_STAMP): $(DOCS_STAMP)
+	$(PIP) install -c constraints.txt $(call GROUP,dev)
 	@touch $@
 
 $(PPO_STAMP): $(DEV_STAMP)
@@ -68,8 +75,12 @@ tables: $(RUN_STAMP)  ## the simulated tables in docs/
 	$(BIN)/python docs/make_coverage.py
 	$(BIN)/python docs/make_learning_table.py
 
+docs: $(DOCS_STAMP)  ## the documentation as a site: docs/_build/index.html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
+	@echo "docs/_build/index.html"
+
 baselines: $(PPO_STAMP)  ## the tables of docs/baselines.md, in about an hour
 	$(BIN)/python docs/make_baselines.py --folder baselines
 
 clean:           ## remove the environment and what was made
-	rm -rf $(VENV) demo .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo docs/_build .pytest_cache .ruff_cache .hypothesis
