@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any, Literal
 
 from missmdp._version import __version__
@@ -13,6 +14,7 @@ from missmdp.benchmarks.registry import load_benchmark
 from missmdp.experiments.fingerprint import content_hash, model_hash
 from missmdp.experiments.reproduce.config import ReproduceConfig
 from missmdp.model.missmdp import MissMDP
+from missmdp.model.variants import fully_observed_model
 
 __all__ = ["Cell", "Kind", "all_cells", "benchmark_model"]
 
@@ -93,18 +95,12 @@ def all_cells(config: ReproduceConfig) -> list[Cell]:
 
     Cells that use one dataset follow each other.
     """
+    own = [(benchmark, config.of(benchmark)) for benchmark in config.benchmarks]
     return [
-        *(
-            cell
-            for benchmark in config.benchmarks
-            for cell in _baseline_cells(benchmark, config.of(benchmark))
-        ),
-        *(
-            cell
-            for benchmark in config.benchmarks
-            for cell in _learning_cells(benchmark, config.of(benchmark))
-        ),
-        *(cell for benchmark in config.benchmarks for cell in _value_cells(benchmark, config.of(benchmark))),
+        *chain.from_iterable(_baseline_cells(*each) for each in own),
+        *_fully_observed_cells(config),
+        *chain.from_iterable(_learning_cells(*each) for each in own),
+        *chain.from_iterable(_value_cells(*each) for each in own),
     ]
 
 
@@ -132,8 +128,22 @@ def _baseline_cells(benchmark: str, config: ReproduceConfig) -> Iterator[Cell]:
             continue
         for run in range(config.baseline_seeds):
             yield Cell("baseline", benchmark, policy, 0, run, False, settings)
-            if config.fully_observed and policy in ("pomcp", "ppo"):
-                yield Cell("baseline", benchmark, policy, 0, run, True, settings)
+
+
+def _fully_observed_cells(config: ReproduceConfig) -> Iterator[Cell]:
+    """Yield POMCP and PPO without missingness, once for benchmarks that then are the same."""
+    seen: set[str] = set()
+    for benchmark in config.benchmarks:
+        own = config.of(benchmark)
+        without = model_hash(fully_observed_model(benchmark_model(benchmark)))
+        if not own.fully_observed or without in seen:
+            continue
+        seen.add(without)
+        for policy in own.baselines:
+            if policy in ("pomcp", "ppo"):
+                settings = _baseline_settings(policy, own)
+                for run in range(own.baseline_seeds):
+                    yield Cell("baseline", benchmark, policy, 0, run, True, settings)
 
 
 def _baseline_settings(policy: str, config: ReproduceConfig) -> tuple[tuple[str, Any], ...]:

@@ -36,20 +36,26 @@ class Scale:
 
 
 def over_runs(
-    runs: Sequence[tuple[int, NDArray[np.float64]]], scale: Scale | None, confidence: float = 0.95
+    runs: Sequence[tuple[int, NDArray[np.float64]]],
+    scale: Scale | None,
+    confidence: float = 0.95,
+    *,
+    pooled: bool = False,
 ) -> dict[str, Any]:
     """Return the normalised value over runs, its standard error, and its interval.
 
     Runs are independent: each has data, or a seed, and episodes of its own. So the means of a run are one draw, and
     the ratio of their means has an error (delta method) and an interval (Fieller's) that hold for new data too.
-    With a single run the error is that of its episodes.
+    With a single run, or one policy in all of them (`pooled`), the error is that of the episodes.
     """
     names = ("normalised", "normalised_stderr", "normalised_low", "normalised_high")
     if scale is None:
         return dict.fromkeys(names)
     gaps = [scale.gaps(estimates, run) for run, estimates in runs]
-    means = tuple(np.array([gap[i].mean() for gap in gaps]) for i in (0, 1))
-    value = _ratio(*means) if len(gaps) > 1 else _ratio(*gaps[0])
+    if pooled or len(gaps) == 1:
+        value = _ratio(*map(np.concatenate, zip(*gaps, strict=True)))
+    else:
+        value = _ratio(*(np.array([gap[i].mean() for gap in gaps]) for i in (0, 1)))
     low, high = value.interval(confidence)
     found = (value.mean, value.stderr, low, high)
     return {

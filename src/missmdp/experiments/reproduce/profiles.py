@@ -37,6 +37,12 @@ PROFILES = {
         baseline_timeout=None,
         baseline_seeds=2,
         pomcp_episodes=100,
+        only={
+            "predator-smar": {"prior_trials": 6},
+            "predator-mnar-unid": {"prior_trials": 6},
+            # Policies differ less there, and it is the hardest to solve.
+            "predator-mcar": {"episodes": 20_000, "max_trials": 24, "optimal_trials": 36, "prior_trials": 6},
+        },
     ),
     "paper": ReproduceConfig(),
 }

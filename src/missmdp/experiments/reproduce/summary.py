@@ -162,7 +162,7 @@ class Summary:
             "stderr": _stderr(sample),
             "best": float(sample.mean()) if once else float(best.mean()),
             "best_stderr": _stderr(sample) if once else _stderr(best),
-            **over_runs(runs, scale),
+            **over_runs(runs, scale, pooled=once),
             "optimum": None,
             **{name: found[0][1].found[name] for name in ("lower", "upper", "status")},
             "impossible": sum(result.found["impossible"] for _, result in found),
