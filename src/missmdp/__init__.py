@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     )
     from missmdp.evaluation.compare import Comparison, Difference, compare
     from missmdp.evaluation.distance import TotalVariation, total_variation
+    from missmdp.evaluation.heldout import HeldOut, held_out_likelihood
+    from missmdp.evaluation.likelihood import LogLikelihood, log_likelihood
     from missmdp.evaluation.normalise import NormalisedValue, normalised_value
     from missmdp.evaluation.value import Evaluation, evaluate
     from missmdp.learn.aimi import AIMI
@@ -88,6 +90,8 @@ _HOME = {
     ),
     "missmdp.evaluation.compare": ("Comparison", "Difference", "compare"),
     "missmdp.evaluation.distance": ("TotalVariation", "total_variation"),
+    "missmdp.evaluation.heldout": ("HeldOut", "held_out_likelihood"),
+    "missmdp.evaluation.likelihood": ("LogLikelihood", "log_likelihood"),
     "missmdp.evaluation.normalise": ("NormalisedValue", "normalised_value"),
     "missmdp.evaluation.value": ("Evaluation", "evaluate"),
     "missmdp.learn.aimi": ("AIMI",),
@@ -150,7 +154,9 @@ __all__ = [
     "FactoredMDP",
     "FormatError",
     "GroupBound",
+    "HeldOut",
     "ImpossibleObservation",
+    "LogLikelihood",
     "MissMDP",
     "MissMDPError",
     "MissingExtra",
@@ -180,12 +186,14 @@ __all__ = [
     "describe",
     "evaluate",
     "fully_observed_model",
+    "held_out_likelihood",
     "initial_belief",
     "initial_belief_ignorable",
     "list_benchmarks",
     "list_examples",
     "load_benchmark",
     "load_policy",
+    "log_likelihood",
     "normalised_value",
     "prior_model",
     "samples_needed",

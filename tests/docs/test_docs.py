@@ -51,6 +51,8 @@ WITH_EXAMPLES = [
     "learn.aimi",
     "learn.sample_size",
     "evaluation.distance",
+    "evaluation.heldout",
+    "evaluation.likelihood",
 ]
 
 

@@ -1,0 +1,172 @@
+"""How probable a log is under a model: log P(z⁽⁰⁾, …, z⁽ᵗ⁾ | a⁽⁰⁾, …, a⁽ᵗ⁻¹⁾), summed over all paths of hidden states.
+
+What the behaviour policy did is given, not judged: as long as it reacts to nothing but the history, its
+probabilities are the same factor for every model. That an episode ended, and where, is not judged either.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from missmdp._kernels.likelihood import FilterModel, filter_episodes
+from missmdp.data.dataset import NO_ACTION, Dataset
+from missmdp.errors import DataError
+from missmdp.evaluation.statistics import decimals, signed
+from missmdp.model.mdp import FactoredMDP
+from missmdp.model.missingness import MissingnessFunction
+from missmdp.model.missmdp import MissMDP, checked_model
+from missmdp.model.space import MISSING
+
+__all__ = ["LogLikelihood", "check_same_features", "log_likelihood", "log_predictions"]
+
+_PIECE = 5000
+"""Observations that one thread takes at a time, but whole episodes."""
+
+
+@dataclass(frozen=True, eq=False)
+class LogLikelihood:
+    """log P(observations | actions) of the episodes of a log, in nats."""
+
+    per_episode: NDArray[np.float64]
+    """−∞ for an episode of probability zero, shape (E,)."""
+    steps: int
+    """The number of observations."""
+
+    @cached_property
+    def total(self) -> float:
+        """Of the whole log: the sum over its episodes."""
+        return float(self.per_episode.sum())
+
+    @property
+    def per_step(self) -> float:
+        """`total` by the number of observations."""
+        return self.total / self.steps
+
+    @property
+    def impossible(self) -> tuple[int, ...]:
+        """The episodes (their numbers in the log) that have probability zero."""
+        return tuple(np.flatnonzero(np.isneginf(self.per_episode)).tolist())
+
+    def __str__(self) -> str:
+        text = f"log-likelihood {signed(self.total, 2)}, {signed(self.per_step, decimals(1e-3))} per step"
+        left = len(self.impossible)
+        return text + (f"; {left:,} of {len(self.per_episode):,} episodes have probability 0" if left else "")
+
+    def __repr__(self) -> str:
+        return f"LogLikelihood({self})"
+
+
+def log_likelihood(dataset: Dataset, model: MissMDP) -> LogLikelihood:
+    """Return the log-probability of a log's observations, given its actions, under T and M of a model.
+
+    Parameters
+    ----------
+    dataset
+        The log. Its features, values and actions must be the model's; its dynamics need not be.
+    model
+        The miss-MDP under which to judge it.
+
+    Examples
+    --------
+    >>> import missmdp as mm
+    >>> truth = mm.load_benchmark("icu-smar")
+    >>> log = mm.collect(truth, 2000, seed=0)
+    >>> mm.log_likelihood(log, truth).total > mm.log_likelihood(log, mm.prior_model(truth)).total
+    True
+    """
+    checked_model(model)
+    check_same_features(dataset, model.mdp)
+    if dataset.n_steps == 0:
+        raise DataError("there are no observations whose probability could be computed")
+    logs = log_predictions(dataset, model)
+    return LogLikelihood(np.add.reduceat(logs, dataset.offsets[:-1]), dataset.n_steps)
+
+
+def log_predictions(dataset: Dataset, model: MissMDP) -> NDArray[np.float64]:
+    """Return log P(z_t | z_0, a_0, …, a_{t−1}) of every observation, shape (N,).
+
+    From the first observation of probability zero to the end of its episode it is −∞. Episodes are filtered in
+    parallel, each on its own, so that the result does not depend on the number of threads.
+    """
+    compiled = _compiled(model)
+    patterns = _pattern_numbers(dataset.observations, model.missingness)
+    out = np.empty(dataset.n_steps)
+
+    def run(episodes: tuple[int, int]) -> None:
+        offsets = dataset.offsets[episodes[0] : episodes[1] + 1]
+        rows = slice(int(offsets[0]), int(offsets[-1]))
+        # Copies of one type: kernels are compiled anew for other types and for arrays that cannot be written to.
+        filter_episodes(
+            compiled,
+            np.array(dataset.observations[rows], dtype=np.int64),
+            patterns[rows],
+            np.array(dataset.actions[rows], dtype=np.int64),
+            np.array(offsets - offsets[0], dtype=np.int64),
+            out[rows],
+        )
+
+    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="missmdp-likelihood") as threads:
+        for _ in threads.map(run, _pieces(dataset.offsets)):
+            pass
+    return out
+
+
+def check_same_features(dataset: Dataset, mdp: FactoredMDP) -> None:
+    """Raise `DataError` unless a log has an MDP's features, values and actions, and an action between all steps."""
+    if not isinstance(dataset, Dataset):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DataError(
+            f"expected a Dataset, got {type(dataset).__name__} (read a table with Dataset.from_table(table, mdp))"
+        )
+    if dataset.mdp.space.features != mdp.space.features or dataset.mdp.actions != mdp.actions:
+        raise DataError("the dataset has other features, values or actions than the model")
+    acts = np.ones(dataset.n_steps, dtype=np.bool_)
+    acts[dataset.offsets[1:] - 1] = False
+    lacking = np.flatnonzero(acts & (dataset.actions == NO_ACTION))
+    if lacking.size:
+        row = int(lacking[0])
+        episode = int(np.count_nonzero(dataset.offsets <= row)) - 1
+        step = row - int(dataset.offsets[episode])
+        raise DataError(f"episode {episode}, step {step}: there is no action, but the episode goes on")
+
+
+def _pieces(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Yield ranges of episodes, of some thousand observations each."""
+    first, n_episodes = 0, len(offsets) - 1
+    while first < n_episodes:
+        within = np.searchsorted(offsets, int(offsets[first]) + _PIECE)
+        last = min(max(int(within), first + 1), n_episodes)
+        yield first, last
+        first = last
+
+
+def _compiled(model: MissMDP) -> FilterModel:
+    mdp = model.mdp
+    stacked = sparse.csr_array(sparse.vstack(mdp.transition, format="csr"))
+    return FilterModel(
+        initial=np.array(mdp.initial, dtype=np.float64),
+        start=np.array(stacked.indptr, dtype=np.int64),
+        target=np.array(stacked.indices, dtype=np.int32),
+        probability=np.array(stacked.data, dtype=np.float64),
+        codes=np.array(mdp.space.codes, dtype=np.int64),
+        missingness=np.array(model.missingness.probabilities, dtype=np.float64),
+    )
+
+
+def _pattern_numbers(
+    observations: NDArray[np.integer[Any]], missingness: MissingnessFunction
+) -> NDArray[np.int64]:
+    """Return which of M's patterns each observation has, −1 for none of them, shape (N,)."""
+    numbers = {pattern.tobytes(): k for k, pattern in enumerate(missingness.patterns)}
+    seen, label = np.unique(np.packbits(observations != MISSING, axis=1), axis=0, return_inverse=True)
+    width = observations.shape[1]
+    shown = np.unpackbits(seen, axis=1, count=width).astype(np.bool_)
+    return np.array([numbers.get(row.tobytes(), -1) for row in shown], dtype=np.int64)[label.reshape(-1)]
