@@ -14,6 +14,7 @@ from missmdp.cli.export_command import export
 from missmdp.cli.failures import Commands
 from missmdp.cli.learn_command import learn
 from missmdp.cli.model_commands import benchmarks, coverage, graph, show
+from missmdp.cli.reproduce_command import reproduce
 from missmdp.cli.signals import sigterm_raises
 from missmdp.cli.solve_command import solve
 from missmdp.cli.tune_command import tune_ppo
@@ -66,6 +67,7 @@ for command in (
     solve,
     evaluate,
     tune_ppo,
+    reproduce,
     export,
 ):
     cli.add_command(command)

@@ -47,7 +47,7 @@ PROFILES = {
     "paper": ReproduceConfig(),
 }
 """smoke: whether it works, in under three minutes. small: about an hour on two cores, and the same on every machine,
-since solving is limited by trials. paper: everything as in the paper's appendix, in days."""
+since solving is limited by trials. paper: everything as in the paper's appendix, in more than a day."""
 
 
 def profile(name: str) -> ReproduceConfig:
