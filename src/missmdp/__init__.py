@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from missmdp.evaluation.heldout import HeldOut, held_out_likelihood
     from missmdp.evaluation.likelihood import LogLikelihood, log_likelihood
     from missmdp.evaluation.normalise import NormalisedValue, normalised_value
+    from missmdp.evaluation.sensitivity import SensitivityRow, sensitivity
     from missmdp.evaluation.value import Evaluation, evaluate
     from missmdp.learn.aimi import AIMI
     from missmdp.learn.asmar import AMCAR, AsMAR
@@ -93,6 +94,7 @@ _HOME = {
     "missmdp.evaluation.heldout": ("HeldOut", "held_out_likelihood"),
     "missmdp.evaluation.likelihood": ("LogLikelihood", "log_likelihood"),
     "missmdp.evaluation.normalise": ("NormalisedValue", "normalised_value"),
+    "missmdp.evaluation.sensitivity": ("SensitivityRow", "sensitivity"),
     "missmdp.evaluation.value": ("Evaluation", "evaluate"),
     "missmdp.learn.aimi": ("AIMI",),
     "missmdp.learn.asmar": ("AMCAR", "AsMAR"),
@@ -176,6 +178,7 @@ __all__ = [
     "Policy",
     "SampleSize",
     "Sarsop",
+    "SensitivityRow",
     "SolveResult",
     "TotalVariation",
     "UniformPolicy",
@@ -197,6 +200,7 @@ __all__ = [
     "normalised_value",
     "prior_model",
     "samples_needed",
+    "sensitivity",
     "total_variation",
     "update_belief",
     "update_belief_ignorable",
