@@ -162,6 +162,8 @@ def test_bins_of_measurements(run, tmp_path):
         (["--learner", "aimi", "--ignore", "test"], "--ignore is for --learner asmar"),
         (["-o", "learned.txt"], "learned.txt"),
         (["--learner", "em"], "em"),
+        (["--confidence", 1.5], "'--confidence': 1.5 is not in the range"),
+        (["--smoothing", -1], "'--smoothing': -1.0 is not in the range"),
     ],
 )
 def test_wrong_usage_is_said_before_anything_is_read(run, options, message):
@@ -173,8 +175,6 @@ def test_wrong_usage_is_said_before_anything_is_read(run, options, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--confidence", 1.5], "confidence"),
-        (["--smoothing", -1], "smoothing"),
         (["--always", "infection"], "'infection' is declared always observed"),
         (["--ignore", "tset"], "there is no feature 'tset'"),
     ],
@@ -252,6 +252,15 @@ def test_a_block_of_one_is_refused(run, log):
         ("pass per_file=True", "give --per-file"),
         ("Declare always_observed=[…] where that is known.", "Declare --always FEATURE where that is known."),
         ("(give patterns='seen' to keep", "(give --patterns seen to keep"),
+        ("so leave out episode='x'", "so leave out --episode x"),
+        ("step= and episode= are both 'x'", "--step and --episode are both 'x'"),
+        ("always_observed: there is no feature 'x'", "--always: there is no feature 'x'"),
+        ("max_depth must be below 9", "--max-depth must be below 9"),
+        ("precision must be a number", "--precision must be a number"),
+        (
+            "/max_depth/max_depth.csv: there is no precision must",
+            "/max_depth/max_depth.csv: there is no precision must",
+        ),
         ("nothing to change", "nothing to change"),
     ],
 )

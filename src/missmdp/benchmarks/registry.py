@@ -41,7 +41,7 @@ def load_benchmark(name: str) -> MissMDP:
     known = {**_BENCHMARKS, **_EXAMPLES}
     if name not in known:
         name = str(name)
-        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise ModelError(f"there is no benchmark {name!r}; {hint}benchmarks are {', '.join(known)}")
     return known[name]()

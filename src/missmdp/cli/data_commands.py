@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from missmdp.cli.options import DATA_HELP, MDP_HELP, MODEL_HELP, table_arguments, table_options
+from missmdp.cli.options import DATA_HELP, MDP_HELP, MODEL_HELP, Whole, table_arguments, table_options
 from missmdp.cli.wording import as_typed
 
 __all__ = ["collect", "describe", "validate"]
@@ -42,7 +42,7 @@ Examples:
     "--picture", type=click.Path(dir_okay=False, path_type=Path), help="Also draw an .svg, .png or .pdf."
 )
 @click.option(
-    "--most", type=click.IntRange(min=0), default=10, show_default=True, help="How many of each kind to list."
+    "--most", type=Whole(min=0), default=10, show_default=True, help="How many of each kind to list."
 )
 @click.option("--ignore", multiple=True, metavar="COLUMN", help="Leave a column out; repeat.")
 @table_options
@@ -62,12 +62,12 @@ def describe(
     step. Columns are the episode, the step, the action, and the features; reward and terminated are left out.
     Words that hardly ever recur, such as ids and notes, are left out as well. An empty cell is a missing value.
     """
+    from missmdp.cli.output import check_picture
     from missmdp.cli.printing_data import print_description
     from missmdp.data.description.describe import describe
-    from missmdp.model.picture import check_picture_name
 
     if picture is not None:
-        check_picture_name(picture)
+        check_picture(picture)
     source = data[0] if len(data) == 1 else list(data)
     described = describe(source, ignore=ignore, **table_arguments(table))
     print_description(described, most=most)
@@ -79,14 +79,10 @@ def describe(
 @click.command(epilog=COLLECT_HELP)
 @click.argument("model")
 @click.option("-o", "--output", help="A .parquet or .csv file, or - to print CSV.")
-@click.option("--steps", type=click.IntRange(min=1), required=True, help="How many observations.")
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the simulation."
-)
-@click.option("--horizon", type=click.IntRange(min=1), help="The most observations per episode.")
-@click.option(
-    "--threads", type=click.IntRange(min=1), help="By default one per core; the result is the same."
-)
+@click.option("--steps", type=Whole(min=1), required=True, help="How many observations.")
+@click.option("--seed", type=Whole(min=0), default=0, show_default=True, help="Seed of the simulation.")
+@click.option("--horizon", type=Whole(min=1), help="The most observations per episode.")
+@click.option("--threads", type=Whole(min=1), help="By default one per core; the result is the same.")
 def collect(
     model: str, output: str | None, steps: int, seed: int, horizon: int | None, threads: int | None
 ) -> None:

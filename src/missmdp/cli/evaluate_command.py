@@ -58,7 +58,7 @@ def evaluate(
     from missmdp.cli.evaluation_run import EvaluationRun
     from missmdp.cli.models import load_model_or_pomdp
     from missmdp.cli.policy_words import asked_policies
-    from missmdp.experiments.baselines import check_baseline
+    from missmdp.experiments.baselines import check_baseline, make_baseline
     from missmdp.interop.model_files import SUFFIXES
     from missmdp.model.missmdp import checked_model
     from missmdp.model.variants import fully_observed_model
@@ -75,4 +75,7 @@ def evaluate(
     for policy in asked:
         if policy.baseline is not None:
             check_baseline(policy.baseline, loaded)
+        if policy.baseline == "pomcp":
+            # Ready at once, unless its settings cannot be.
+            make_baseline("pomcp", loaded, settings)
     EvaluationRun(asked, loaded, shown, settings, options, quiet=quiet).run(model, output, returns)

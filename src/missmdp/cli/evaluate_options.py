@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from missmdp.cli.options import Number, Whole
+from missmdp.cli.wording import as_typed
 from missmdp.errors import MissMDPError, ModelError
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["baseline_options", "check_files", "check_usage", "evaluate_options"]
 
 _FILE = click.Path(path_type=Path)
-_POSITIVE = click.FloatRange(min=0.0, min_open=True)
+_POSITIVE = Number(min=0.0, min_open=True)
 
 _OPTIONS = (
     click.option(
@@ -36,14 +38,14 @@ _OPTIONS = (
     click.option("--fully-observed", is_flag=True, help="In the model in which nothing goes missing."),
     click.option(
         "--episodes",
-        type=click.IntRange(min=1),
+        type=Whole(min=1),
         default=2000,
         show_default=True,
         help="Episodes per policy; with --until-stderr, at least (and at least 1,000).",
     ),
     click.option(
         "--seed",
-        type=click.IntRange(min=0),
+        type=Whole(min=0),
         default=0,
         show_default=True,
         help="For the episodes, which are the same for all policies.",
@@ -54,8 +56,8 @@ _OPTIONS = (
         metavar="ERROR",
         help="Go on until the standard error of every difference, or of the value of a single policy, is at most this.",
     ),
-    click.option("--max-episodes", type=click.IntRange(min=1), help="The most episodes with --until-stderr."),
-    click.option("--horizon", type=click.IntRange(min=1), help="The most decisions per episode."),
+    click.option("--max-episodes", type=Whole(min=1), help="The most episodes with --until-stderr."),
+    click.option("--horizon", type=Whole(min=1), help="The most decisions per episode."),
     click.option(
         "--control-variate",
         is_flag=True,
@@ -67,17 +69,17 @@ _OPTIONS = (
         metavar="SECONDS",
         help="For simulating all policies; by default no limit.",
     ),
-    click.option("--workers", type=click.IntRange(min=1), help="Threads; by default one per core."),
+    click.option("--workers", type=Whole(min=1), help="Threads; by default one per core."),
     click.option(
         "--confidence",
-        type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+        type=Number(0.0, 1.0, min_open=True, max_open=True),
         default=0.95,
         show_default=True,
         help="Of intervals.",
     ),
     click.option(
         "--solve-timeout",
-        type=click.FloatRange(min=0.0),
+        type=Number(min=0.0),
         default=300.0,
         show_default=True,
         metavar="SECONDS",
@@ -85,22 +87,22 @@ _OPTIONS = (
     ),
     click.option(
         "--precision",
-        type=click.FloatRange(min=0.0),
+        type=Number(min=0.0),
         default=1e-3,
         show_default=True,
         help="Solve to this relative gap.",
     ),
     click.option(
         "--tree-queries",
-        type=click.IntRange(min=1),
+        type=Whole(min=1),
         default=1000,
         show_default=True,
         help="pomcp: per action.",
     ),
-    click.option("--max-depth", type=click.IntRange(min=1), default=20, show_default=True, help="pomcp."),
+    click.option("--max-depth", type=Whole(min=1), default=20, show_default=True, help="pomcp."),
     click.option(
         "--exploration",
-        type=click.FloatRange(min=0.0),
+        type=Number(min=0.0),
         default=1.0,
         show_default=True,
         help="pomcp: UCB's c.",
@@ -114,7 +116,7 @@ _OPTIONS = (
     ),
     click.option(
         "--ppo-steps",
-        type=click.IntRange(min=1),
+        type=Whole(min=1),
         help="ppo: steps to train; by default 1,000,000, or what the settings say.",
     ),
     click.option(
@@ -126,7 +128,7 @@ _OPTIONS = (
     ),
     click.option(
         "--policy-seed",
-        type=click.IntRange(min=0),
+        type=Whole(min=0),
         default=0,
         show_default=True,
         help="For what is random in making policies. pomcp plans while it acts: its search follows --seed.",
@@ -165,7 +167,7 @@ def _usage() -> Generator[None, None, None]:
     try:
         yield
     except MissMDPError as error:
-        raise click.UsageError(str(error)) from None
+        raise click.UsageError(as_typed(str(error))) from None
 
 
 def check_usage(asked: Sequence[AskedPolicy], model: str, is_file: bool, options: dict[str, Any]) -> None:
@@ -208,7 +210,7 @@ def check_files(output: Path | None, returns: Path | None, folder: Path | None) 
         if path.suffix.lower() not in endings:
             raise click.UsageError(f"{path}: the name of a file of {what} must end in {listed(endings)}")
         check_writable(path)
-    if output is not None and output == returns:
+    if output is not None and returns is not None and output.resolve() == returns.resolve():
         raise click.UsageError(f"{output}: results and returns cannot go to one file")
     if folder is not None:
         check_writable(folder / "policy.mmpolicy")

@@ -21,11 +21,13 @@ _HELP = (
 def export(model: str, out: Path) -> None:
     """Write a model as a .pomdp or .pomdpx file that other solvers read, or convert one into the other."""
     from missmdp.cli.models import load_model_or_pomdp
+    from missmdp.cli.output import check_outputs
     from missmdp.interop.model_files import SUFFIXES, write_model
     from missmdp.interop.outgoing import outgoing_pomdp
 
     if out.suffix.lower() not in SUFFIXES:
         raise click.UsageError(f"{out}: OUT must end in {' or '.join(SUFFIXES)}")
+    check_outputs([out], model=model)
     loaded = load_model_or_pomdp(model)
     write_model(loaded, out)
     pomdp = outgoing_pomdp(loaded)

@@ -57,6 +57,12 @@ class Commands(click.Group):
         """Run the command that was asked for."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            command = self.commands.get(ctx.invoked_subcommand or "")
+            if error.ctx is None and command is not None:
+                # The parser does not say whose options it could not understand.
+                error.ctx = click.Context(command, parent=ctx, info_name=command.name)
+            raise
         except KeyboardInterrupt as error:
             raise Interrupted from error
         except EOFError as error:

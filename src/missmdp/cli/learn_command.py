@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from missmdp.cli.failures import AnswerIsNo
-from missmdp.cli.options import DATA_HELP, MDP_HELP, table_arguments, table_options
+from missmdp.cli.options import DATA_HELP, MDP_HELP, Number, Whole, table_arguments, table_options
 
 if TYPE_CHECKING:
     from missmdp.learn.base import MissingnessEstimator
@@ -44,7 +44,13 @@ _SUFFIXES = (".mmdp", ".csv", ".parquet", ".pq")
     help="amcar: missing at random, whatever the state. asmar: depends on always-observed features. aimi: depends "
     "on other features, each indicator on its own.",
 )
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="That all intervals hold.")
+@click.option(
+    "--confidence",
+    type=Number(0.0, 1.0, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="That all intervals hold.",
+)
 @click.option(
     "--method", type=click.Choice(_METHODS), default="auto", show_default=True, help="Of the bounds."
 )
@@ -54,7 +60,9 @@ _SUFFIXES = (".mmdp", ".csv", ".parquet", ".pq")
     help="Whether whoever acted never reacted to what was observed, or may have; by default what the file says "
     "of itself, else adaptive.",
 )
-@click.option("--smoothing", type=float, default=1e-3, show_default=True, help="Added to every count.")
+@click.option(
+    "--smoothing", type=Number(0.0, 1e9), default=1e-3, show_default=True, help="Added to every count."
+)
 @click.option(
     "--unseen",
     type=click.Choice(["uniform", "pooled"]),
@@ -82,7 +90,7 @@ _SUFFIXES = (".mmdp", ".csv", ".parquet", ".pq")
     help="Hold every step against the model. Without it files are counted but never loaded.",
 )
 @click.option("--strict", is_flag=True, help="Stop if the log does not fit the model, rather than say so.")
-@click.option("--most", type=click.IntRange(min=0), default=20, show_default=True, help="Groups to list.")
+@click.option("--most", type=Whole(min=0), default=20, show_default=True, help="Groups to list.")
 @click.option(
     "-o",
     "--output",
@@ -98,6 +106,7 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
     learner assumes is true. Where the data speak against that, it says so.
     """
     from missmdp.cli.models import load_mdp
+    from missmdp.cli.output import check_outputs
     from missmdp.cli.printing_learned import print_learned
     from missmdp.data.counts import ObservationCounts
     from missmdp.data.dataset import Dataset
@@ -110,6 +119,9 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
             raise click.UsageError(f"{output}: what was learned goes to an .mmdp, .csv or .parquet file")
         if output.resolve() in _inputs(data):
             raise click.UsageError(f"{output}: would be written over the log that is read")
+    check_outputs(outputs, model=model)
+    if options["strict"] and not options["validate"]:
+        raise click.UsageError("--strict goes with --validate, not with --no-validate")
     mdp, known = load_mdp(model)
     learner = _learner(options, known)
     source = data[0] if len(data) == 1 else list(data)

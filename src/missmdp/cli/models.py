@@ -15,7 +15,7 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 
-__all__ = ["load_mdp", "load_model", "load_model_or_pomdp"]
+__all__ = ["files_of_model", "load_mdp", "load_model", "load_model_or_pomdp"]
 
 TABLES = {"transitions": True, "rewards": True, "initial": True, "terminal": False}
 """The tables that a folder holds, and whether they must be there; named as in `FactoredMDP.from_tables`."""
@@ -54,6 +54,8 @@ def load_mdp(name: str) -> tuple[FactoredMDP, MissMDP | None]:
     optionally features (the columns feature and value: the values of each feature in order), and optionally
     discount.txt with the discount.
     """
+    if not name.strip():
+        raise ModelError("the model's name is empty; `missmdp benchmarks` lists some that there are")
     if name.lower().endswith(".mmdp"):
         return _both(MissMDP.load(name))
     if name not in (*list_benchmarks(), *list_examples()):
@@ -61,10 +63,31 @@ def load_mdp(name: str) -> tuple[FactoredMDP, MissMDP | None]:
             return _from_folder(Path(name)), None
         if ":" in name:
             return _from_function(name)
+        if Path(name).is_file():
+            raise ModelError(_no_model(Path(name)))
     try:
         return _both(load_benchmark(name))
     except ModelError as error:
         raise ModelError(f"{error} (or give an .mmdp file, a folder of tables, or module:function)") from None
+
+
+def files_of_model(name: str) -> set[Path]:
+    """Return the files that a model is read from, where its name is that of a file or folder."""
+    path = Path(name)
+    if not path.is_dir():
+        return {path.resolve()} if path.is_file() else set()
+    return {file.resolve() for file in path.iterdir() if file.stem in (*TABLES, FEATURES)}
+
+
+def _no_model(path: Path) -> str:
+    """Return what is wrong with a file that is no model for this command."""
+    from missmdp.interop.model_files import SUFFIXES
+
+    if path.suffix.lower() in SUFFIXES:
+        return f"{path}: its states have no features, which this command needs; solve, evaluate and export read it"
+    return (
+        f"{path}: not a model; give a benchmark's name, an .mmdp file, a folder of tables, or module:function"
+    )
 
 
 def _both(model: MissMDP) -> tuple[FactoredMDP, MissMDP]:
@@ -122,6 +145,8 @@ def _discount(path: Path) -> float:
 
 def _from_function(name: str) -> tuple[FactoredMDP, MissMDP | None]:
     module_name, _, attribute = name.rpartition(":")
+    if not module_name or not attribute:
+        raise ModelError(f"{name}: expected module:function, such as models.py:ward")
     module = _module(module_name, name)
     found = getattr(module, attribute, None)
     if found is None:
@@ -131,7 +156,7 @@ def _from_function(name: str) -> tuple[FactoredMDP, MissMDP | None]:
             found = found()
         except ModelError as error:
             raise ModelError(f"{name}: {error}") from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ModelError(f"{name}: calling it raised {type(error).__name__}: {error}") from error
     if isinstance(found, MissMDP):
         return _both(found)
@@ -145,6 +170,10 @@ def _from_function(name: str) -> tuple[FactoredMDP, MissMDP | None]:
 def _module(module_name: str, name: str) -> ModuleType:
     """Return a module by its name, from here or installed, or by the path of its file."""
     path = Path(module_name)
+    if path.suffix == ".py" and not path.is_file():
+        raise ModelError(f"{name}: there is no file {module_name}")
+    if path.suffix != ".py" and (path.name != module_name or module_name.startswith(".")):
+        raise ModelError(f"{name}: the path of a module must end in .py, as in models.py:ward")
     folder, module = (path.parent, path.stem) if path.suffix == ".py" else (Path.cwd(), module_name)
     sys.path.insert(0, str(folder.resolve()))
     try:
@@ -153,7 +182,7 @@ def _module(module_name: str, name: str) -> ModuleType:
         raise ModelError(
             f"{name}: there is no module {error.name!r} here or among the installed ones"
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ModelError(f"{name}: importing {module_name} raised {type(error).__name__}: {error}") from error
     finally:
         sys.path.pop(0)

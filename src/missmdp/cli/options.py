@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-__all__ = ["DATA_HELP", "MDP_HELP", "MODEL_HELP", "table_arguments", "table_options"]
+__all__ = ["DATA_HELP", "MDP_HELP", "MODEL_HELP", "Number", "Whole", "table_arguments", "table_options"]
 
 MODEL_HELP = "MODEL is a benchmark's name, an .mmdp file, or module:function."
 MDP_HELP = (
@@ -15,6 +16,26 @@ MDP_HELP = (
     "(see `missmdp --help`)."
 )
 DATA_HELP = "DATA is one or more CSV or Parquet files, folders of these, or patterns."
+
+
+class Whole(click.IntRange):
+    """An integer in a range, and called that."""
+
+    name = "integer"
+
+
+class Number(click.FloatRange):
+    """A number in a range; NaN, which is in every range of click's, is none."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, or raise `click.BadParameter`."""
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
+
 
 _TABLE_OPTIONS = (
     click.option("--episode", default="episode", show_default=True, help="Column of the episode."),

@@ -5,14 +5,16 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from missmdp.data.dataset import Dataset
+if TYPE_CHECKING:
+    from missmdp.data.dataset import Dataset
 
-__all__ = ["STANDARD_OUTPUT", "check_writable", "dataset_writer"]
+__all__ = ["STANDARD_OUTPUT", "check_outputs", "check_picture", "check_writable", "dataset_writer"]
 
 STANDARD_OUTPUT = "-"
 
@@ -33,15 +35,41 @@ def check_writable(path: Path) -> None:
         raise click.UsageError(f"{path}: cannot be written ({reason})") from None
 
 
+def check_picture(path: Path) -> None:
+    """Raise unless a picture can be drawn there; call it before long work."""
+    from missmdp.model.picture import check_picture_name
+
+    check_picture_name(path)
+    check_writable(path)
+
+
+def check_outputs(outputs: Iterable[Path], *, model: str | None = None) -> None:
+    """Raise `click.UsageError` unless files can be written, each is given once, and none is what a model is read from.
+
+    Call it before long work.
+    """
+    from missmdp.cli.models import files_of_model
+
+    read = set[Path]() if model is None else files_of_model(model)
+    seen: set[Path] = set()
+    for path in outputs:
+        if path.resolve() in seen:
+            raise click.UsageError(f"{path} is given twice; each result needs a file of its own")
+        if path.resolve() in read:
+            raise click.UsageError(f"{path}: would be written over the model that is read")
+        seen.add(path.resolve())
+        check_writable(path)
+
+
 def dataset_writer(output: str | None) -> Callable[[Dataset], None]:
     """Return what writes a dataset to a file by its ending, or prints it; call it before long work.
 
     Raises
     ------
     click.UsageError
-        If there is no output, or its ending says nothing.
+        If there is no output, its ending says nothing, or it cannot be written.
     """
-    if output is None:
+    if not output:
         raise click.UsageError("say where the log goes: -o log.parquet, -o log.csv, or -o - to print CSV")
     if output == STANDARD_OUTPUT:
         return _print_csv
@@ -49,13 +77,11 @@ def dataset_writer(output: str | None) -> Callable[[Dataset], None]:
         raise click.UsageError(
             f"{output} is a folder; give a file in it, such as -o {Path(output) / 'log.parquet'}"
         )
-    match Path(output).suffix.lower():
-        case ".parquet" | ".pq":
-            return lambda dataset: dataset.to_parquet(output)
-        case ".csv":
-            return lambda dataset: dataset.to_csv(output)
-        case _:
-            raise click.UsageError(f"{output}: a log's name must end in .parquet or .csv")
+    suffix = Path(output).suffix.lower()
+    if suffix not in (".parquet", ".pq", ".csv"):
+        raise click.UsageError(f"{output}: a log's name must end in .parquet or .csv")
+    check_writable(Path(output))
+    return lambda dataset: dataset.to_csv(output) if suffix == ".csv" else dataset.to_parquet(output)
 
 
 def _print_csv(dataset: Dataset) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from missmdp.cli.wording import what_is_wrong
+from missmdp.cli.options import Number, Whole
+from missmdp.cli.wording import as_typed, what_is_wrong
 from missmdp.errors import MissMDPError
 
 if TYPE_CHECKING:
@@ -36,29 +37,29 @@ Write = Callable[[Path], object]
 @click.argument("model")
 @click.option(
     "--precision",
-    type=click.FloatRange(min=0.0),
+    type=Number(min=0.0),
     default=1e-3,
     show_default=True,
     help="Stop when (upper − lower)/|lower| is at most this.",
 )
 @click.option(
     "--absolute-precision",
-    type=click.FloatRange(min=0.0),
+    type=Number(min=0.0),
     help="Also stop when upper − lower is at most this.",
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0.0),
+    type=Number(min=0.0),
     metavar="SECONDS",
     help="Stop after so many seconds; by default there is no limit.",
 )
 @click.option(
     "--memory",
-    type=click.FloatRange(min=0.0),
+    type=Number(min=0.0),
     metavar="MB",
     help="Stop before using more; by default three quarters of the machine's.",
 )
-@click.option("--max-trials", type=click.IntRange(min=0), help="Stop after so many rounds.")
+@click.option("--max-trials", type=Whole(min=0), help="Stop after so many rounds.")
 @click.option(
     "--observe-initial/--act-first",
     default=None,
@@ -67,7 +68,7 @@ Write = Callable[[Path], object]
 )
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=Whole(min=0),
     default=0,
     show_default=True,
     help="For the episodes in which beliefs are sampled, and for ties.",
@@ -99,15 +100,14 @@ def solve(
     always with the best policy so far and bounds that hold. A second Ctrl-C stops at once, without a result.
     """
     from missmdp.cli.models import load_model_or_pomdp
-    from missmdp.cli.output import check_writable
+    from missmdp.cli.output import check_outputs
     from missmdp.cli.printing_solved import print_problem, print_result
 
     for path in outputs:
         if path.suffix.lower() not in _POLICIES:
             raise click.UsageError(f"{path}: a policy's name must end in {' or '.join(_POLICIES)}")
+    check_outputs(path for path in (*outputs, trace, plot) if path is not None)
     files = _files(outputs, trace, plot)
-    for path in files:
-        check_writable(path)
     solver = _solver(limits, progress=False if quiet else None)
     loaded = load_model_or_pomdp(model)
     if not quiet:
@@ -136,7 +136,7 @@ def _files(outputs: Sequence[Path], trace: Path | None, plot: Path | None) -> di
         try:
             check_picture_name(plot)
         except MissMDPError as error:
-            raise click.UsageError(str(error)) from None
+            raise click.UsageError(as_typed(str(error))) from None
         files[plot] = "plot"
     return files
 
@@ -147,7 +147,7 @@ def _solver(limits: dict[str, Any], *, progress: bool | None) -> Sarsop:
     try:
         return Sarsop(**limits, progress=progress)
     except MissMDPError as error:
-        raise click.UsageError(str(error)) from None
+        raise click.UsageError(as_typed(str(error))) from None
 
 
 def _write_all(result: SolveResult, model: str, files: dict[Path, str], *, quiet: bool) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from missmdp.cli.options import Whole
+
 __all__ = ["tune_ppo"]
 
 EPILOG = """\b
@@ -30,22 +32,18 @@ MODEL is a benchmark's name, an .mmdp file, or module:function.
     metavar="FOLDER",
     help="Where trials are kept; a folder of the same search is gone on with.",
 )
-@click.option("--trials", type=click.IntRange(min=1), default=20, show_default=True)
-@click.option(
-    "--steps", type=click.IntRange(min=1), default=1_000_000, show_default=True, help="To train, per trial."
-)
+@click.option("--trials", type=Whole(min=1), default=20, show_default=True)
+@click.option("--steps", type=Whole(min=1), default=1_000_000, show_default=True, help="To train, per trial.")
 @click.option("--memory", is_flag=True, help="The network sees the last observations and actions.")
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For everything random."
-)
+@click.option("--seed", type=Whole(min=0), default=0, show_default=True, help="For everything random.")
 @click.option(
     "--episodes",
-    type=click.IntRange(min=2),
+    type=Whole(min=2),
     default=2000,
     show_default=True,
     help="To evaluate each trial on, the same for all.",
 )
-@click.option("--horizon", type=click.IntRange(min=1), help="The most decisions per episode.")
+@click.option("--horizon", type=Whole(min=1), help="The most decisions per episode.")
 @click.option("--fully-observed", is_flag=True, help="In the model in which nothing goes missing.")
 @click.option("-q", "--quiet", is_flag=True, help="Print one line in the end, and no progress.")
 def tune_ppo(

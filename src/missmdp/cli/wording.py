@@ -9,14 +9,25 @@ from missmdp.errors import MissMDPError
 
 __all__ = ["as_typed", "one_line", "what_is_wrong"]
 
+_COLUMNS = "episode|step|action|terminated"
+_NAMED = {"always_observed": "always", "blocks": "block"}
+"""Arguments whose options are called otherwise."""
+_ONE_WORD = "precision|timeout|memory|confidence|smoothing|exploration|horizon|ignore|bins|blocks"
+"""Arguments that are ordinary words too: they are arguments where a sentence begins with them."""
+_SEVERAL_WORDS = (
+    "until_stderr|max_episodes|max_trials|absolute_precision|tree_queries|max_depth|always_observed"
+)
+
 
 def as_typed(message: str) -> str:
     """Return a message in which arguments that a Python user would pass are options that one can type."""
     message = re.sub(
-        r"\bpass (episode|step|action)='([^']*)'",
-        lambda found: f"give --{found[1]} {shlex.quote(found[2])}",
+        rf"\b(pass|leave out) ({_COLUMNS})='([^']*)'",
+        lambda found: f"{'give' if found[1] == 'pass' else found[1]} --{found[2]} {shlex.quote(found[3])}",
         message,
     )
+    message = re.sub(rf"\b({_COLUMNS})= (and|are|must)\b", r"--\1 \2", message)
+    message = message.replace("give either graph or assume", "give either --graph or --assume")
     message = re.sub(
         r"\bblocks=\[\(([^)]*)\)\]",
         lambda found: "--block " + shlex.quote(",".join(re.findall(r"'([^']*)'", found[1]))),
@@ -32,7 +43,14 @@ def as_typed(message: str) -> str:
         lambda found: f"--missing {shlex.quote(found[1])}",
         message,
     )
-    return re.sub(r"\b(?:pass )?per_file=True", "give --per-file", message).replace("give give", "give")
+    message = re.sub(r"\b(?:pass )?per_file=True", "give --per-file", message).replace("give give", "give")
+    message = re.sub(rf"^({_ONE_WORD})(?= must | can |: )", _option, message)
+    return re.sub(rf"(?<![\w/.-])({_SEVERAL_WORDS})(?![\w/.-])", _option, message)
+
+
+def _option(found: re.Match[str]) -> str:
+    """Return the option for an argument."""
+    return "--" + _NAMED.get(found[1], found[1]).replace("_", "-")
 
 
 def what_is_wrong(error: MissMDPError | OSError) -> str:

@@ -49,7 +49,8 @@ def _text(source: str | Path) -> tuple[str, str]:
     try:
         return str(source), Path(source).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError, ValueError, TypeError) as error:
-        raise FormatError(f"{source}: cannot be read ({error})") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise FormatError(f"{source}: cannot be read ({reason})") from error
 
 
 def _parsed(text: str, where: str) -> Any:

@@ -291,6 +291,39 @@ def test_only_free_columns_are_suggested(rename, options, fragment, mdp):
     assert str(caught.value).endswith(fragment)
 
 
+@pytest.mark.parametrize(
+    ("rename", "options", "fragment"),
+    [
+        ({}, {"terminated": "done"}, "no column 'done'; .*; if it has another name, pass terminated='…'"),
+        (
+            {"ward": "terminated"},
+            {"terminated": "done"},
+            "seems to be 'terminated', so leave out terminated='done'",
+        ),
+        ({}, {"action": "deed"}, "no column 'deed'; .*; it seems to be 'action', so leave out action='deed'"),
+        (
+            {"action": "dead"},
+            {"action": "deed"},
+            "no column 'deed'; .*; if it has another name, pass action='dead'",
+        ),
+    ],
+)
+def test_columns_that_are_named_must_be_there_also_without_a_model(rename, options, fragment):
+    table = {rename.get(n, n): v for n, v in TABLE.items()}
+    with pytest.raises(mm.DataError, match=fragment):
+        read_log(table, **options)
+
+
+def test_a_column_of_ends_that_is_named_must_be_in_one_of_the_files(mdp, tmp_path):
+    split(TABLE, range(3), csv_file, tmp_path)
+    with pytest.raises(mm.DataError, match="there is no column 'done'"):
+        mm.Dataset.from_table(tmp_path, mdp, terminated="done")
+    rest = tmp_path / "2-rest.csv"
+    header, *rows = rest.read_text().splitlines()
+    rest.write_text("\n".join([f"{header},done", *(f"{row},no" for row in rows)]))
+    assert mm.Dataset.from_table(tmp_path, mdp, terminated="done").n_episodes == 3
+
+
 def test_features_are_never_suggested_as_episodes():
     mdp = oracle.chain_mdp(mm, {"episodes": [0, 1], "steps": [0, 1]})
     table = {"e": [1], "episodes": [0], "s": [0], "steps": [1], "action": [None]}

@@ -10,7 +10,7 @@ from typing import Any
 from missmdp.data.tables.sources import Part
 from missmdp.errors import DataError
 
-__all__ = ["Names", "check_columns", "extra_columns", "how_to_number"]
+__all__ = ["Names", "check_columns", "check_named", "extra_columns", "how_to_number"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,18 @@ def check_columns(part: Part, needed: Sequence[str], roles: dict[str, str], take
             raise DataError(f"{part.shown}: the column {name!r} occurs twice")
         if count == 0:
             raise DataError(_absent(part, name, roles.get(name), free))
+
+
+def check_named(parts: Sequence[Part], names: Names, features: Iterable[str]) -> None:
+    """Raise `DataError` if a column that need not be there was given a name, and is not there."""
+    taken = {names.episode, names.step, names.action, names.terminated, names.reward, *features}
+    free = [column for column in parts[0].columns if column not in taken]
+    for role, usual, name in (
+        ("action", Names.action, names.action),
+        ("terminated", Names.terminated, names.terminated),
+    ):
+        if name != usual and not any(name in part.columns for part in parts):
+            raise DataError(_absent(parts[0], name, role, free))
 
 
 def _absent(part: Part, name: str, option: str | None, free: Sequence[str]) -> str:

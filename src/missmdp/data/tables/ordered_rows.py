@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from missmdp.data.binning import Binning, bin_notes, checked_bins
 from missmdp.data.tables.discovery import DiscoveredColumn
 from missmdp.data.tables.encoding import BinnedColumn, ColumnEncoder, TruthColumn, ValueColumn
-from missmdp.data.tables.layout import Names, check_columns, extra_columns
+from missmdp.data.tables.layout import Names, check_columns, check_named, extra_columns
 from missmdp.data.tables.missing_words import USUAL, MissingWords
 from missmdp.data.tables.rows import FAULTY, Batch, Encoders, Episodes, Fault, encoded_batches
 from missmdp.data.tables.sources import Part, open_source
@@ -215,6 +215,7 @@ def understood(
     fixed = [name for name, column in encoders.features.items() if not isinstance(column, DiscoveredColumn)]
     for part in parts:
         check_columns(part, encoders.needed(part), roles, [*fixed, names.reward, names.terminated])
+    check_named(parts, names, fixed)
     used = [*roles, *encoders.features, names.reward, names.terminated]
     extra = extra_columns(parts, used)
     notes = list(notes)

@@ -96,6 +96,8 @@ def find_files(source: Any) -> list[Path] | None:
 
 
 def _expand(source: str | Path) -> list[Path]:
+    if not str(source):
+        raise DataError("the name of a table is empty; `.` is the folder that one is in")
     try:
         path = Path(source).expanduser()
         is_folder, exists = path.is_dir(), path.exists()
