@@ -14,6 +14,7 @@ from missmdp.cli.export_command import export
 from missmdp.cli.failures import Commands
 from missmdp.cli.learn_command import learn
 from missmdp.cli.model_commands import benchmarks, coverage, graph, show
+from missmdp.cli.plot_command import plot
 from missmdp.cli.reproduce_command import reproduce
 from missmdp.cli.signals import sigterm_raises
 from missmdp.cli.solve_command import solve
@@ -68,6 +69,7 @@ for command in (
     evaluate,
     tune_ppo,
     reproduce,
+    plot,
     export,
 ):
     cli.add_command(command)

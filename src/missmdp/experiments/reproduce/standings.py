@@ -1,0 +1,76 @@
+"""Baselines and learned policies side by side, on the scale from prior to optimal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from missmdp.evaluation.normalise import NormalisedValue
+from missmdp.experiments.reproduce.normalised import Scale
+from missmdp.experiments.reproduce.style import POLICIES
+from missmdp.experiments.reproduce.summary import Summary
+
+__all__ = ["Standing", "best_seeds", "common_size", "standings"]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One policy, or the policies of several seeds or datasets."""
+
+    policy: str
+    normalised: float
+    stderr: float | None
+    """Over seeds or datasets; over episodes where there is one only."""
+    count: int
+    """Seeds or datasets."""
+    best: float | None
+    """Of several seeds of a baseline."""
+
+
+def common_size(summary: Summary, benchmark: str) -> int | None:
+    """Return the largest dataset that all learners with any value have values at."""
+    sizes: dict[str, set[int]] = {}
+    for row in summary.values:
+        if row["benchmark"] == benchmark and row["normalised"] is not None:
+            sizes.setdefault(row["learner"], set()).add(row["size"])
+    everywhere = {
+        size for own in sizes.values() for size in own if all(size in other for other in sizes.values())
+    }
+    return max(everywhere, default=None)
+
+
+def standings(summary: Summary, benchmark: str) -> list[Standing]:
+    """Return the policies of a benchmark that can be compared, in the order in which they are shown."""
+    size, best = common_size(summary, benchmark), best_seeds(summary)
+    found: dict[str, Standing] = {}
+    for row in summary.values:
+        if (row["benchmark"], row["size"]) == (benchmark, size) and row["normalised"] is not None:
+            name = row["learner"]
+            found[name] = Standing(name, row["normalised"], row["normalised_stderr"], row["runs"], None)
+    for row in summary.baselines:
+        if row["benchmark"] == benchmark and row["normalised"] is not None:
+            name = row["policy"]
+            top = best.get((benchmark, name)) if row["seeds"] > 1 else None
+            found[name] = Standing(
+                name,
+                row["normalised"],
+                row["normalised_stderr"],
+                row["seeds"],
+                None if top is None else top.mean,
+            )
+    return [found[policy] for policy in POLICIES if policy in found]
+
+
+def best_seeds(summary: Summary) -> dict[tuple[str, str], NormalisedValue]:
+    """Return the highest normalised value of any seed, by benchmark and baseline."""
+    cells = [cell for cell in summary.cells if cell.kind == "baseline" and not cell.fully_observed]
+    kept = {(cell.benchmark, cell.policy, cell.run): summary.store.read(cell) for cell in cells}
+    best: dict[tuple[str, str], NormalisedValue] = {}
+    for (benchmark, policy, run), result in kept.items():
+        optimal, prior = (kept.get((benchmark, end, 0)) for end in ("optimal", "prior"))
+        if result is None or optimal is None or prior is None or policy in ("random", "optimal", "prior"):
+            continue
+        value = Scale(optimal.estimates, prior.estimates).of_run(result.estimates[0], run)
+        before = best.get((benchmark, policy))
+        if before is None or value.mean > before.mean:
+            best[benchmark, policy] = value
+    return best
