@@ -15,7 +15,9 @@ from missmdp.cli.failures import Commands
 from missmdp.cli.learn_command import learn
 from missmdp.cli.model_commands import benchmarks, coverage, graph, show
 from missmdp.cli.plot_command import plot
+from missmdp.cli.report_command import report
 from missmdp.cli.reproduce_command import reproduce
+from missmdp.cli.run_command import run
 from missmdp.cli.signals import sigterm_raises
 from missmdp.cli.solve_command import solve
 from missmdp.cli.tune_command import tune_ppo
@@ -57,6 +59,7 @@ def cli(context: click.Context) -> None:
 
 
 for command in (
+    run,
     benchmarks,
     show,
     graph,
@@ -70,6 +73,7 @@ for command in (
     tune_ppo,
     reproduce,
     plot,
+    report,
     export,
 ):
     cli.add_command(command)

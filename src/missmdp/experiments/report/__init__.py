@@ -1,0 +1,1 @@
+"""What a run found as one self-contained page."""

@@ -1,0 +1,158 @@
+"""What the data look like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from missmdp.experiments.report.bar_chart import Bar, bar_chart
+from missmdp.experiments.report.markup import Html, element, joined, name
+from missmdp.experiments.report.page import Section, bullets, details, figure, note, paragraph, table
+from missmdp.experiments.report.run_file import RunFile
+from missmdp.experiments.report.svg import Chart
+from missmdp.experiments.report.words import UNKNOWN, count, listed, percent, sentence
+
+__all__ = ["data_section"]
+
+_MOST_BARS = 16
+_MOST_SENTENCES = 5
+
+
+def data_section(run: RunFile) -> Section:
+    """Return the section on the data."""
+    data = run.data
+    content: list[Html] = [paragraph(*_size(data))]
+    content += [note(sentence(problem), kind="warning") for problem in data["problems"]]
+    if data["fits"] and not data["problems"]:
+        content.append(paragraph("The data fit the model: every row could have come from it."))
+    content += [note(sentence(text)) for text in data["notes"]]
+    content += [*_rates(data), *_patterns(data), *_associations(data)]
+    return Section("data", "What the data look like", tuple(content))
+
+
+def _size(data: dict[str, Any]) -> list[str]:
+    if data["source"] == "simulated":
+        origin = "The data are simulated from the model"
+    else:
+        files = data["files"]
+        origin = (
+            f"The data were read from {listed([str(file) for file in files], most=4) if files else 'a table'}"
+        )
+    size = f"{origin}: {count(data['steps'], 'step')} in {count(data['episodes'], 'episode')}"
+    if data["mean_length"] is not None:
+        size += f", {data['mean_length']:,.1f} steps each on average"
+    sentences = [f"{size}."]
+    if data["terminated"] is not None and data["episodes"]:
+        sentences.append(f"{count(data['terminated'], 'episode')} came to an end; the others were cut off.")
+    if data["behaviour"] == "blind":
+        sentences.append("Whoever acted did not react to what was seen.")
+    elif data["behaviour"] == "adaptive":
+        sentences.append(
+            "Whoever acted may have reacted to what was seen, so the intervals below are wider, to hold anyway."
+        )
+    return sentences
+
+
+def _rates(data: dict[str, Any]) -> list[Html]:
+    rates: dict[str, float | None] = data["missing_rates"]
+    gone = sorted(((rate, feature) for feature, rate in rates.items() if rate), key=lambda pair: -pair[0])
+    if not gone:
+        return [paragraph("No value is missing in these data.")]
+    always = data["always_observed"]
+    never = (
+        [paragraph(element("span", "Never missing: ", joined(map(name, always), ", "), "."))]
+        if always
+        else []
+    )
+    shown = gone[:_MOST_BARS]
+    most = shown[0]
+    chart = Chart(
+        "missing-rates",
+        "How often each value is missing",
+        "; ".join(f"{feature}: {percent(rate)}" for rate, feature in shown),
+        bar_chart(
+            [Bar(feature, rate, percent(rate)) for rate, feature in shown], "share of steps without a value"
+        ),
+    )
+    caption = (
+        element("span", "Decisions must do without ", name(most[1]), f" in {percent(most[0])} of all steps."),
+        "The longer the bar, the more a policy has to infer from other values.",
+    )
+    rest = [
+        details(
+            f"The other {count(len(gone) - _MOST_BARS, 'feature')}",
+            table(
+                "Missing rates",
+                ["feature", "missing"],
+                [[feature, percent(rate)] for rate, feature in gone[_MOST_BARS:]],
+                numbers=[1],
+            ),
+        )
+    ]
+    return [figure(chart, *caption), *(rest if len(gone) > _MOST_BARS else []), *never]
+
+
+def _patterns(data: dict[str, Any]) -> list[Html]:
+    patterns: list[dict[str, Any]] = data["patterns"]
+    if len(patterns) < 2:
+        return []
+    bars = [
+        Bar(
+            _pattern_name(pattern["missing"]),
+            pattern["share"] or 0.0,
+            percent(pattern["share"]),
+            "missing" if pattern["missing"] else "complete",
+        )
+        for pattern in patterns
+    ]
+    chart = Chart(
+        "patterns",
+        "What is missing together",
+        "; ".join(f"{bar.label}: {bar.text}" for bar in bars),
+        bar_chart(bars, "share of steps"),
+    )
+    complete = next((p["share"] for p in patterns if p["missing"] == []), 0.0)
+    caption = f"{percent(complete)} of the steps are complete." if complete else "No step is complete."
+    return [
+        figure(
+            chart,
+            caption,
+            "Leaving out incomplete steps would throw the others away; a policy has to decide in them all the same.",
+        )
+    ]
+
+
+def _pattern_name(missing: Any) -> str:
+    if missing == "other" or missing == ["other"]:
+        return "all rarer combinations"
+    return " + ".join(missing) if missing else "nothing missing"
+
+
+def _associations(data: dict[str, Any]) -> list[Html]:
+    found: list[dict[str, Any]] = data["associations"]
+    heading = element("h3", "What goes with what")
+    if not found:
+        return [
+            heading,
+            paragraph(
+                "No value goes missing clearly more often where another value is high or low. Pure chance would look "
+                "like this, but so would a value that hides itself."
+            ),
+        ]
+    content: list[Html] = [
+        heading,
+        paragraph(
+            "Where a value goes missing more often for some readings of another, gaps are not pure chance: a gap is "
+            "itself a sign, and a good policy reads it."
+        ),
+        bullets(map(_association, found[:_MOST_SENTENCES])),
+    ]
+    if len(found) > _MOST_SENTENCES:
+        rest = found[_MOST_SENTENCES:]
+        content.append(details(f"{len(rest)} weaker ones", bullets(map(_association, rest))))
+    return content
+
+
+def _association(found: dict[str, Any]) -> Html:
+    effect = found["effect"]
+    size = UNKNOWN if effect is None else f"{100 * abs(effect):.0f} points apart"
+    return element("span", found["sentence"], " ", element("span", f"({size})", class_="soft"))

@@ -1,0 +1,146 @@
+"""What drives missingness: m-graphs, true and learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from missmdp.experiments.report.graph_chart import graph_chart
+from missmdp.experiments.report.markup import Html, element, joined, name
+from missmdp.experiments.report.page import Section, bullets, details, figure, paragraph
+from missmdp.experiments.report.run_file import RunFile
+from missmdp.experiments.report.svg import Chart
+from missmdp.experiments.report.words import count, percent, sentence
+
+__all__ = ["graph_section"]
+
+Edge = tuple[str, str]
+
+_KEY = (
+    element("span", element("span", "", class_="dot seen"), "always seen"),
+    element("span", element("span", "", class_="dot hidden"), "can go missing"),
+    element("span", element("span", "", class_="dot indicator"), "whether it is missing (R)"),
+    element("span", element("span", "", class_="dash self"), "hides itself (self-censoring)"),
+)
+
+
+def graph_section(run: RunFile) -> Section | None:
+    """Return the section on m-graphs, or None where there is none."""
+    truth = run.model["graph"]
+    learned = [learner for learner in run.learners if learner["graph"] is not None]
+    if truth is None and not learned:
+        return None
+    content: list[Html] = [
+        paragraph(
+            "An arrow from a value to a gap means: that value moves the chance that the other is missing.",
+            "An arrow back to the same row, in red, is the hard case, in which a value hides itself.",
+        )
+    ]
+    if truth is not None:
+        content += _true_graph(run, truth)
+    for position, learner in enumerate(learned):
+        drawn = _learned_graph(run, learner, truth, key=_KEY if truth is None and position == 0 else ())
+        content += [details(f"What {learner['name']} found", *drawn)] if position else drawn
+    return Section("graph", "What drives missingness", tuple(content))
+
+
+def _true_graph(run: RunFile, graph: dict[str, Any]) -> list[Html]:
+    edges, between = _pairs(graph["edges"]), _pairs(graph.get("between", []))
+    types = run.model["types"]
+    chart = Chart(
+        "graph-truth",
+        "The true m-graph",
+        _words(edges),
+        graph_chart(graph["nodes"], _missing(run, edges, between), edges, between),
+    )
+    caption = [sentence(types["summary"])] if types and types["summary"] else []
+    hidden = [parent for parent, child in edges if parent == child]
+    caption.append(
+        f"No learner here can learn how {', '.join(hidden)} hides itself from data alone."
+        if hidden
+        else "No value hides itself, so that missingness can be learned from data."
+    )
+    return [figure(chart, *caption, key=_KEY)]
+
+
+def _learned_graph(
+    run: RunFile, learner: dict[str, Any], truth: dict[str, Any] | None, key: Sequence[Html]
+) -> list[Html]:
+    graph = learner["graph"]
+    edges, between = _pairs(graph["edges"]), _pairs(graph.get("between", []))
+    features = [feature["name"] for feature in run.model["features"]]
+    chart = Chart(
+        f"graph-{learner['label']}",
+        f"What {learner['name']} found",
+        _words(edges),
+        graph_chart(features, _missing(run, edges, between), edges, between),
+    )
+    caption = [
+        f"Arrows where a value moves the learned chance by more than {percent(graph['threshold'])}, "
+        "among states with data."
+    ]
+    if truth is not None:
+        caption.append(_against_truth(edges, _pairs(truth["edges"])))
+    else:
+        caption.append(
+            "Weak arrows may be noise; red ones cannot appear, since no learner here can see them."
+        )
+    content = [figure(chart, *caption, key=key)]
+    sentences = _sentences(edges)
+    if sentences:
+        content.append(bullets(sentences))
+    else:
+        content.append(paragraph(f"{learner['name']} found nothing that drives missingness."))
+    return content
+
+
+def _against_truth(edges: Sequence[Edge], true: Sequence[Edge]) -> str:
+    absent = [edge for edge in true if edge not in edges]
+    extra = [edge for edge in edges if edge not in true]
+    if not absent and not extra:
+        return "These are exactly the true arrows."
+    found = count(len(true), "true arrow")
+    parts = [
+        f"of {found} {len(absent)} not found ({_arrows(absent)})" if absent else f"all {found} are there"
+    ]
+    if extra:
+        more = "one more is" if len(extra) == 1 else f"{len(extra)} more are"
+        parts.append(f"{more} not true, but noise or a wrong assumption ({_arrows(extra)})")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _arrows(edges: Sequence[Edge], most: int = 4) -> str:
+    shown = [f"{parent} → R {child}" for parent, child in edges[:most]]
+    return ", ".join([*shown, *(["…"] if len(edges) > most else [])])
+
+
+def _pairs(given: Any) -> list[Edge]:
+    return [(str(pair[0]), str(pair[1])) for pair in given]
+
+
+def _missing(run: RunFile, edges: Sequence[Edge], between: Sequence[Edge]) -> list[str]:
+    rates = run.data["missing_rates"]
+    gone = {feature for feature, rate in rates.items() if rate}
+    return [*gone, *(child for _, child in edges), *(one for pair in between for one in pair)]
+
+
+def _words(edges: Sequence[Edge]) -> str:
+    if not edges:
+        return "No arrows: missingness depends on no value."
+    return "; ".join(f"{parent} drives whether {child} is missing" for parent, child in edges)
+
+
+def _sentences(edges: Sequence[Edge]) -> list[Html]:
+    children = list(dict.fromkeys(child for _, child in edges))
+    return [
+        element(
+            "span",
+            "Whether ",
+            name(child),
+            " is missing depends on ",
+            joined((name(parent) for parent, other in edges if other == child), ", "),
+            ".",
+        )
+        for child in children
+    ]

@@ -1,0 +1,166 @@
+"""What counts, in a box: what was learned, what to do, and what that is worth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from missmdp.experiments.report.markup import Html, element, name
+from missmdp.experiments.report.page import Tile, headline, paragraph
+from missmdp.experiments.report.run_file import RunFile
+from missmdp.experiments.report.words import (
+    count,
+    interval,
+    listed,
+    number,
+    percent,
+    plus,
+    sentence,
+    share_text,
+)
+
+__all__ = ["headline_box", "headline_title"]
+
+
+def headline_title(run: RunFile) -> str:
+    """Return the page's heading."""
+    return f"Deciding with missing values: {run.model['name']}"
+
+
+def headline_box(run: RunFile) -> Html:
+    """Return the box at the top of a report."""
+    learner, world = run.recommended, _world(run)
+    if learner is None:
+        return headline([], paragraph(_data_sentence(run)), paragraph("No policy is recommended."))
+    row = None if world is None else _row(world, learner["label"])
+    tiles = [Tile("Recommended policy", learner["name"], "learned from the data")]
+    sentences: list[Html] = []
+    if world is not None and row is not None:
+        tiles += [_worth(run, row), _gain(run, world, row)]
+        sentences.append(_verdict(run, world, row))
+        sentences.append(_compared(run, world, row))
+    why = run["recommended"].get("why")
+    reason = [paragraph(sentence(why))] if why else []
+    return headline(tiles, *sentences, paragraph(_data_sentence(run), *_learned(learner)), *reason)
+
+
+def _world(run: RunFile) -> dict[str, Any] | None:
+    return next(iter(run.worlds), None)
+
+
+def _row(world: dict[str, Any], policy: str) -> dict[str, Any] | None:
+    return next((row for row in world["rows"] if row["policy"] == policy), None)
+
+
+def _worth(run: RunFile, row: dict[str, Any]) -> Tile:
+    label = "What it is worth" if run.truth_known else f"Worth, if {run.learner_name(row['policy'])} is right"
+    ends = interval(row["low"], row["high"], row["stderr"])
+    return Tile(label, number(row["value"], row["stderr"]), f"{run.confidence} interval {ends}")
+
+
+def _gain(run: RunFile, world: dict[str, Any], row: dict[str, Any]) -> Tile:
+    share, error = row["normalised"], row["normalised_stderr"]
+    if run.truth_known and share is not None:
+        ends = [share_text(row[f"normalised_{end}"], error) for end in ("low", "high")]
+        detail = f"{run.confidence} interval {ends[0]} to {ends[1]}"
+        if row["normalised_low"] is None or row["normalised_high"] is None:
+            detail = "but the data do not settle this"
+        return Tile("Of what there is to gain", share_text(share, error), detail)
+    gain, low, high, stderr = _over_guessing(world, row)
+    detail = (
+        "" if low is None and high is None else f"{run.confidence} interval {interval(low, high, stderr)}"
+    )
+    return Tile("More than guessing", plus(gain, stderr), detail or "compared with the prior's policy")
+
+
+def _over_guessing(
+    world: dict[str, Any], row: dict[str, Any]
+) -> tuple[float | None, float | None, float | None, float | None]:
+    """Return how much more a policy is worth than the prior's, with interval and error where they are known."""
+    prior = _row(world, "prior")
+    if prior is None or prior["value"] is None or row["value"] is None:
+        return None, None, None, None
+    if world["reference"] == row["policy"] and prior["difference"] is not None:
+        low, high = prior["difference_low"], prior["difference_high"]
+        return (
+            -prior["difference"],
+            None if high is None else -high,
+            None if low is None else -low,
+            prior["difference_stderr"],
+        )
+    return row["value"] - prior["value"], None, None, prior["stderr"]
+
+
+def _verdict(run: RunFile, world: dict[str, Any], row: dict[str, Any]) -> Html:
+    """Return the one sentence that must be read."""
+    learner, share = run.learner_name(row["policy"]), row["normalised"]
+    if run.truth_known and share is not None:
+        text = _share_verdict(learner, share, row["normalised_stderr"])
+    else:
+        gain, low, high, _ = _over_guessing(world, row)
+        text = _gain_verdict(learner, gain, low, high, known=run.truth_known)
+    return paragraph(text, kind="verdict")
+
+
+def _share_verdict(learner: str, share: float, stderr: float | None) -> str:
+    scale = "what perfect knowledge of the missingness would gain over guessing"
+    if share <= 0.0:
+        return f"The policy learned with {learner} is no better than guessing: it gains nothing of {scale}."
+    if share >= 1.0 or (stderr is not None and share + stderr >= 1.0 and share > 0.995):
+        return f"The policy learned with {learner} gets, as far as can be told, all of {scale}."
+    return f"The policy learned with {learner} gets {share_text(share, stderr)} of {scale}."
+
+
+def _gain_verdict(
+    learner: str, gain: float | None, low: float | None, high: float | None, *, known: bool
+) -> str:
+    if gain is None:
+        return f"The policy learned with {learner} is recommended."
+    condition = "" if known else f"If what {learner} assumes is true, "
+    policy = "the policy learned with it" if condition else f"the policy learned with {learner}"
+    sure = low is not None and low > 0.0
+    if sure or (low is None and gain > 0.0):
+        text = f"{condition}{policy} is worth {number(gain, None)} more than guessing how values go missing."
+    elif high is not None and high < 0.0:
+        text = f"{condition}{policy} is worth less than guessing how values go missing."
+    else:
+        text = f"{condition}{policy} and guessing how values go missing cannot be told apart."
+    return text[0].upper() + text[1:]
+
+
+def _compared(run: RunFile, world: dict[str, Any], row: dict[str, Any]) -> Html:
+    """Return what the others are worth, and what the words mean."""
+    others = [
+        f"{number(other['value'], other['stderr'])} for {run.policy_name(policy)}"
+        for policy in ("optimal", "prior", "random")
+        if (other := _row(world, policy)) is not None and other["value"] is not None
+    ]
+    worth = f"It is worth {number(row['value'], row['stderr'])} per episode"
+    against = f", against {listed(others)}" if others else ""
+    return paragraph(
+        f"{worth}{against}.",
+        "An episode’s worth is the sum of its rewards; what comes later counts less "
+        f"(a reward k steps ahead counts {run.model['discount']:g}ᵏ).",
+    )
+
+
+def _data_sentence(run: RunFile) -> Html:
+    data, rates = run.data, run.data["missing_rates"]
+    most = max(rates, key=lambda feature: rates[feature] or 0.0, default=None)
+    steps = count(data["steps"], "step")
+    if most is None or not rates[most]:
+        return element("span", f"In {steps} of data nothing is missing.")
+    return element(
+        "span",
+        f"In {steps} of data, ",
+        name(most),
+        f" is missing most often: {percent(rates[most])} of the time.",
+    )
+
+
+def _learned(learner: dict[str, Any]) -> list[str]:
+    """Return what drives the gaps, as far as it was learned."""
+    edges: list[list[str]] = learner["graph"]["edges"] if learner["graph"] is not None else []
+    if not edges:
+        return []
+    parents = list(dict.fromkeys(edge[0] for edge in edges))
+    return [f"As {learner['name']} has learned, gaps depend on {listed(parents, most=4)}."]

@@ -1,0 +1,103 @@
+"""How well learners predict gaps that they have not seen."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from missmdp.experiments.report.dot_chart import Dot, dot_chart
+from missmdp.experiments.report.page import Section, figure, paragraph, table
+from missmdp.experiments.report.run_file import RunFile
+from missmdp.experiments.report.svg import Chart
+from missmdp.experiments.report.words import UNKNOWN, count, number, plus
+
+__all__ = ["heldout_section"]
+
+_TITLE = "Who predicts new data best?"
+_TWO_SIDED = 1.959963984540054
+
+Learner = dict[str, Any]
+
+
+def heldout_section(run: RunFile) -> Section:
+    """Return the section on predictions."""
+    known = [learner for learner in run.learners if learner["heldout"] is not None]
+    if not known:
+        return Section("heldout", _TITLE, (paragraph("This was not looked at in this run."),))
+    best = max(known, key=lambda learner: _score(learner, "per_step", -math.inf))
+    chart = Chart(
+        "heldout",
+        "How well each learner predicts data that it has not seen",
+        "; ".join(f"{learner['name']}: {_difference(learner)}" for learner in known),
+        dot_chart(
+            [_dot(run, learner) for learner in known],
+            axis_title=f"log-likelihood per step, compared with {best['name']}: further right is better",
+            marks=[0.0],
+        ),
+    )
+    first = known[0]["heldout"]
+    introduction = paragraph(
+        "Each learner was shown a part of the data and had to say how likely the rest is, with its gaps "
+        f"({count(first['folds'], 'part')} in turn, {count(first['steps'], 'step')})."
+    )
+    return Section("heldout", _TITLE, (introduction, figure(chart, _meaning(known, best)), _table(known)))
+
+
+def _score(learner: Learner, key: str, otherwise: float) -> float:
+    value = learner["heldout"][key]
+    return otherwise if value is None else value
+
+
+def _dot(run: RunFile, learner: Learner) -> Dot:
+    value, half = learner["heldout"]["difference"], _TWO_SIDED * _score(learner, "difference_stderr", 0.0)
+    return Dot(
+        learner["name"],
+        value,
+        None if value is None else value - half,
+        None if value is None else value + half,
+        _difference(learner),
+        run.style(learner["label"]),
+        run.shape(learner["label"]),
+        strong=learner["label"] == run.recommended_label,
+    )
+
+
+def _difference(learner: Learner) -> str:
+    value, error = learner["heldout"]["difference"], learner["heldout"]["difference_stderr"]
+    if value is None:
+        return "ruled out" if learner["heldout"].get("impossible") else UNKNOWN
+    if value == 0.0:
+        return "best"
+    text = plus(value, error)
+    return text if error is None else f"{text} ± {number(error, error)}"
+
+
+def _meaning(known: list[Learner], best: Learner) -> str:
+    others = [learner for learner in known if learner is not best]
+    if not others:
+        return f"Only {best['name']} was looked at, so there is nothing to compare it with."
+    close = [
+        learner["name"]
+        for learner in others
+        if _score(learner, "difference", -math.inf) >= -2.0 * _score(learner, "difference_stderr", 0.0)
+    ]
+    if not close:
+        return f"{best['name']} predicts new data clearly best: its picture of how values go missing comes first."
+    return (
+        f"{best['name']} is ahead, but {' and '.join(close)} cannot be told from it: take the one whose assumption you "
+        "believe."
+    )
+
+
+def _table(known: list[Learner]) -> str:
+    rows = [
+        [
+            learner["name"],
+            number(learner["heldout"]["per_step"], learner["heldout"]["stderr"]),
+            number(learner["heldout"]["stderr"], learner["heldout"]["stderr"]),
+            _difference(learner),
+        ]
+        for learner in known
+    ]
+    columns = ["learner", "per step", "standard error", "compared with the best"]
+    return table("Log-likelihood of data that were held out", columns, rows, numbers=[1, 2, 3])

@@ -1,0 +1,170 @@
+"""Which learned probabilities deserve a place in a figure, and all of them as a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from missmdp.experiments.report.markup import Html
+from missmdp.experiments.report.page import details, paragraph, table
+from missmdp.experiments.report.words import UNKNOWN, count, percent, percent_range
+
+__all__ = ["Shown", "ShownRow", "chosen_groups", "covered", "learned_table"]
+
+Group = dict[str, Any]
+Pattern = dict[str, Any]
+
+_MOST_ROWS = 24
+"""Dots that a figure has room for."""
+_MOST_PATTERNS = 4
+_MOST_TABLE_ROWS = 240
+"""Rows of a table on the page; the file has them all."""
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class ShownRow:
+    """One probability."""
+
+    label: str
+    estimate: float | None
+    lower: float | None
+    upper: float | None
+    truth: float | None
+    truth_range: tuple[float, float] | None
+    """Where the truth lies in the group, if it is not the same everywhere in it."""
+
+    @property
+    def text(self) -> str:
+        """The estimate and its interval in words."""
+        return f"{percent(self.estimate)} ({percent_range(self.lower, self.upper)})"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Rows of a figure under a heading."""
+
+    heading: str
+    rows: tuple[ShownRow, ...]
+
+
+def chosen_groups(groups: list[Group]) -> list[Shown]:
+    """Return the groups for a figure: those with most data, and the least certain ones among those with data."""
+    seen = [group for group in groups if group["samples"] and group["patterns"]]
+    if not seen:
+        return []
+    if all(len(group["patterns"]) == 2 for group in seen):
+        return _by_feature(seen)
+    each = max(min(len(group["patterns"]), _MOST_PATTERNS) for group in seen)
+    picked = _picked(seen, max(2, _MOST_ROWS // each))
+    return [Shown(_heading(group), _rows(group)) for group in picked]
+
+
+def _by_feature(groups: list[Group]) -> list[Shown]:
+    """Return one row for each group, under the feature that goes missing."""
+    parts = [list(part) for _, part in groupby(groups, key=lambda group: tuple(group["feature_names"]))]
+    shown: list[Shown] = []
+    for part in parts:
+        picked = _picked(part, max(3, _MOST_ROWS // len(parts)))
+        missing = " + ".join(part[0]["feature_names"])
+        some = f" ({len(picked)} of {len(part):,} groups)" if len(picked) < len(part) else ""
+        rows = tuple(_row(_gap(group), f"{_given(group)} · {group['samples']:,}") for group in picked)
+        shown.append(Shown(f"Chance that {missing} is missing{some}", rows))
+    return shown
+
+
+def _picked(groups: list[Group], most: int) -> list[Group]:
+    """Return at most that many groups, in their order: two thirds for their data, the others for their doubt."""
+    if len(groups) <= most:
+        return groups
+    order = sorted(range(len(groups)), key=lambda i: -groups[i]["samples"])
+    kept = set(order[: most - most // 3])
+    doubtful = sorted((i for i in order if i not in kept), key=lambda i: -_width(groups[i]))
+    kept.update(doubtful[: most - len(kept)])
+    return [group for i, group in enumerate(groups) if i in kept]
+
+
+def _width(group: Group) -> float:
+    return max((p["upper"] or 0.0) - (p["lower"] or 0.0) for p in group["patterns"])
+
+
+def _rows(group: Group) -> tuple[ShownRow, ...]:
+    likely = sorted(group["patterns"], key=lambda pattern: -(pattern["estimate"] or 0.0))[:_MOST_PATTERNS]
+    return tuple(
+        _row(pattern, _lacks(pattern))
+        for pattern in group["patterns"]
+        if any(pattern is chosen for chosen in likely)
+    )
+
+
+def _row(pattern: Pattern, label: str) -> ShownRow:
+    low, high = _truth(pattern)
+    differs = (low, high) if low is not None and high is not None and high - low > _SLACK else None
+    return ShownRow(label, pattern["estimate"], pattern["lower"], pattern["upper"], pattern["truth"], differs)
+
+
+def _truth(pattern: Pattern) -> tuple[float | None, float | None]:
+    """Return the least and the greatest true probability in a group."""
+    truth = pattern["truth"]
+    return pattern.get("truth_low", truth), pattern.get("truth_high", truth)
+
+
+def _gap(group: Group) -> Pattern:
+    """Return the pattern in which something is missing."""
+    return next(pattern for pattern in group["patterns"] if pattern["missing"])
+
+
+def _lacks(pattern: Pattern) -> str:
+    return " + ".join(pattern["missing"]) or "nothing missing"
+
+
+def _given(group: Group) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in group["given"].items()) or "everywhere"
+
+
+def _heading(group: Group) -> str:
+    where = f"Where {_given(group)}" if group["given"] else "Everywhere"
+    return f"{where} · {count(group['samples'], 'step')}"
+
+
+def covered(groups: list[Group]) -> tuple[int, int]:
+    """Return how many probabilities have a known truth, and how many intervals hold it, all over their group."""
+    known = inside = 0
+    for pattern in (pattern for group in groups for pattern in group["patterns"]):
+        low, high = _truth(pattern)
+        if None in (low, high, pattern["lower"], pattern["upper"]):
+            continue
+        known += 1
+        inside += pattern["lower"] - _SLACK <= low and high <= pattern["upper"] + _SLACK
+    return known, inside
+
+
+def learned_table(learner: dict[str, Any], groups: list[Group], *, truth: bool) -> Html:
+    """Return all probabilities as a folded table; very long ones are cut."""
+    ordered = sorted(groups, key=lambda group: -group["samples"])
+    cells = [(group, pattern) for group in ordered for pattern in group["patterns"]]
+    left_out = bool(learner.get("groups_left_out"))
+    shown = [
+        [_given(group), f"{group['samples']:,}", _lacks(pattern), *_numbers(pattern, truth=truth)]
+        for group, pattern in cells[:_MOST_TABLE_ROWS]
+    ]
+    columns = ["where", "steps", "missing", "learned", "interval", *(["truth"] if truth else [])]
+    whole = table(f"What {learner['name']} learned", columns, shown, numbers=[1, 3, 4, 5])
+    if len(shown) == len(cells) and not left_out:
+        return details(f"All {count(len(shown), 'probability', 'probabilities')}", whole)
+    cut = paragraph("Those with most steps; tables/learned.csv has them all.")
+    return details(f"The first {len(shown)} of more than {len(shown)} probabilities", cut, whole)
+
+
+def _numbers(pattern: Pattern, *, truth: bool) -> list[str]:
+    cells = [
+        percent(pattern["estimate"], 1),
+        f"{percent(pattern['lower'], 1)} to {percent(pattern['upper'], 1)}",
+    ]
+    if not truth:
+        return cells
+    row = _row(pattern, "")
+    if row.truth_range is not None:
+        return [*cells, f"{percent(row.truth_range[0], 1)} to {percent(row.truth_range[1], 1)}"]
+    return [*cells, UNKNOWN if row.truth is None else percent(row.truth, 1)]

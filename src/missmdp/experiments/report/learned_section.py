@@ -1,0 +1,135 @@
+"""Learned probabilities with intervals, and the truth where it is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from missmdp.experiments.report.axis import percent_tick
+from missmdp.experiments.report.dot_chart import Dot, Heading, dot_chart
+from missmdp.experiments.report.learned_groups import Shown, chosen_groups, covered, learned_table
+from missmdp.experiments.report.markup import Html, element
+from missmdp.experiments.report.page import Section, details, figure, paragraph, subsection
+from missmdp.experiments.report.run_file import RunFile
+from missmdp.experiments.report.svg import Chart
+from missmdp.experiments.report.words import count, listed, points
+
+__all__ = ["learned_section"]
+
+_MOST_DESCRIBED = 12
+"""Dots that the description of a figure lists."""
+
+
+def learned_section(run: RunFile) -> Section:
+    """Return the section on what every learner learned."""
+    content: list[Html] = [
+        paragraph(
+            "Each learner estimates how likely every combination of gaps is, separately for each group of situations "
+            "that it tells apart. Learners differ in what they assume.",
+            f"The intervals hold all at once with {run.confidence} confidence, if the assumption is true.",
+        )
+    ]
+    for learner in run.learners:
+        title = f"{learner['name']}: {run.assumption(learner)}"
+        open_ = learner["label"] == run.recommended_label or len(run.learners) == 1
+        part = subsection if open_ else details
+        content.append(part(title, *_learner(run, learner)))
+    if not run.learners:
+        content.append(paragraph("No learner was run."))
+    return Section("learned", "How values go missing: what was learned", tuple(content))
+
+
+def _learner(run: RunFile, learner: dict[str, Any]) -> list[Html]:
+    groups = [group for group in learner["groups"] if not group["never_missing"]]
+    chosen = chosen_groups(groups)
+    content = [_figure(run, learner, chosen)] if chosen else []
+    content.append(paragraph(*_sentences(learner, groups)))
+    if groups:
+        content.append(learned_table(learner, groups, truth=run.truth_known))
+    bound = learner["bound"]
+    if bound and bound["text"]:
+        content.append(details("The bound in full", *map(paragraph, bound["text"].splitlines())))
+    return content
+
+
+def _figure(run: RunFile, learner: dict[str, Any], chosen: list[Shown]) -> Html:
+    style, shape = run.style(learner["label"]), run.shape(learner["label"])
+    rows: list[Dot | Heading] = []
+    for shown in chosen:
+        rows.append(Heading(shown.heading))
+        rows += [
+            Dot(
+                row.label,
+                row.estimate,
+                row.lower,
+                row.upper,
+                row.text,
+                style,
+                shape,
+                row.truth,
+                row.truth_range,
+            )
+            for row in shown.rows
+        ]
+    dots = [row for row in rows if isinstance(row, Dot)]
+    rest = "; and more, in the table below" if len(dots) > _MOST_DESCRIBED else ""
+    chart = Chart(
+        f"learned-{learner['label']}",
+        f"Learned probabilities ({learner['name']})",
+        "; ".join(f"{dot.label}: {dot.text}" for dot in dots[:_MOST_DESCRIBED]) + rest,
+        dot_chart(rows, domain=(0.0, 1.0), form=percent_tick, axis_title="probability"),
+    )
+    key = [
+        element("span", element("span", "", class_=f"dot {style}"), "learned"),
+        element("span", element("span", "", class_=f"dash {style}"), f"{run.confidence} interval"),
+    ]
+    if any(dot.truth is not None for dot in dots):
+        key.append(element("span", element("span", "", class_="tick-mark"), "truth"))
+    if any(dot.truth_range is not None for dot in dots):
+        key.append(
+            element("span", element("span", "", class_="dash range"), "the truth differs within the group")
+        )
+    return figure(
+        chart,
+        "Where the same gap has another chance in another group, gaps carry information that a decision can use.",
+        "A wide line means few data: a decision there rests on a guess.",
+        key=key,
+    )
+
+
+def _sentences(learner: dict[str, Any], groups: list[dict[str, Any]]) -> list[str]:
+    sentences = [*_coverage(groups), *_distance(learner)]
+    if learner["unseen_groups"]:
+        groups_text = count(learner["unseen_groups"], "group")
+        sentences.append(f"For {groups_text} of situations there are no data at all; there it guesses.")
+    if learner["always_observed"]:
+        sentences.append(f"Taken as always seen: {listed(learner['always_observed'])}.")
+    return sentences
+
+
+def _coverage(groups: list[dict[str, Any]]) -> list[str]:
+    known, inside = covered(groups)
+    if not known:
+        return []
+    if inside == known:
+        return [
+            f"All {known:,} true probabilities lie inside their intervals."
+            if known > 1
+            else "The truth lies inside."
+        ]
+    return [
+        f"Of {known:,} true probabilities {inside:,} lie inside their intervals; if the assumption is true, all do, "
+        "but for bad luck."
+    ]
+
+
+def _distance(learner: dict[str, Any]) -> list[str]:
+    distance, bound = learner["distance"], learner["bound"]
+    if distance is not None and distance["average"] is not None:
+        text = f"Compared with the truth, {points(distance['average'])} gaps are misjudged on average over situations"
+        worst = f", and {points(distance['worst'])} in the worst one" if distance["worst"] is not None else ""
+        return [f"{text}{worst}."]
+    if not bound or bound["tv"] is None:
+        return []
+    if bound["tv"] >= 1.0:
+        return ["In the worst situation anything is possible: there are too few data to say."]
+    return [f"If the assumption is true, at most {points(bound['tv'])} gaps are misjudged in any situation."]

@@ -1,0 +1,106 @@
+"""How a run was made, and how its policy is used."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from missmdp.experiments.report.markup import Html, element
+from missmdp.experiments.report.page import Section, bullets, code, details, facts, paragraph, subsection
+from missmdp.experiments.report.run_file import RunFile
+from missmdp.experiments.report.words import UNKNOWN, count, duration, listed
+
+__all__ = ["method_section"]
+
+
+def method_section(run: RunFile) -> Section:
+    """Return the section on how a run was made."""
+    return Section(
+        "method",
+        "How this was made, and how to use the policy",
+        (
+            subsection("Use the policy", *_use(run)),
+            subsection("The model", facts(_model(run))),
+            subsection("The run", facts(_run(run)), details("All settings", facts(_settings(run)))),
+            subsection("Files", bullets(_files(run))),
+        ),
+    )
+
+
+def _use(run: RunFile) -> list[Html]:
+    missing = [feature for feature, rate in run.data["missing_rates"].items() if rate]
+    gap = f"{missing[0]!r}: None, …" if missing and len(missing[0]) <= 20 else "…"
+    lines = [
+        "import missmdp as mm",
+        'agent = mm.load_policy("policy.mmpolicy").agent()',
+        f"action = agent.reset({{{gap}}})  # seen first",
+        "action = agent.step({…})  # seen after that action",
+        "agent.belief  # how likely each state is",
+    ]
+    names = listed([feature["name"] for feature in run.model["features"]], most=12)
+    return [
+        code("\n".join(lines)),
+        paragraph(
+            f"What is seen is given by name ({names}); None, or left out, means missing.",
+            "The agent says what to do next, and keeps track of what it has seen and done.",
+        ),
+    ]
+
+
+def _model(run: RunFile) -> list[tuple[str, str]]:
+    model = run.model
+    return [
+        ("model", f"{model['name']}" + (f" ({model['source']})" if model["source"] != model["name"] else "")),
+        ("states", f"{_whole(model['states'])}, of which {_whole(model['reachable'])} can be reached"),
+        ("observations", _whole(model["observations"])),
+        ("actions", listed([str(action) for action in model["actions"]], most=12)),
+        ("discount", f"{model['discount']:g}" if model["discount"] is not None else UNKNOWN),
+        ("decisions per episode", f"at most {_whole(model['horizon'])}"),
+        ("SHA-256", str(model["sha256"] or UNKNOWN)),
+    ]
+
+
+def _run(run: RunFile) -> list[tuple[str, str]]:
+    timings: dict[str, float | None] = run["timings"]
+    known = [seconds for seconds in timings.values() if seconds is not None]
+    each = ", ".join(f"{what} {duration(seconds)}" for what, seconds in timings.items())
+    total = f"{duration(sum(known))} ({each})" if known else UNKNOWN
+    return [
+        ("version", f"missmdp {run['version']}"),
+        ("seed", f"{run['seed']}"),
+        ("confidence", run.confidence),
+        ("time", total),
+    ]
+
+
+def _settings(run: RunFile) -> list[tuple[str, str]]:
+    return [(key, _setting(value)) for key, value in run["settings"].items()]
+
+
+def _setting(value: Any) -> str:
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _files(run: RunFile) -> list[Html]:
+    listed_files = [("policy.mmpolicy", "the recommended policy")]
+    if run.data["source"] == "simulated":
+        listed_files.append(("log.parquet", f"the simulated log, {count(run.data['steps'], 'step')}"))
+    for learner in run.learners:
+        files: dict[str, str] = learner["files"] or {}
+        if files.get("model"):
+            listed_files.append((files["model"], f"the model as {learner['name']} learned it"))
+        if files.get("policy"):
+            listed_files.append(
+                (files["policy"], f"its policy, {count(learner['solve']['vectors'], 'vector')}")
+            )
+    listed_files += [
+        ("tables/", "what is on this page as tables, .csv and .parquet"),
+        ("run.json", "everything that this page was made from"),
+    ]
+    return [element("span", element("code", path), f": {text}") for path, text in listed_files]
+
+
+def _whole(value: int | None) -> str:
+    return UNKNOWN if value is None else f"{value:,}"

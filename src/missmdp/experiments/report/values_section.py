@@ -1,0 +1,227 @@
+"""What policies are worth, with intervals, and compared with each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from missmdp.experiments.report.axis import padded, percent_tick
+from missmdp.experiments.report.dot_chart import Dot, dot_chart
+from missmdp.experiments.report.markup import Html
+from missmdp.experiments.report.page import Section, details, figure, note, paragraph, table
+from missmdp.experiments.report.run_file import RunFile
+from missmdp.experiments.report.svg import Chart
+from missmdp.experiments.report.words import UNKNOWN, count, interval, number, plus, share_text
+
+__all__ = ["values_section"]
+
+World = dict[str, Any]
+Row = dict[str, Any]
+
+
+def values_section(run: RunFile) -> Section:
+    """Return the section on what policies are worth."""
+    worlds = run.worlds
+    if not worlds:
+        return Section("values", "What the policies are worth", (paragraph("No policy was evaluated."),))
+    content: list[Html] = [paragraph(*_introduction(run, worlds[0]))]
+    for position, world in enumerate(worlds):
+        parts = _world(run, world)
+        if position and not run.truth_known:
+            content.append(details(f"If {run.learner_name(world['world'])} is right", *parts))
+        else:
+            content += parts
+    if len(worlds) > 1:
+        content += _across(run, worlds)
+    return Section("values", "What the policies are worth", tuple(content))
+
+
+def _introduction(run: RunFile, world: World) -> list[str]:
+    episodes = count(world["episodes"], "episode")
+    how = f"Every policy was simulated in {episodes} with the same luck (seed {world['seed']})"
+    if world["horizon"] is not None:
+        how += f", at most {world['horizon']:,} decisions each"
+    if run.truth_known:
+        return [f"{how}, in the true model. Other policies show what is to be gained."]
+    return [
+        f"{how}. The truth is not known, so each learner in turn is taken to be right, and all policies are tried in "
+        "the world as it sees it."
+    ]
+
+
+def _world(run: RunFile, world: World) -> list[Html]:
+    rows: list[Row] = [row for row in world["rows"] if row["value"] is not None]
+    ordered = sorted(rows, key=lambda row: -row["value"])
+    place = (
+        "the true model"
+        if world["world"] == "truth"
+        else f"the world as {run.learner_name(world['world'])} sees it"
+    )
+    chart = Chart(
+        f"values-{world['world']}",
+        f"What each policy is worth in {place}",
+        "; ".join(f"{run.policy_name(row['policy'])}: {_value(row)}" for row in ordered),
+        dot_chart(
+            [_dot(run, row, _value(row)) for row in ordered],
+            domain=_domain(ordered),
+            axis_title="worth per episode",
+        ),
+    )
+    content: list[Html] = [figure(chart, _meaning(run, world, rows))]
+    scaled = [row for row in ordered if row["normalised"] is not None]
+    if world["world"] == "truth" and scaled:
+        content.append(_normalised(run, scaled))
+    content += [
+        note(
+            f"{run.policy_name(row['policy'])} saw {row['impossible']:,} times what its own model says cannot be, and "
+            "went on as best it could."
+        )
+        for row in rows
+        if row["impossible"]
+    ]
+    content.append(_table(run, world))
+    return content
+
+
+def _domain(rows: list[Row]) -> tuple[float, float]:
+    """Return what the axis shows: all but acting at random, if that is so bad that nothing else could be told apart."""
+    others = [row for row in rows if row["kind"] != "random"]
+    near = padded(x for row in others for x in (row["value"], row["low"], row["high"]))
+    far = padded(x for row in rows for x in (row["value"], row["low"], row["high"]))
+    return near if others and far[1] - far[0] > 2.5 * (near[1] - near[0]) else far
+
+
+def _dot(run: RunFile, row: Row, text: str, prefix: str = "") -> Dot:
+    value = "normalised" if prefix else "value"
+    policy = row["policy"]
+    return Dot(
+        run.policy_name(policy),
+        row[value],
+        row[f"{prefix}low"],
+        row[f"{prefix}high"],
+        text,
+        run.style(policy),
+        run.shape(policy),
+        strong=policy == run.recommended_label,
+    )
+
+
+def _value(row: Row) -> str:
+    return f"{number(row['value'], row['stderr'])} ({interval(row['low'], row['high'], row['stderr'])})"
+
+
+def _normalised(run: RunFile, rows: list[Row]) -> Html:
+    near = [row for row in rows if row["kind"] != "random" and row["normalised"] > -1.0]
+    low, high = padded(
+        [x for row in near for x in (row["normalised"], row["normalised_low"], row["normalised_high"])]
+    )
+    chart = Chart(
+        "normalised",
+        "The same on a scale from guessing to perfect knowledge",
+        "; ".join(f"{run.policy_name(row['policy'])}: {_share(row)}" for row in rows),
+        dot_chart(
+            [_dot(run, row, _share(row), "normalised_") for row in rows],
+            domain=(max(low, -1.5), min(high, 2.0)),
+            form=percent_tick,
+            axis_title="0 % is guessing, 100 % is perfect knowledge",
+            marks=[0.0, 1.0],
+        ),
+    )
+    return figure(
+        chart,
+        "100 % is what a policy is worth that knows exactly how values go missing, 0 % what one is worth that takes "
+        "every gap for the toss of a coin. An arrow points to what lies outside.",
+    )
+
+
+def _share(row: Row) -> str:
+    return share_text(row["normalised"], row["normalised_stderr"])
+
+
+def _meaning(run: RunFile, world: World, rows: list[Row]) -> str:
+    chosen = next((row for row in rows if row["policy"] == run.recommended_label), None)
+    reference = world["reference"]
+    if chosen is None:
+        return "The further right, the better."
+    learner = run.learner_name(chosen["policy"])
+    if chosen["policy"] == reference:
+        others = [row for row in rows if row["kind"] == "learned" and row["policy"] != reference]
+        worst = min(others, key=lambda row: row["difference"] or 0.0, default=None)
+        if worst is None or worst["difference"] is None:
+            return f"The further right, the better; {learner} is what the others are compared with."
+        return (
+            f"In this world {learner}’s policy is the one made for it; "
+            f"{run.policy_name(worst['policy'])} would lose {number(-worst['difference'], worst['difference_stderr'])}."
+        )
+    gap, low, high = chosen["difference"], chosen["difference_low"], chosen["difference_high"]
+    if gap is None:
+        return "The further right, the better."
+    size = number(abs(gap), chosen["difference_stderr"])
+    if low is not None and high is not None and low <= 0.0 <= high:
+        other, shown = run.policy_name(reference), plus(gap, chosen["difference_stderr"])
+        return f"{learner} and {other} cannot be told apart here (difference {shown})."
+    return f"{learner} is worth {size} {'less' if gap < 0.0 else 'more'} than {run.policy_name(reference)}."
+
+
+def _table(run: RunFile, world: World) -> Html:
+    scaled = any(row["normalised"] is not None for row in world["rows"]) and world["world"] == "truth"
+    columns = [
+        "policy",
+        "worth",
+        f"{run.confidence} interval",
+        f"compared with {run.policy_name(world['reference'])}",
+    ]
+    columns += [f"{run.confidence} interval", *(["share of gain"] if scaled else [])]
+    rows = [
+        [
+            run.policy_name(row["policy"]),
+            number(row["value"], row["stderr"]),
+            interval(row["low"], row["high"], row["stderr"]),
+            *_difference(row, world["reference"]),
+            *([_share(row)] if scaled else []),
+        ]
+        for row in sorted(
+            world["rows"], key=lambda row: -(row["value"] if row["value"] is not None else -1e300)
+        )
+    ]
+    return table("Worth of each policy", columns, rows, numbers=[1, 2, 3, 4, 5])
+
+
+def _difference(row: Row, reference: str) -> list[str]:
+    if row["policy"] == reference:
+        return [UNKNOWN, UNKNOWN]
+    error = row["difference_stderr"]
+    return [plus(row["difference"], error), interval(row["difference_low"], row["difference_high"], error)]
+
+
+def _across(run: RunFile, worlds: list[World]) -> list[Html]:
+    """Return what every policy loses in every world, and what the recommended one risks."""
+    policies = list(dict.fromkeys(row["policy"] for world in worlds for row in world["rows"]))
+    cells = {(world["world"], row["policy"]): row for world in worlds for row in world["rows"]}
+    rows = [
+        [run.policy_name(policy), *(_cell(cells.get((world["world"], policy))) for world in worlds)]
+        for policy in policies
+    ]
+    columns = ["policy", *(f"if {run.learner_name(world['world'])} is right" for world in worlds)]
+    losses = [
+        (_loss(world, run.recommended_label), world["world"])
+        for world in worlds
+        if world["world"] != run.recommended_label
+    ]
+    known = [(loss, label) for loss, label in losses if loss is not None]
+    content = [table("Worth of every policy in every world", columns, rows, numbers=range(1, len(columns)))]
+    if not known:
+        return content
+    loss, label = max(known)
+    lost = f"would lose {number(loss)} against the best one tried there"
+    risk = f"Should {run.learner_name(label)} be right instead, the recommended policy {lost}."
+    fine = "Whichever learner is right, no other policy that was tried is better than the recommended one."
+    return [*content, paragraph(risk if loss > 0.0 else fine)]
+
+
+def _cell(row: Row | None) -> str:
+    return UNKNOWN if row is None else number(row["value"], row["stderr"])
+
+
+def _loss(world: World, policy: str | None) -> float | None:
+    values = {row["policy"]: row["value"] for row in world["rows"] if row["value"] is not None}
+    return max(values.values()) - values[policy] if policy in values else None

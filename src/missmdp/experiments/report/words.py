@@ -1,0 +1,135 @@
+"""Numbers, shares and lists as a reader wants them; what is unknown reads so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from missmdp.evaluation.statistics import decimals, signed
+
+__all__ = [
+    "UNKNOWN",
+    "count",
+    "duration",
+    "interval",
+    "listed",
+    "number",
+    "percent",
+    "percent_range",
+    "plus",
+    "points",
+    "sentence",
+    "share_text",
+    "short_number",
+]
+
+UNKNOWN = "–"
+"""What stands where nothing is known."""
+_PERCENT = "\u00a0%"
+
+
+def count(amount: float | None, noun: str, plural: str | None = None) -> str:
+    """Return a count with its noun."""
+    if amount is None:
+        return f"an unknown number of {plural or noun + 's'}"
+    return f"{amount:,.0f} {noun if amount == 1 else plural or noun + 's'}"
+
+
+def number(value: float | None, stderr: float | None = None) -> str:
+    """Return a number with the decimals that its error deserves."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    return _grouped(signed(value, _places(value, stderr)))
+
+
+def plus(value: float | None, stderr: float | None = None) -> str:
+    """Return a difference, with its sign."""
+    text = number(value, stderr)
+    return f"+{text}" if value is not None and value > 0.0 and text.strip("0.,") else text
+
+
+def interval(low: float | None, high: float | None, stderr: float | None = None) -> str:
+    """Return "low to high"; an end that is unknown is unbounded."""
+    if low is None and high is None:
+        return UNKNOWN
+    ends = ["unbounded" if end is None else number(end, stderr) for end in (low, high)]
+    return f"{ends[0]} to {ends[1]}"
+
+
+def _places(value: float, stderr: float | None) -> int:
+    if stderr is None or stderr <= 1e-12 * abs(value):
+        size = abs(value)
+        return 2 if size >= 1.0 or size == 0.0 else min(6, 2 - math.floor(math.log10(size)))
+    return min(6, decimals(stderr))
+
+
+def _grouped(text: str) -> str:
+    whole, point, rest = text.removeprefix("−").partition(".")
+    sign = "−" if text.startswith("−") else ""
+    return f"{sign}{int(whole):,}{point}{rest}" if whole.isdigit() else text
+
+
+def short_number(value: float) -> str:
+    """Return a number for an axis."""
+    return f"{value:,.6g}".replace("-", "−")
+
+
+def percent(share: float | None, places: int | None = None) -> str:
+    """Return a share as a percentage; what is not all or nothing does not read so."""
+    if share is None or not math.isfinite(share):
+        return UNKNOWN
+    if places is None:
+        places = 0 if 0.0995 <= share <= 0.9005 or share in (0.0, 1.0) else 1
+    least = 0.1**places / 100
+    if 0.0 < share < least / 2:
+        return f"<{least:.{places}%}".replace("%", _PERCENT)
+    if 1.0 - least / 2 < share < 1.0:
+        return f">{1 - least:.{places}%}".replace("%", _PERCENT)
+    return f"{signed(100.0 * share, places)}{_PERCENT}"
+
+
+def percent_range(low: float | None, high: float | None) -> str:
+    """Return two shares as "59–74 %"."""
+    ends = [percent(end) for end in (low, high)]
+    return f"{ends[0].removesuffix(_PERCENT)}–{ends[1]}"
+
+
+def share_text(share: float | None, stderr: float | None) -> str:
+    """Return a normalised value as a percentage with the decimals that its error deserves."""
+    if share is None:
+        return UNKNOWN
+    places = 1 if stderr is not None and stderr < 0.01 else 0
+    return f"{signed(100.0 * share, places)}{_PERCENT}"
+
+
+def points(share: float) -> str:
+    """Return a probability as so many in a hundred."""
+    amount = 100.0 * share
+    return f"{amount:.1f} in 100" if amount >= 0.1 or amount == 0.0 else "less than 0.1 in 100"
+
+
+def duration(seconds: float | None) -> str:
+    """Return a time in words."""
+    if seconds is None:
+        return UNKNOWN
+    if seconds < 60.0:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def listed(items: Sequence[str], word: str = "and", most: int = 8) -> str:
+    """Return items as a list in words, shortened if it is long."""
+    shown = [*items[: most - 1], f"{len(items) - most + 1} more"] if len(items) > most else list(items)
+    if len(shown) < 2:
+        return shown[0] if shown else "nothing"
+    return f"{', '.join(shown[:-1])} {word} {shown[-1]}"
+
+
+def sentence(text: str) -> str:
+    """Return a text with a capital letter first and a full stop at the end."""
+    text = text.strip()
+    closed = text if text.endswith((".", "!", "?")) else f"{text}."
+    return closed[:1].upper() + closed[1:]
