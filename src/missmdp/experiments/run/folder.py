@@ -1,0 +1,171 @@
+"""The folder of a run: what is where in it, and whose it is.
+
+`unfinished.json` says what a run is for as long as it is under way; `run.json`, which is written last, says the same of
+one that is finished. A folder with neither is nobody's: it must be empty.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, cast
+
+from missmdp.errors import DataError
+from missmdp.experiments.run.settings import LEARNERS
+from missmdp.model.archive import write_atomically
+
+__all__ = ["KIND", "TABLE_NAMES", "RunFolder", "RunIdentity"]
+
+KIND = "missmdp run"
+TABLE_NAMES = ("learned", "values", "data", "heldout", "sensitivity")
+_FILES = (
+    "run.json",
+    "report.html",
+    "log.parquet",
+    "policy.mmpolicy",
+    *(
+        f"learners/{label}/{name}"
+        for label in LEARNERS
+        for name in ("learned.mmdp", "policy.mmpolicy", "trace.csv")
+    ),
+    *(f"tables/{name}{ending}" for name, ending in product(TABLE_NAMES, (".csv", ".parquet"))),
+)
+"""All that a run may write. Nothing else in the folder is touched."""
+
+
+@dataclass(frozen=True)
+class RunIdentity:
+    """What makes a run what it is: with the same identity it finds the same."""
+
+    settings: dict[str, Any]
+    model: str
+    """A hash of the model."""
+    files: list[str]
+    """The files that data come from, as they were given."""
+
+
+class RunFolder:
+    """Where a run keeps what it makes.
+
+    Parameters
+    ----------
+    path
+        The folder; made when something is written.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.contents = self.path / "run.json"
+        self.report = self.path / "report.html"
+        self.log = self.path / "log.parquet"
+        self.policy = self.path / "policy.mmpolicy"
+        self._unfinished = self.path / "unfinished.json"
+
+    def learner(self, label: str, name: str) -> Path:
+        """Return a file of one learner."""
+        return self.path / "learners" / label / name
+
+    def table(self, name: str) -> Path:
+        """Return a table."""
+        return self.path / "tables" / name
+
+    def relative(self, path: Path) -> str:
+        """Return a file's name inside the folder, with /."""
+        return path.relative_to(self.path).as_posix()
+
+    def made(self) -> dict[str, int]:
+        """Return the files of a run that are there, by their names inside the folder, and when they were written."""
+        paths = {name: self.path / name for name in _FILES}
+        return {name: path.stat().st_mtime_ns for name, path in paths.items() if path.is_file()}
+
+    def check(self, identity: RunIdentity, *, overwrite: bool = False) -> None:
+        """Raise `DataError` unless this run can write here; call it before long work.
+
+        Parameters
+        ----------
+        identity
+            What the run is. A folder that holds another one is refused.
+        overwrite
+            Whether another run may be written over.
+        """
+        if not self._occupied():
+            return
+        known = self._known()
+        if known is None:
+            raise DataError(f"{self.path} is not empty, and holds no run; give another folder")
+        difference = None if overwrite else _difference(known, json.loads(json.dumps(asdict(identity))))
+        if difference is not None:
+            raise DataError(
+                f"{self.path} holds another run, {difference}; give another folder, or pass overwrite=True"
+            )
+
+    def _occupied(self) -> bool:
+        """Return whether there is anything in the folder; raise `DataError` if nothing can be written there."""
+        if self.path.exists() and not self.path.is_dir():
+            raise DataError(f"{self.path} is a file; a run needs a folder")
+        try:
+            around = (self.path.absolute(), *self.path.absolute().parents)
+            with tempfile.NamedTemporaryFile(
+                dir=next(folder for folder in around if folder.exists()), prefix=".missmdp-"
+            ):
+                pass
+            return self.path.exists() and any(self.path.iterdir())
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise DataError(f"{self.path}: cannot be written ({reason})") from None
+
+    def begin(self, identity: RunIdentity) -> None:
+        """Take what an earlier run left out of the way, and say whose the folder is now."""
+        found = {
+            "kind": KIND,
+            "settings": identity.settings,
+            "model": {"sha256": identity.model},
+            "data": {"files": identity.files},
+        }
+        write_atomically(self._unfinished, _json(found))
+        for name in self.made():
+            (self.path / name).unlink()
+
+    def finish(self, contents: Mapping[str, Any]) -> None:
+        """Write what was found, which ends the run."""
+        write_atomically(self.contents, _json(contents))
+        self._unfinished.unlink(missing_ok=True)
+
+    def _known(self) -> dict[str, Any] | None:
+        """Return the identity of the run that is here, or None if there is no run."""
+        for path in (self._unfinished, self.contents):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+                found = json.loads(path.read_bytes())
+                if found["kind"] == KIND:
+                    return asdict(
+                        RunIdentity(found["settings"], found["model"]["sha256"], found["data"]["files"])
+                    )
+        return None
+
+
+def _json(contents: Mapping[str, Any]) -> bytes:
+    return f"{json.dumps(contents, indent=1, ensure_ascii=False, allow_nan=False)}\n".encode()
+
+
+def _difference(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
+    """Return in which respect two runs differ, in words, or None."""
+    for name, value in wanted.items():
+        there = known.get(name)
+        if there == value:
+            continue
+        if isinstance(value, Mapping) and isinstance(there, Mapping):
+            return _difference(cast("Mapping[str, Any]", there), cast("Mapping[str, Any]", value))
+        if name == "model":
+            return "of another model"
+        return f"with {name} = {_short(there)}, not {_short(value)}"
+    return None
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:59]}…"

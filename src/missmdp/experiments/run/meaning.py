@@ -1,0 +1,97 @@
+"""What a run found, in a few sentences for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from missmdp.evaluation.compare import Difference
+from missmdp.evaluation.statistics import decimals, signed
+from missmdp.experiments.run.result import RunResult
+
+__all__ = ["meaning", "with_error"]
+
+
+def meaning(result: RunResult) -> list[str]:
+    """Return two to five sentences: which learner, what its policy is worth, and how sure that is."""
+    return [
+        f"Recommended: {result.recommendation.why}",
+        *_worth(result),
+        *_bound(result),
+        *_sensitivity(result),
+    ]
+
+
+def with_error(value: float, stderr: float) -> str:
+    """Return a figure with its standard error."""
+    places = decimals(stderr)
+    error = "" if math.isnan(stderr) else f" ± {stderr:.{places}f}"
+    return f"{signed(value, places)}{error}"
+
+
+def _worth(result: RunResult) -> Iterator[str]:
+    label, world = result.recommendation.label, result.world
+    comparison = world.comparison
+    evaluation = comparison[label]
+    value = with_error(evaluation.mean, evaluation.stderr)
+    if result.problem.truth is not None:
+        yield (
+            f"Its policy is worth {value} in the true model: "
+            f"{_apart(comparison.difference(label), 'the optimal one')}, "
+            f"{_apart(comparison.difference(label, 'prior'), 'the prior’s')} and "
+            f"{_apart(comparison.difference(label, 'random'), 'random actions')}."
+        )
+        return
+    assumes = result.recommended.learner.assumed_
+    yield (
+        f"If its assumption holds ({assumes}), its policy is worth {value}: "
+        f"{_apart(comparison.difference(label, 'prior'), 'the prior’s')} and "
+        f"{_apart(comparison.difference(label, 'random'), 'random actions')}."
+    )
+    yield from _other_worlds(result)
+
+
+def _other_worlds(result: RunResult) -> Iterator[str]:
+    """Say what the recommended policy would lose where another learner is right."""
+    label = result.recommendation.label
+    others = {result.learned[name].name: world for name, world in result.worlds.items() if name != label}
+    losses = [
+        f"{_apart(world.comparison.difference(label), f'{name}’s own')} if {name} is right"
+        for name, world in others.items()
+    ]
+    if losses:
+        yield f"Should another learner be right, it would be worth {', and '.join(losses)}."
+
+
+def _apart(gap: Difference, other: str) -> str:
+    """Return how much more or less than another policy, in words."""
+    places = decimals(gap.stderr)
+    if abs(gap.mean) <= 2.0 * gap.stderr or gap.mean == 0.0:
+        return f"as much as {other} (difference {with_error(gap.mean, gap.stderr)})"
+    amount = f"{abs(gap.mean):.{places}f} ± {gap.stderr:.{places}f}"
+    return f"{amount} {'more' if gap.mean > 0.0 else 'less'} than {other}"
+
+
+def _bound(result: RunResult) -> Iterator[str]:
+    bound = result.recommended.bound
+    name = result.recommended.name
+    if bound.tv >= 1.0:
+        yield (
+            f"There is no guarantee for all that {name} learned: some groups of states have too few data for any "
+            "bound; intervals of single groups are in the report."
+        )
+        return
+    yield (
+        f"If its assumption holds ({bound.assumes}), what {name} learned is nowhere off by more than "
+        f"{bound.worst:.2g}, with probability {bound.confidence:g}."
+    )
+
+
+def _sensitivity(result: RunResult) -> Iterator[str]:
+    rows = [row for row in result.sensitivity or () if math.isfinite(row.difference)]
+    if rows:
+        worst = min(rows, key=lambda row: row.difference)
+        yield (
+            f"Of the changes to the model that were tried, the worst ({worst.how}) moves its value by "
+            f"{with_error(worst.difference, worst.difference_stderr)}."
+        )

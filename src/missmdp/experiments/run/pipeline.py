@@ -1,0 +1,102 @@
+"""The main job: from a model and data to a policy, and what it is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from missmdp.errors import DataError
+from missmdp.experiments.run.folder import RunFolder, RunIdentity
+from missmdp.experiments.run.problem import as_problem
+from missmdp.experiments.run.result import Problem, RunResult
+from missmdp.experiments.run.settings import RunSettings
+from missmdp.experiments.run.stages import Stages
+from missmdp.experiments.run.work import RunWork
+from missmdp.model.mdp import FactoredMDP
+from missmdp.model.missmdp import MissMDP
+
+__all__ = ["run"]
+
+
+def run(
+    model: MissMDP | FactoredMDP | str,
+    data: Any = None,
+    folder: str | Path = "missmdp-run",
+    settings: RunSettings | None = None,
+    *,
+    name: str | None = None,
+    table: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    progress: bool | None = None,
+) -> RunResult:
+    """Return what learning, planning and evaluating find, and write all of it to a folder, with a report.
+
+    Data are read or simulated, held against the model and described. Each learner learns from them how values go
+    missing, with bounds. The learners are compared on data that they have not seen, and one is recommended. What each
+    has learned is solved, and the policies are evaluated: where it is known how values go missing in the true model,
+    beside the optimal policy, the prior's and random actions; where it is not, in a world for each learner, in which
+    that one is right. At last the model is changed, to see how much the value of the recommended policy depends on it.
+
+    What is made is written as soon as it is there. Ctrl-C while solving goes on with the best policy so far.
+
+    Parameters
+    ----------
+    model
+        A miss-MDP: the truth. An MDP, where it is not known how values go missing in it. Or a benchmark's name.
+    data
+        A `Dataset`, or a table as `Dataset.from_table` reads it; None to simulate the miss-MDP.
+    folder
+        Where everything goes. It must be empty, or hold this very run.
+    settings
+        How it is done.
+    name
+        What to call the model in reports.
+    table
+        How to read a table: arguments of `Dataset.from_table` by name.
+    overwrite
+        Whether the folder may hold another run, which is lost then.
+    progress
+        Whether to show stages on standard error; by default on a terminal.
+
+    Raises
+    ------
+    DataError
+        If there is nothing to learn from, or the folder cannot be used.
+    """
+    settings = RunSettings() if settings is None else settings
+    problem = as_problem(model, name, unknown_truth=settings.unknown_truth)
+    _check(problem, data, settings)
+    where = RunFolder(folder)
+    options = dict(table or {})
+    identity = RunIdentity(
+        {**settings.as_dict(simulated=data is None), "table": _plain(options)}, problem.sha256, files_of(data)
+    )
+    where.check(identity, overwrite=overwrite)
+    return RunWork(problem, settings, where, identity, Stages(progress)).do(data, options)
+
+
+def files_of(data: Any) -> list[str]:
+    """Return the files that data come from, as they were given; what is in memory has none."""
+    if isinstance(data, str | Path):
+        return [str(data)]
+    listed = cast("list[Any]", data) if isinstance(data, list | tuple) else []
+    return [str(item) for item in listed if isinstance(item, str | Path)]
+
+
+def _check(problem: Problem, data: Any, settings: RunSettings) -> None:
+    """Raise `DataError` for what cannot go well; call it before long work."""
+    if data is None and problem.simulator is None:
+        raise DataError(
+            f"{problem.name}: it is not known how values go missing in it, so that no data can be simulated; give data"
+        )
+    for make in settings.makers().values():
+        make().check_parameters(problem.mdp.space.features)
+
+
+def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a table is read, for a file."""
+    bins: Mapping[str, Any] = options.get("bins") or {}
+    plain = {key: value for key, value in options.items() if key != "bins"}
+    plain["missing"] = list(plain.get("missing", ()))
+    return {**plain, "bins": {column: list(binning.edges) for column, binning in bins.items()}}

@@ -1,0 +1,163 @@
+"""What a run found, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from missmdp.data.dataset import Dataset
+from missmdp.data.description.description import Description
+from missmdp.data.validation.report import DataReport
+from missmdp.evaluation.compare import Comparison
+from missmdp.evaluation.distance import TotalVariation
+from missmdp.evaluation.heldout import HeldOut
+from missmdp.evaluation.normalise import NormalisedValue
+from missmdp.evaluation.sensitivity import SensitivityRow
+from missmdp.experiments.run.folder import RunFolder
+from missmdp.experiments.run.group_truth import GroupTruth
+from missmdp.experiments.run.recommendation import Recommendation
+from missmdp.experiments.run.settings import RunSettings
+from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.bounds import Bound
+from missmdp.model.mdp import FactoredMDP
+from missmdp.model.missmdp import MissMDP
+from missmdp.model.policy import Policy
+from missmdp.plan.alpha import AlphaVectorPolicy
+from missmdp.plan.base import SolveResult
+
+__all__ = ["Baseline", "Kind", "Learned", "Log", "Problem", "RunResult", "World"]
+
+Kind = Literal["learned", "optimal", "prior", "random"]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be decided in: an MDP, and how values go missing in it where that is known."""
+
+    name: str
+    source: str
+    """What the model was called by whoever asked."""
+    mdp: FactoredMDP
+    truth: MissMDP | None
+    """None where it is not known how values go missing, or where that is not to be looked at."""
+    simulator: MissMDP | None
+    """What data can be simulated with."""
+    sha256: str
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """The data, and what can be said of them before anything is learned."""
+
+    dataset: Dataset
+    simulated: bool
+    files: tuple[str, ...]
+    """Where they came from, as it was given."""
+    description: Description
+    report: DataReport
+    """Whether they fit the MDP."""
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What one learner made of the data."""
+
+    label: str
+    learner: MissingnessEstimator
+    bound: Bound
+    model: MissMDP
+    """The MDP with the learned missingness function."""
+    distance: TotalVariation | None
+    """From the truth, where that is known."""
+    group_truths: list[GroupTruth] | None
+    """What is true of each group of the bound, where that is known."""
+
+    @property
+    def name(self) -> str:
+        """The learner's name."""
+        return type(self.learner).__name__
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """A policy to compare with."""
+
+    name: Kind
+    how: str
+    policy: Policy
+    result: SolveResult | None
+    """Where it was solved for."""
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """What all policies are worth in one model."""
+
+    name: str
+    """"truth", or the label of the learner whose M̂ holds in it."""
+    comparison: Comparison
+    kinds: dict[str, Kind]
+    """Policy → what kind of policy it is."""
+    normalised: Mapping[str, NormalisedValue]
+    """On the scale from the prior's value to the reference's; empty where there is no scale."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunResult:
+    """What a run found. All of it is in the folder too."""
+
+    folder: RunFolder
+    settings: RunSettings
+    problem: Problem
+    log: Log
+    learned: dict[str, Learned]
+    skipped: dict[str, str]
+    """Learners that could not learn from these data, and why."""
+    heldout: dict[str, HeldOut] | None
+    recommendation: Recommendation
+    solved: dict[str, SolveResult]
+    """By learner."""
+    baselines: dict[str, Baseline]
+    worlds: dict[str, World]
+    """By name: "truth" alone where it is known, and one for every learner where not."""
+    sensitivity: tuple[SensitivityRow, ...] | None
+    timings: dict[str, float]
+    """Stage → seconds."""
+    report_failed: str | None = None
+    """Why there is no report, if there is none; all else is written then."""
+
+    @property
+    def recommended(self) -> Learned:
+        """What the recommended learner learned."""
+        return self.learned[self.recommendation.label]
+
+    @property
+    def policy(self) -> AlphaVectorPolicy:
+        """The policy for what the recommended learner learned."""
+        return self.solved[self.recommendation.label].policy
+
+    @property
+    def world(self) -> World:
+        """The truth, or where it is not known the world in which the recommended learner is right."""
+        return self.worlds.get("truth") or self.worlds[self.recommendation.label]
+
+    @property
+    def report(self) -> Path:
+        """The page for people."""
+        return self.folder.report
+
+    def describe(self) -> str:
+        """Return what was found, in a few sentences."""
+        from missmdp.experiments.run.meaning import meaning
+
+        return "\n".join([*meaning(self), f"The report is {self.report}."])
+
+    def __str__(self) -> str:
+        return self.describe()
+
+    def __repr__(self) -> str:
+        return (
+            f"RunResult({self.problem.name}, recommended {self.recommendation.label}, in {self.folder.path})"
+        )

@@ -1,0 +1,141 @@
+"""All that decides what a run finds, apart from the model and the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from missmdp.data.arguments import checked_confidence, checked_count, checked_seed
+from missmdp.data.dataset import Behaviour
+from missmdp.errors import DataError
+from missmdp.evaluation.rounds import Limits
+from missmdp.learn.aimi import AIMI
+from missmdp.learn.asmar import AMCAR, AsMAR, PatternChoice
+from missmdp.learn.base import MissingnessEstimator, UnseenChoice
+from missmdp.learn.limits import checked_behaviour
+from missmdp.plan.sarsop.solver import Sarsop
+
+__all__ = ["LEARNERS", "Maker", "RunSeeds", "RunSettings"]
+
+Label = Literal["amcar", "asmar", "aimi"]
+Maker = Callable[[], MissingnessEstimator]
+"""Returns a new learner."""
+
+LEARNERS: tuple[Label, ...] = ("amcar", "asmar", "aimi")
+"""From what assumes most to what assumes least."""
+
+
+@dataclass(frozen=True)
+class RunSeeds:
+    """A seed for everything random, all different: a log and an evaluation with one seed would share their luck."""
+
+    data: int
+    """The seed of the run itself, so that `collect` with it gives the same log."""
+    heldout: int
+    solve: int
+    evaluate: int
+    sensitivity: int
+
+    @classmethod
+    def of(cls, seed: int) -> RunSeeds:
+        """Return the seeds that follow from one."""
+        children = np.random.SeedSequence(seed).spawn(4)
+        return cls(seed, *(int(child.generate_state(1)[0]) for child in children))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """How a run is done. Checked when made."""
+
+    learners: tuple[Label, ...] = LEARNERS
+    steps: int = 10_000
+    """Observations to simulate, where there are no data."""
+    unknown_truth: bool = False
+    """Whether to take no notice of how values go missing in the model, except for simulating data."""
+    confidence: float = 0.95
+    """Of bounds and intervals."""
+    behaviour: Behaviour | None = None
+    """Whether whoever acted never reacted to what was seen; None for what the data say, else "adaptive"."""
+    smoothing: float = 1e-3
+    unseen: UnseenChoice = "uniform"
+    patterns: PatternChoice = "all"
+    """For AMCAR and AsMAR: which patterns to learn."""
+    always_observed: tuple[str, ...] = ()
+    """Features that are known never to go missing."""
+    blocks: tuple[tuple[str, ...], ...] = ()
+    """For AIMI: features that go missing together."""
+    folds: int = 5
+    """Parts of the log that are held out in turn."""
+    precision: float = 0.01
+    """Relative gap between the bounds at which solving stops."""
+    timeout: float | None = 30.0
+    """Seconds for solving, of each model."""
+    max_trials: int | None = None
+    """Rounds of solving, of each model."""
+    episodes: int = 2000
+    """Of every policy, when it is evaluated."""
+    sensitivity_episodes: int = 500
+    """The same in each of the changed models that say how much the value depends on the model; 0 for none of these."""
+    sensitivity_draws: int = 3
+    """Random changes of each size."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.learners:
+            raise DataError(f"there is no learner; there are {', '.join(LEARNERS)}")
+        for label in self.learners:
+            if label not in LEARNERS:
+                raise DataError(f"there is no learner {label!r}; there are {', '.join(LEARNERS)}")
+            if self.learners.count(label) > 1:
+                raise DataError(f"the learner {label} is given twice")
+        checked_count(self.steps, "steps")
+        checked_confidence(self.confidence)
+        if self.behaviour is not None:
+            checked_behaviour(self.behaviour)
+        if checked_count(self.folds, "folds") < 2:
+            raise DataError(f"folds must be at least 2, got {self.folds}")
+        if checked_count(self.episodes, "episodes") < 2:
+            raise DataError("episodes must be at least 2: one has no error")
+        if self.sensitivity_episodes:
+            Limits(self.sensitivity_episodes)
+            checked_count(self.sensitivity_draws, "sensitivity_draws")
+        checked_seed(self.seed)
+        self.solver()
+        if self.blocks and "aimi" not in self.learners:
+            raise DataError("blocks are for the learner aimi, which is not among the learners")
+
+    @property
+    def seeds(self) -> RunSeeds:
+        """A seed for everything random."""
+        return RunSeeds.of(self.seed)
+
+    def solver(self) -> Sarsop:
+        """Return the solver."""
+        return Sarsop(
+            precision=self.precision,
+            timeout=self.timeout,
+            max_trials=self.max_trials,
+            seed=self.seeds.solve,
+            progress=False,
+        )
+
+    def makers(self) -> dict[str, Maker]:
+        """Return what makes each learner, by label."""
+        common: dict[str, Any] = {
+            "smoothing": self.smoothing,
+            "unseen": self.unseen,
+            "always_observed": self.always_observed or None,
+        }
+        all_: dict[str, Maker] = {
+            "amcar": lambda: AMCAR(**common, patterns=self.patterns),
+            "asmar": lambda: AsMAR(**common, patterns=self.patterns),
+            "aimi": lambda: AIMI(**common, blocks=self.blocks),
+        }
+        return {label: all_[label] for label in self.learners}
+
+    def as_dict(self, *, simulated: bool) -> dict[str, Any]:
+        """Return the settings for a file; what was simulated has a number of steps, and what was not has none."""
+        return {**asdict(self), "steps": self.steps if simulated else None}
