@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import missmdp as mm
-from evaluation.test_likelihood import log_of
 from missmdp.evaluation.heldout import _ratio
 from missmdp.evaluation.statistics import standard_error
 from oracles.likelihood import log_probability_by_beliefs
+from oracles.logs import episodes_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
 
@@ -70,7 +70,7 @@ def test_folds_by_hand(recording, count, folds):
     """Episodes have different lengths, so that those a learner was fitted on can be told from its data."""
     model = ward()
     episodes = several(model, count, seed=1)
-    log = log_of(model.mdp, episodes)
+    log = episodes_of(model.mdp, episodes)
     found = mm.held_out_likelihood({"one": recording}, log, model.mdp, folds, seed=4)["one"]
     assert (found.folds, found.by, found.steps) == (folds, "episodes", log.n_steps)
     assert (found.impossible, found.outside) == (0, 0)
@@ -98,7 +98,7 @@ def test_folds_by_hand(recording, count, folds):
 def test_differences_are_paired_over_episodes():
     model = ward()
     episodes = several(model, 12, seed=2)
-    log = log_of(model.mdp, episodes)
+    log = episodes_of(model.mdp, episodes)
     learners = {"AMCAR": mm.AMCAR, "AsMAR": mm.AsMAR, "stiff": lambda: mm.AsMAR(smoothing=30.0)}
     found = mm.held_out_likelihood(learners, log, model.mdp, seed=3)
     alone = {
@@ -127,7 +127,7 @@ def test_few_episodes_are_cut_and_parts_are_scored_after_what_came_before(record
     """P(part | before) is the probability of both together by that of what came before."""
     model = ward()
     episodes = of_lengths(model, lengths, seed=5)
-    log = log_of(model.mdp, episodes)
+    log = episodes_of(model.mdp, episodes)
     found = mm.held_out_likelihood({"one": recording}, log, model.mdp, 4)["one"]
     assert (found.by, found.folds, found.steps) == ("blocks", 4, log.n_steps)
 
@@ -150,7 +150,7 @@ def test_few_episodes_are_cut_and_parts_are_scored_after_what_came_before(record
 
 def test_two_observations_are_enough_and_one_is_not():
     model = ward()
-    log = log_of(model.mdp, several(model, 1, seed=0))
+    log = episodes_of(model.mdp, several(model, 1, seed=0))
     short = mm.Dataset(
         model.mdp, log.observations[:2], np.array([0, -1], np.int8), np.array([0, 2]), np.array([False])
     )
@@ -167,7 +167,7 @@ def test_what_was_never_seen_has_probability_zero_without_smoothing():
     model = ward()
     shown = [(("a", 0), "stay"), (("a", 1), "stay"), (("b", None), "stay"), (("b", 1), None)]
     hidden = [(("a", 0), "stay"), (("a", None), "stay"), (("b", None), "stay"), (("b", 1), None)]
-    log = log_of(model.mdp, [shown] * 3 + [hidden] + [shown] * 2)
+    log = episodes_of(model.mdp, [shown] * 3 + [hidden] + [shown] * 2)
     learners = {
         "plain": lambda: mm.AsMAR(smoothing=0.0),
         "smoothed": lambda: mm.AsMAR(smoothing=0.5),
@@ -193,23 +193,23 @@ def test_what_the_dynamics_rule_out_is_scored_up_to_there():
     model = ward()
     fine = several(model, 5, seed=7)
     wrong = [(("a", 0), "stay"), (("a", 0), "stay"), (("b", 1), "stay"), (("b", None), None)]
-    found = mm.held_out_likelihood(LEARNERS, log_of(model.mdp, [*fine, wrong]), model.mdp, 6)
+    found = mm.held_out_likelihood(LEARNERS, episodes_of(model.mdp, [wrong, *fine]), model.mdp, 6)
     cut = [*wrong[:1], (wrong[1][0], None)]
     steps = sum(map(len, fine)) + 2
     for name, result in found.items():
         assert (result.outside, result.steps, result.impossible) == (2, steps, 0)
         assert math.isfinite(result.per_step), name
-    learned = mm.AMCAR().fit(log_of(model.mdp, fine)).missingness_
+    learned = mm.AMCAR().fit(episodes_of(model.mdp, fine)).missingness_
     expected = log_probability_by_beliefs(model.with_missingness(learned), cut)
     for n, episode in enumerate(fine):
-        rest = mm.AMCAR().fit(log_of(model.mdp, [*(e for i, e in enumerate(fine) if i != n), wrong]))
+        rest = mm.AMCAR().fit(episodes_of(model.mdp, [*(e for i, e in enumerate(fine) if i != n), wrong]))
         expected += log_probability_by_beliefs(model.with_missingness(rest.missingness_), episode)
     assert found["AMCAR"].per_step == pytest.approx(expected / steps)
     nowhere = mm.FactoredMDP(
         model.features, model.actions, model.mdp.transition, 0.0, [0, 0, 1, 0], states=model.space
     )
     with pytest.raises(mm.DataError, match="no observation of the log is possible"):
-        mm.held_out_likelihood(LEARNERS, log_of(model.mdp, [wrong, wrong]), nowhere)
+        mm.held_out_likelihood(LEARNERS, episodes_of(model.mdp, [wrong, wrong]), nowhere)
 
 
 def test_two_missingness_functions_with_the_same_law_of_observations_cannot_be_told_apart():
@@ -267,7 +267,7 @@ def test_the_error_of_a_ratio():
 
 def test_what_is_wrong_is_named():
     model = ward()
-    log = log_of(model.mdp, several(model, 6, seed=0))
+    log = episodes_of(model.mdp, several(model, 6, seed=0))
     for learners in ({}, [mm.AMCAR], None):
         with pytest.raises(mm.DataError, match="expected {name: a function"):
             mm.held_out_likelihood(learners, log, model.mdp)

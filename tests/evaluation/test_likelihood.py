@@ -14,21 +14,8 @@ import missmdp as mm
 from missmdp.evaluation.likelihood import log_predictions
 from oracles.bayes import Tables, random_history
 from oracles.likelihood import log_probability, log_probability_by_beliefs
-from oracles.logs import dataset_of
+from oracles.logs import dataset_of, episodes_of
 from strategies import missmdps, rows, seeds
-
-
-def log_of(mdp, episodes):
-    """Return a dataset of episodes given as lists of (observation, action)."""
-    encode = mdp.space.features.encode_observation
-    steps = [step for episode in episodes for step in episode]
-    return mm.Dataset(
-        mdp,
-        np.array([encode(z) for z, _ in steps], dtype=np.int8),
-        np.array([-1 if a is None else mdp.actions.index(a) for _, a in steps], dtype=np.int8),
-        np.cumsum([0, *map(len, episodes)]),
-        np.zeros(len(episodes), dtype=bool),
-    )
 
 
 def drawn_episode(model, length, rng):
@@ -41,7 +28,7 @@ def drawn_episode(model, length, rng):
 def test_the_sum_over_all_hidden_paths(model, seed):
     rng = np.random.default_rng(seed)
     episodes = [drawn_episode(model, length, rng) for length in (0, 3, 1)]
-    found = mm.log_likelihood(log_of(model.mdp, episodes), model)
+    found = mm.log_likelihood(episodes_of(model.mdp, episodes), model)
     np.testing.assert_allclose(
         found.per_episode, [log_probability(model, episode) for episode in episodes], rtol=1e-9, atol=1e-12
     )
@@ -67,7 +54,7 @@ def test_whatever_was_seen(model, data):
         for _ in range(2)
     ]
     episodes = [[(features.Observation(*z), a) for z, a in episode] for episode in episodes]
-    found = mm.log_likelihood(log_of(model.mdp, episodes), model)
+    found = mm.log_likelihood(episodes_of(model.mdp, episodes), model)
     expected = np.array([log_probability(model, episode) for episode in episodes])
     np.testing.assert_allclose(found.per_episode, expected, rtol=1e-9)
     assert found.impossible == tuple(np.flatnonzero(expected == -math.inf))
@@ -91,7 +78,7 @@ def test_the_probabilities_of_all_observations_sum_to_one(model):
     action = model.actions[0]
     seen = list(model.observations)
     pairs = [[(z, action), (after, None)] for z, after in itertools.product(seen, seen)]
-    found = mm.log_likelihood(log_of(model.mdp, pairs), model)
+    found = mm.log_likelihood(episodes_of(model.mdp, pairs), model)
     assert np.exp(found.per_episode).sum() == pytest.approx(1.0)
 
 
@@ -120,7 +107,9 @@ def test_an_impossible_observation_is_minus_infinity_to_the_end_of_its_episode_o
     model = mm.load_benchmark("example-1")
     possible = drawn_episode(model, 2, np.random.default_rng(0))
     hidden = (model.space.features.Observation(None, None), None)
-    log = log_of(model.mdp, [possible, [*possible[:1], (hidden[0], possible[0][1]), possible[2]], possible])
+    log = episodes_of(
+        model.mdp, [possible, [*possible[:1], (hidden[0], possible[0][1]), possible[2]], possible]
+    )
     found = log_predictions(log, model)
     assert np.isfinite(found[[0, 1, 2, 3, 6, 7, 8]]).all()
     assert (found[4:6] == -np.inf).all()

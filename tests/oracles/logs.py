@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 import missmdp as mm
 from missmdp.data.counts import ObservationCounts
 
-__all__ = ["counts_of", "dataset_of"]
+__all__ = ["counts_of", "dataset_of", "episodes_of"]
 
 
 def dataset_of(mdp: mm.FactoredMDP, rows: Iterable[Any], behaviour: Any = None) -> mm.Dataset:
@@ -19,6 +19,19 @@ def dataset_of(mdp: mm.FactoredMDP, rows: Iterable[Any], behaviour: Any = None) 
     actions = np.zeros(len(codes), dtype=np.int8)
     actions[-1] = -1
     return mm.Dataset(mdp, codes, actions, np.array([0, len(codes)]), np.array([False]), behaviour=behaviour)
+
+
+def episodes_of(mdp: mm.FactoredMDP, episodes: Sequence[Sequence[tuple[Any, Any]]]) -> mm.Dataset:
+    """Return a log of episodes given as (observation, action) pairs; the action of the last is None."""
+    encode = mdp.space.features.encode_observation
+    steps = [step for episode in episodes for step in episode]
+    return mm.Dataset(
+        mdp,
+        np.array([encode(z) for z, _ in steps], dtype=np.int8),
+        np.array([-1 if a is None else mdp.actions.index(a) for _, a in steps], dtype=np.int8),
+        np.cumsum([0, *map(len, episodes)]),
+        np.zeros(len(episodes), dtype=bool),
+    )
 
 
 def counts_of(mdp: mm.FactoredMDP, counts: Mapping[Any, int], behaviour: Any = None) -> ObservationCounts:
