@@ -90,6 +90,11 @@ def _benchmark_hash(benchmark: str) -> str:
     return model_hash(benchmark_model(benchmark))
 
 
+@lru_cache
+def _fully_observed_hash(benchmark: str) -> str:
+    return model_hash(fully_observed_model(benchmark_model(benchmark)))
+
+
 def all_cells(config: ReproduceConfig) -> list[Cell]:
     """Return the cells of a configuration: baselines first, since one of them may take as long as much of the rest.
 
@@ -135,7 +140,7 @@ def _fully_observed_cells(config: ReproduceConfig) -> Iterator[Cell]:
     seen: set[str] = set()
     for benchmark in config.benchmarks:
         own = config.of(benchmark)
-        without = model_hash(fully_observed_model(benchmark_model(benchmark)))
+        without = _fully_observed_hash(benchmark)
         if not own.fully_observed or without in seen:
             continue
         seen.add(without)

@@ -10,6 +10,7 @@ import tomllib
 import types
 from collections.abc import Mapping
 from dataclasses import Field, asdict, dataclass, field, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
@@ -77,14 +78,9 @@ class ReproduceConfig:
             raise DataError("benchmarks: give at least one")
         if self.value_sizes or self.baselines:
             _check_values(self)
-        for benchmark, settings in self.only.items():
-            _check_words("only", (benchmark,), list_benchmarks())
-            for name in settings:
-                if name not in OWN:
-                    raise DataError(
-                        f"only.{benchmark}: {name!r} cannot differ between benchmarks; {_there_are(OWN)}"
-                    )
-            # Raises if a value cannot be.
+        object.__setattr__(self, "only", {name: _own(name, settings) for name, settings in self.only.items()})
+        for benchmark in self.only:
+            # Raises if values do not go together.
             self.of(benchmark)
 
     def of(self, benchmark: str) -> ReproduceConfig:
@@ -154,13 +150,31 @@ OWN = (
 
 def field_type(known: Field[Any]) -> tuple[type, bool, bool]:
     """Return the type of a field's entries, whether it is a list of them, and whether None is allowed."""
-    kind = get_type_hints(ReproduceConfig)[known.name]
+    return _field_types()[known.name]
+
+
+@lru_cache
+def _field_types() -> dict[str, tuple[type, bool, bool]]:
+    return {name: _parts(kind) for name, kind in get_type_hints(ReproduceConfig).items()}
+
+
+def _parts(kind: Any) -> tuple[type, bool, bool]:
     optional = get_origin(kind) in (Union, types.UnionType) and type(None) in get_args(kind)
     if optional:
         kind = next(part for part in get_args(kind) if part is not type(None))
     if get_origin(kind) is tuple:
         return get_args(kind)[0], True, optional
     return (dict if get_origin(kind) is not None else kind), False, optional
+
+
+def _own(benchmark: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of one benchmark, checked one by one."""
+    _check_words("only", (benchmark,), list_benchmarks())
+    known = {each.name: each for each in fields(ReproduceConfig) if each.name in OWN}
+    for name in settings:
+        if name not in known:
+            raise DataError(f"only.{benchmark}: {name!r} cannot differ between benchmarks; {_there_are(OWN)}")
+    return {name: _checked(known[name], value) for name, value in settings.items()}
 
 
 def _checked(known: Field[Any], value: Any) -> Any:
@@ -191,7 +205,7 @@ def _checked_entry(name: str, kind: type, value: Any) -> Any:
         return found
     if kind is float:
         found = number(value, name)
-        if isinstance(value, bool) or found < 0.0:
+        if isinstance(value, bool) or not found >= 0.0:
             raise DataError(f"{name} must be a number of at least 0, got {value!r}")
         return float(found)
     if kind is str:

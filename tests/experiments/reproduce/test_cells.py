@@ -1,0 +1,68 @@
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from experiments.reproduce.pretend import TINY
+from missmdp.experiments.reproduce.cells import all_cells
+from missmdp.experiments.reproduce.estimate import expected_seconds, in_words
+from missmdp.experiments.reproduce.profiles import PROFILES
+
+
+def test_there_is_a_cell_for_everything_once():
+    cells = all_cells(TINY)
+    assert len({cell.name for cell in cells}) == len(cells)
+    # Two benchmarks: sizes × runs; sizes × runs × learners; three made once and two seeds of POMCP.
+    assert Counter(cell.kind for cell in cells) == {"learning": 12, "value": 12, "baseline": 10 + 4}
+    assert sum(cell.fully_observed for cell in cells) == 4
+
+
+def test_without_missingness_the_three_icu_benchmarks_are_one():
+    cells = [cell for cell in all_cells(PROFILES["paper"]) if cell.fully_observed]
+    assert {cell.benchmark for cell in cells if cell.benchmark.startswith("icu")} == {"icu-smar"}
+    assert {cell.policy for cell in cells} == {"pomcp", "ppo"}
+
+
+def test_a_name_changes_with_all_that_decides_the_result_and_with_nothing_else():
+    before = {cell.name for cell in all_cells(TINY) if cell.kind == "value"}
+    assert before == {
+        cell.name
+        for cell in all_cells(replace(TINY, runs=5, tree_queries=7, prior_trials=3))
+        if cell.kind == "value"
+    }
+    for change in (
+        {"seed": 1},
+        {"max_trials": 3},
+        {"episodes": 60},
+        {"precision": 0.5},
+        {"solve_timeout": 1.0},
+    ):
+        after = {cell.name for cell in all_cells(replace(TINY, **change)) if cell.kind == "value"}
+        assert not before & after
+
+
+def test_seeds_come_from_keys():
+    cells = all_cells(TINY)
+    by_data = Counter(
+        (cell.data_seed, cell.benchmark, cell.size, cell.run) for cell in cells if cell.kind != "baseline"
+    )
+    # A dataset is that of its benchmark, size and run, for whoever uses it.
+    assert len({seed for seed, *_ in by_data}) == len(by_data) == 2 * 2 * 3
+    seeds = {(cell.benchmark, run): cell.evaluation_seed(run) for cell in cells for run in range(2)}
+    assert len(set(seeds.values())) == 4
+    assert not set(seeds.values()) & {cell.data_seed for cell in cells}
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_every_cell_has_an_expected_time(name):
+    assert all(0.0 < expected_seconds(cell) < 10_000.0 for cell in all_cells(PROFILES[name]))
+
+
+def test_times_in_words():
+    assert [in_words(s) for s in (0.2, 75.0, 600.0, 9000.0, 200_000.0)] == [
+        "1 s",
+        "75 s",
+        "10 min",
+        "2.5 h",
+        "2.3 days",
+    ]
