@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from missmdp.evaluation.normalise import NormalisedValue, normalised_value
     from missmdp.evaluation.sensitivity import SensitivityRow, sensitivity
     from missmdp.evaluation.value import Evaluation, evaluate
+    from missmdp.experiments.run.pipeline import run
+    from missmdp.experiments.run.result import RunResult
+    from missmdp.experiments.run.settings import RunSettings
     from missmdp.learn.aimi import AIMI
     from missmdp.learn.asmar import AMCAR, AsMAR
     from missmdp.learn.base import MissingnessEstimator
@@ -96,6 +99,9 @@ _HOME = {
     "missmdp.evaluation.normalise": ("NormalisedValue", "normalised_value"),
     "missmdp.evaluation.sensitivity": ("SensitivityRow", "sensitivity"),
     "missmdp.evaluation.value": ("Evaluation", "evaluate"),
+    "missmdp.experiments.run.pipeline": ("run",),
+    "missmdp.experiments.run.result": ("RunResult",),
+    "missmdp.experiments.run.settings": ("RunSettings",),
     "missmdp.learn.aimi": ("AIMI",),
     "missmdp.learn.asmar": ("AMCAR", "AsMAR"),
     "missmdp.learn.base": ("MissingnessEstimator",),
@@ -176,6 +182,8 @@ __all__ = [
     "PPOResult",
     "PPOSettings",
     "Policy",
+    "RunResult",
+    "RunSettings",
     "SampleSize",
     "Sarsop",
     "SensitivityRow",
@@ -199,6 +207,7 @@ __all__ = [
     "log_likelihood",
     "normalised_value",
     "prior_model",
+    "run",
     "samples_needed",
     "sensitivity",
     "total_variation",

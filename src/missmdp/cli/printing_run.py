@@ -20,7 +20,7 @@ from missmdp.experiments.run.result import RunResult, World
 __all__ = ["print_kept", "print_run", "print_shortly", "with_what_is_kept"]
 
 _NOTHING = "–"
-_KNOWS = {"optimal": "knows the truth", "prior": "a guess: ½ for all", "random": _NOTHING}
+_KNOWS = {"optimal": "knows the truth", "prior": "½ everywhere", "random": _NOTHING}
 """What policies that learned nothing take for granted."""
 _IN_SHORT = {"amcar": "MCAR", "asmar": "simple MAR", "aimi": "no self-censoring"}
 
@@ -35,7 +35,8 @@ def print_run(result: RunResult) -> None:
         columns = columns[:-1]
     print_columns(columns)
     console.print()
-    for sentence in [*meaning(result), *_troubles(result)]:
+    first, *others = meaning(result)
+    for sentence in [f"* {first}", *others, *_troubles(result)]:
         print_sentence(sentence)
     console.print()
     if result.report_failed is None:

@@ -88,10 +88,15 @@ def _bound(result: RunResult) -> Iterator[str]:
 
 
 def _sensitivity(result: RunResult) -> Iterator[str]:
-    rows = [row for row in result.sensitivity or () if math.isfinite(row.difference)]
-    if rows:
-        worst = min(rows, key=lambda row: row.difference)
-        yield (
-            f"Of the changes to the model that were tried, the worst ({worst.how}) moves its value by "
-            f"{with_error(worst.difference, worst.difference_stderr)}."
-        )
+    """Say what the worst of the changes does that were tried, for T and for M."""
+    told: list[str] = []
+    for what, words in (
+        ("transition", "other transitions"),
+        ("missingness", "other missingness within the bound"),
+    ):
+        rows = [row for row in result.sensitivity or () if row.what == what]
+        if rows:
+            worst = min(rows, key=lambda row: row.difference)
+            told.append(f"{words} by {with_error(worst.difference, worst.difference_stderr)} ({worst.how})")
+    if told:
+        yield f"Of the changes to the model that were tried, the worst move its value: {'; '.join(told)}."
