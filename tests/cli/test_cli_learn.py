@@ -258,6 +258,12 @@ def test_a_block_of_one_is_refused(run, log):
         ("max_depth must be below 9", "--max-depth must be below 9"),
         ("precision must be a number", "--precision must be a number"),
         (
+            "seed=3 and max_depth=4; choose a smaller max_depth",
+            "seed=3 and --max-depth=4; choose a smaller --max-depth",
+        ),
+        ("x.toml: precision must be a number", "x.toml: precision must be a number"),
+        ("there are sizes, max_trials, max_depth, seed", "there are sizes, max_trials, max_depth, seed"),
+        (
             "/max_depth/max_depth.csv: there is no precision must",
             "/max_depth/max_depth.csv: there is no precision must",
         ),

@@ -12,11 +12,13 @@ __all__ = ["as_typed", "one_line", "what_is_wrong"]
 _COLUMNS = "episode|step|action|terminated"
 _NAMED = {"always_observed": "always", "blocks": "block"}
 """Arguments whose options are called otherwise."""
-_ONE_WORD = "precision|timeout|memory|confidence|smoothing|exploration|horizon|ignore|bins|blocks"
-"""Arguments that are ordinary words too: they are arguments where a sentence begins with them."""
-_SEVERAL_WORDS = (
-    "until_stderr|max_episodes|max_trials|absolute_precision|tree_queries|max_depth|always_observed"
+_ARGUMENTS = (
+    "absolute_precision|always_observed|baseline_seeds|baseline_timeout|baselines|benchmarks|bins|blocks|confidence|"
+    "episodes|exploration|folds|horizon|ignore|learners|max_depth|max_episodes|max_trials|memory|optimal_trials|"
+    "pomcp_episodes|ppo_steps|precision|prior_trials|runs|seed|sizes|smoothing|solve_timeout|timeout|tree_queries|"
+    "until_stderr|value_runs|value_sizes"
 )
+"""Many are ordinary words: they are arguments where a sentence begins with them, and says what they must be."""
 
 
 def as_typed(message: str) -> str:
@@ -44,8 +46,8 @@ def as_typed(message: str) -> str:
         message,
     )
     message = re.sub(r"\b(?:pass )?per_file=True", "give --per-file", message).replace("give give", "give")
-    message = re.sub(rf"^({_ONE_WORD})(?= must | can |: )", _option, message)
-    return re.sub(rf"(?<![\w/.-])({_SEVERAL_WORDS})(?![\w/.-])", _option, message)
+    message = re.sub(r"\b(tree_queries|max_depth)(?==\d|$)", _option, message)
+    return re.sub(rf"^({_ARGUMENTS})(?= must | can |: )", _option, message)
 
 
 def _option(found: re.Match[str]) -> str:
