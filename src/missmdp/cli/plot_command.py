@@ -48,10 +48,11 @@ def plot(run: Path, formats: tuple[str, ...], folder: Path | None) -> None:
     if folder is not None and folder.is_file():
         raise click.UsageError(f"{folder} is a file; figures need a folder")
     summary = summarise(run)
-    for path in draw_figures(summary, [f".{ending}" for ending in formats], folder):
+    paths = draw_figures(summary, [f".{ending}" for ending in formats], folder)
+    done = f"{summary.finished:,} of {len(summary.cells):,} cells are finished"
+    if not paths:
+        raise MissMDPError(f"{run}: nothing to draw; {done}, none with total variation or normalised values")
+    for path in paths:
         click.echo(str(path))
     if summary.finished < len(summary.cells):
-        click.echo(
-            f"{summary.finished:,} of {len(summary.cells):,} cells are finished; the figures show these",
-            err=True,
-        )
+        click.echo(f"{done}; the figures show these", err=True)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["LOWEST", "MEASURES", "Curve", "board_figure", "curves", "curves_figure"]
+__all__ = ["LOWEST", "MEASURES", "Curve", "board_figure", "curves", "curves_figure", "limits"]
 
 MEASURES = {"atv": "average TV", "wtv": "worst TV", "normalised": "normalised value"}
 """Name of a column → what it is called."""
@@ -101,7 +101,7 @@ def curves_figure(summary: Summary, benchmarks: Sequence[str]) -> Figure | None:
     for i, measure in enumerate(rows):
         for j, benchmark in enumerate(columns):
             _draw_panel(grid[i, j], found[benchmark, measure], measure, benchmark)
-        grid[i, 0].set_ylim(*_limits(measure, [found[name, measure] for name in columns]))
+        grid[i, 0].set_ylim(*limits(measure, [found[name, measure] for name in columns]))
         grid[i, 0].set_ylabel(MEASURES[measure], color=INK, fontsize=SMALL + 1)
     for j, benchmark in enumerate(columns):
         write_title(grid[0, j], benchmark, KINDS[benchmark])
@@ -126,7 +126,7 @@ def board_figure(summary: Summary, benchmark: str) -> Figure | None:
     for axes, measure in zip(panels, shown, strict=True):
         _draw_panel(axes, found[benchmark, measure], measure, benchmark)
         _label_sizes(axes, summary)
-        axes.set_ylim(*_limits(measure, [found[benchmark, measure]]))
+        axes.set_ylim(*limits(measure, [found[benchmark, measure]]))
         axes.set_title(MEASURES[measure], fontsize=SMALL + 1, color=INK)
     _draw_key(figure, found)
     return figure
@@ -146,11 +146,11 @@ def _draw_panel(axes: Axes, panel: Sequence[Curve], measure: str, benchmark: str
         axes.text(0.5, 0.5, "not run yet", transform=axes.transAxes, ha="center", color=QUIET, fontsize=SMALL)
 
 
-def _limits(measure: str, panels: Sequence[Sequence[Curve]]) -> tuple[float, float]:
+def limits(measure: str, panels: Sequence[Sequence[Curve]]) -> tuple[float, float]:
     """Return what is drawn of a measure, the same for all panels of a row."""
-    if measure == "normalised":
-        return LOWEST, 1.15
     drawn = [curve for panel in panels for curve in panel]
+    if measure == "normalised":
+        return LOWEST, max(1.15, 1.05 * max(max(curve.mean) for curve in drawn))
     return 0.0, 1.05 * max(max(*curve.mean, *(high for _, high in curve.quartiles)) for curve in drawn)
 
 
@@ -233,4 +233,4 @@ def _draw_key(figure: Figure, found: Mapping[tuple[str, str], Sequence[Curve]]) 
         entries.append(Patch(color=QUIET, alpha=_BAND, linewidth=0, label="middle half of runs"))
     if any(measure == "normalised" and group for (_, measure), group in found.items()):
         entries.append(Line2D([], [], color=QUIET, linewidth=0.9, label="1 optimal, 0 prior"))
-    draw_key(figure, entries, None if figure.get_figwidth() > 7 else len(learners))
+    draw_key(figure, entries, None if figure.get_figwidth() > 8.5 else 3)

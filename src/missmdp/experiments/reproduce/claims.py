@@ -1,0 +1,57 @@
+"""The claim that is tested: with the right assumption, a learned policy is nearly as good as the optimal one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from missmdp.experiments.reproduce.expected import RIGHT
+from missmdp.experiments.reproduce.summary import Summary
+
+__all__ = ["LARGEST", "LEAST", "Claim", "claims"]
+
+LEAST = 0.93
+"""The normalised value that is to be reached, by the lower end of the 95 % interval."""
+LARGEST = 100_000
+"""Steps of data with which it is to be reached."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right learner on a benchmark, and the others beside it."""
+
+    benchmark: str
+    learner: str
+    size: int
+    row: dict[str, Any]
+    """Of the table of values."""
+    others: tuple[dict[str, Any], ...]
+    """Rows of the other learners at the same size."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the interval is above what is to be reached."""
+        low = self.row["normalised_low"]
+        return low is not None and low >= LEAST
+
+
+def claims(summary: Summary) -> list[Claim]:
+    """Return the claim for every benchmark with a right learner and values of it, at the largest size up to 10⁵."""
+    found: list[Claim] = []
+    for benchmark in summary.config.benchmarks:
+        rows = [
+            row
+            for row in summary.values
+            if row["benchmark"] == benchmark and row["size"] <= LARGEST and row["normalised"] is not None
+        ]
+        own = [row for row in rows if row["learner"] == RIGHT.get(benchmark)]
+        if own:
+            best = max(own, key=lambda row: row["size"])
+            others = tuple(
+                row
+                for learner in summary.config.learners
+                for row in rows
+                if row["learner"] == learner != best["learner"] and row["size"] == best["size"]
+            )
+            found.append(Claim(benchmark, best["learner"], best["size"], best, others))
+    return found

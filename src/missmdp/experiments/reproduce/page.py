@@ -1,0 +1,284 @@
+"""What a reproduction found as one self-contained page, from its finished cells alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from missmdp._version import __version__
+from missmdp.errors import MissMDPError
+from missmdp.experiments.report.markup import Html, element
+from missmdp.experiments.report.page import (
+    Section,
+    Tile,
+    bullets,
+    code,
+    details,
+    figure,
+    headline,
+    note,
+    page,
+    paragraph,
+    table,
+)
+from missmdp.experiments.report.svg import Chart
+from missmdp.experiments.report.words import count, duration
+from missmdp.experiments.reproduce.answers import approximation, assumptions, model_free, values
+from missmdp.experiments.reproduce.claims import LEAST, claims
+from missmdp.experiments.reproduce.curves import MEASURES, curves, limits
+from missmdp.experiments.reproduce.expected import KINDS, LEARNABLE_BY
+from missmdp.experiments.reproduce.page_charts import CurvesPanel, curves_chart, curves_key, standings_chart
+from missmdp.experiments.reproduce.run_facts import run_facts
+from missmdp.experiments.reproduce.standings import standings
+from missmdp.experiments.reproduce.style import size_text
+from missmdp.experiments.reproduce.summary import Summary, summarise
+from missmdp.experiments.reproduce.text_tables import TextTable, plus_minus, text_tables
+from missmdp.model.archive import write_atomically
+
+__all__ = ["PAGE", "reproduction_page", "write_page"]
+
+PAGE = "report.html"
+Tables = dict[str, TextTable]
+
+
+def write_page(run: str | Path | Summary) -> Path:
+    """Write a page on what `missmdp reproduce` has found so far, and return its path.
+
+    The page needs no other file and no network; the same cells give the same bytes.
+
+    Raises
+    ------
+    MissMDPError
+        If the folder has no run in it, or nothing is finished.
+    """
+    summary = run if isinstance(run, Summary) else summarise(run)
+    path = summary.store.folder / PAGE
+    write_atomically(path, reproduction_page(summary).encode())
+    return path
+
+
+def reproduction_page(summary: Summary) -> str:
+    """Return the page of a run."""
+    if not summary.finished:
+        raise MissMDPError(
+            f"{summary.store.folder}: nothing to report, none of {len(summary.cells):,} cells is finished"
+        )
+    tables = text_tables(summary)
+    sections = [
+        _what_was_run(summary),
+        _claim(tables),
+        _question_one(summary, tables),
+        _question_two(summary, tables),
+        _question_three(summary, tables),
+        _question_four(summary, tables),
+        _times(tables),
+    ]
+    return page(
+        "The paper’s experiments, run again",
+        kicker="missmdp reproduce",
+        lead=_lead(summary),
+        sections=[section for section in sections if section is not None],
+        footer=f"Made by missmdp {__version__} from stored cells alone; seed {summary.config.seed}.",
+    )
+
+
+def _lead(summary: Summary) -> list[Html]:
+    cells, found = len(summary.cells), claims(summary)
+    work = duration(sum(row["seconds"] for row in summary.timings))
+    tiles = [Tile("Finished", f"{summary.finished:,} of {cells:,}", f"cells; {work} of work")]
+    verdict: list[Html] = []
+    if found:
+        holding = sum(claim.holds for claim in found)
+        lowest = min(found, key=lambda claim: claim.row["normalised"])
+        tiles = [
+            Tile("The claim holds on", f"{holding} of {len(found)}", "benchmarks with a right learner"),
+            Tile(
+                "Lowest value of a right learner",
+                plus_minus(lowest.row["normalised"], lowest.row["normalised_stderr"]).split(" ±")[0],
+                f"{lowest.learner} on {lowest.benchmark}, {size_text(lowest.size)} steps; optimal is 1, prior 0",
+            ),
+            *tiles,
+        ]
+        verdict.append(paragraph(values(summary)[0], kind="verdict"))
+    first = [sentences[0] for sentences in (approximation(summary), model_free(summary)) if sentences]
+    box = headline(tiles, *verdict, *([paragraph(*first)] if first else []))
+    if summary.finished == cells:
+        return [box]
+    unfinished = f"The run is not finished: all below is from {summary.finished:,} of {cells:,} cells."
+    return [note(unfinished, kind="warning"), box]
+
+
+def _what_was_run(summary: Summary) -> Section:
+    return Section(
+        "run",
+        "What was run",
+        (
+            run_facts(summary),
+            details(
+                "All settings",
+                paragraph(
+                    "Saved as mine.toml, this gives the same tables on any machine, if no time limit is set:"
+                ),
+                code(summary.config.to_toml()),
+                code("missmdp reproduce --config mine.toml -o results"),
+            ),
+        ),
+    )
+
+
+def _claim(tables: Tables) -> Section | None:
+    if "claims" not in tables:
+        return None
+    return Section(
+        "claim",
+        "Does the claim hold?",
+        (
+            paragraph(
+                "The claim: a policy for what the right learner has learned from 10⁵ steps is nearly as good as one",
+                "that knows how values go missing. It holds where the 95 % interval of the normalised value is above",
+                f"{LEAST}. A normalised value of 1 is the optimal policy’s, 0 that of a prior that takes every gap for",
+                "the toss of a coin. The right learner assumes neither more nor less than is so.",
+            ),
+            _shown(tables, "claims"),
+        ),
+    )
+
+
+def _question_one(summary: Summary, tables: Tables) -> Section | None:
+    return _question(
+        "q1",
+        "Q1: Do the learners find how values go missing?",
+        approximation(summary),
+        [
+            _curves_figure(
+                summary,
+                "atv",
+                "Average total variation between M̂ and M over the size of the dataset",
+                "Total variation is 0 where M̂ is right and at most 1; here its average over states.",
+            ),
+            _shown(tables, "learning"),
+        ],
+    )
+
+
+def _question_two(summary: Summary, tables: Tables) -> Section | None:
+    return _question(
+        "q2",
+        "Q2: What do wrong assumptions do?",
+        assumptions(summary),
+        [
+            _curves_figure(
+                summary,
+                "wtv",
+                "Worst total variation over states",
+                "States that random behaviour hardly ever visits decide here: it falls more slowly than the average.",
+            ),
+            _shown(tables, "wtv"),
+        ],
+    )
+
+
+def _question_three(summary: Summary, tables: Tables) -> Section | None:
+    return _question(
+        "q3",
+        "Q3: Do the policies become as good as the optimal one?",
+        values(summary),
+        [
+            _curves_figure(
+                summary,
+                "normalised",
+                "Normalised value of the policy for M̂ over the size of the dataset",
+                "1 is the optimal policy’s value, 0 the prior’s. An arrow points to what lies below.",
+            ),
+            _shown(tables, "values"),
+            _shown(tables, "separation"),
+        ],
+    )
+
+
+def _question_four(summary: Summary, tables: Tables) -> Section | None:
+    found = {name: ones for name in summary.config.benchmarks if (ones := standings(summary, name))}
+    content: list[Html | None] = []
+    if found:
+        described = (
+            f"{name}: {', '.join(f'{one.policy} {plus_minus(one.normalised, one.stderr)}' for one in ones)}"
+            for name, ones in found.items()
+        )
+        chart = Chart(
+            "standings", "Normalised values of all policies", "; ".join(described), standings_chart(found)
+        )
+        stroke = element("span", element("span", class_="tick-mark"), "best seed")
+        content.append(
+            figure(
+                chart,
+                "Learned policies are those of the largest dataset that all learners have. Lines are standard errors; "
+                "bold names a learner whose assumption holds; an arrow points to what lies further left.",
+                key=[stroke] if any(one.best is not None for ones in found.values() for one in ones) else [],
+            )
+        )
+    content += [_shown(tables, "baselines"), _shown(tables, "nothing_missing")]
+    return _question("q4", "Q4: Do model-free methods compete?", model_free(summary), content)
+
+
+def _times(tables: Tables) -> Section | None:
+    if "timings" not in tables:
+        return None
+    return Section("times", "How long it took", (_shown(tables, "timings"),))
+
+
+def _question(key: str, title: str, answer: list[str], content: list[Html | None]) -> Section | None:
+    """Return the section of a question: the answer in short, what it rests on, and the sentences behind it."""
+    shown = [part for part in content if part]
+    if not answer and not shown:
+        return None
+    short = (
+        [paragraph(answer[0], kind="verdict"), *([bullets(answer[1:])] if answer[1:] else [])]
+        if answer
+        else []
+    )
+    return Section(key, title, (*short, *shown))
+
+
+def _curves_figure(summary: Summary, measure: str, title: str, meaning: str) -> Html | None:
+    panels = [
+        CurvesPanel(name, _subtitle(name), tuple(found))
+        for name in summary.config.benchmarks
+        if (found := curves(summary, name, measure))
+    ]
+    if not panels:
+        return None
+    described = (
+        f"{panel.benchmark}: "
+        + ", ".join(f"{one.learner} {one.mean[-1]:.3f} at {one.sizes[-1]:,} steps" for one in panel.curves)
+        for panel in panels
+    )
+    draw = curves_chart(
+        panels,
+        limits(measure, [panel.curves for panel in panels]),
+        (0.0, 1.0) if measure == "normalised" else (),
+    )
+    runs = max(curve.runs for panel in panels for curve in panel.curves)
+    spread = f"Lines are means of {count(runs, 'dataset')}, areas hold the middle half." if runs > 1 else ""
+    return figure(
+        Chart(measure, title, f"{MEASURES[measure]}; {'; '.join(described)}", draw),
+        meaning,
+        spread,
+        key=curves_key(panels),
+    )
+
+
+def _subtitle(benchmark: str) -> str:
+    holding = LEARNABLE_BY[benchmark]
+    return KINDS[benchmark] + (f": {', '.join(holding)}" if holding else "")
+
+
+def _shown(tables: Tables, name: str) -> Html:
+    """Return a table, folded if it is long; nothing if there is none."""
+    found = tables.get(name)
+    if found is None:
+        return Html("")
+    drawn = table(found.caption, found.columns, found.rows, numbers=found.numbers)
+    return (
+        drawn
+        if len(found.rows) <= 7
+        else details(f"Table: {found.caption.split(';')[0].split(':')[0]}", drawn)
+    )
