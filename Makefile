@@ -37,13 +37,9 @@ $(PPO_STAMP): $(DEV_STAMP)
 	$(PIP) install -c constraints.txt -e ".[ppo]"
 	@touch $@
 
-demo: $(RUN_STAMP)  ## simulate a log of 10,000 steps, look at what is missing, learn why, plan, and evaluate
-	$(BIN)/missmdp show icu-smar --graph demo/icu-smar.svg
-	$(BIN)/missmdp collect icu-smar --steps 10000 -o demo/log.parquet
-	$(BIN)/missmdp describe demo/log.parquet --picture demo/missing.svg
-	$(BIN)/missmdp learn icu-smar demo/log.parquet -o demo/learned.mmdp -o demo/learned.csv
-	$(BIN)/missmdp solve demo/learned.mmdp --timeout 20 -o demo/icu.mmpolicy --plot demo/bounds.svg
-	$(BIN)/missmdp evaluate icu-smar --policy learned=demo/icu.mmpolicy --policy random
+demo: $(RUN_STAMP)  ## simulate a log, learn why values are missing, plan, evaluate: demo/report.html
+	rm -rf demo
+	$(BIN)/missmdp run icu-smar --steps 10000 -o demo
 
 test: $(DEV_STAMP)  ## the tests that run in minutes
 	$(BIN)/pytest -m "not slow"
@@ -76,7 +72,7 @@ tables: $(RUN_STAMP)  ## the simulated tables in docs/
 	$(BIN)/python docs/make_learning_table.py
 
 docs: $(DOCS_STAMP)  ## the documentation as a site: docs/_build/index.html
-	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
+	$(BIN)/python -m sphinx -E -a -W --keep-going -q -b html docs docs/_build
 	@echo "docs/_build/index.html"
 
 baselines: $(PPO_STAMP)  ## the tables of docs/baselines.md, in about an hour

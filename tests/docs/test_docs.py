@@ -4,9 +4,13 @@ import doctest
 import importlib
 import re
 import runpy
+import shlex
 from pathlib import Path
 
+import click
 import pytest
+
+from missmdp.cli.main import cli
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -55,9 +59,36 @@ def test_the_code_in_documents_runs(root, tmp_path, monkeypatch, capsys, documen
     for block in blocks:
         exec(compile(block, document, "exec"), names)
     if document == "README.md":
+        assert capsys.readouterr().out.endswith("\nantibiotics\n")
+    if document == "docs/first-steps.md":
         assert "MNAR" in capsys.readouterr().out
         assert (tmp_path / "ward.svg").exists()
         assert (tmp_path / "ward.mmdp").exists()
+
+
+def commands_in(document):
+    """Return the commands that a document tells to type, as lists of words."""
+    blocks = re.findall(r"^```([^\n]*)\n(.*?)^```$", (ROOT / document).read_text(), re.DOTALL | re.MULTILINE)
+    typed = [block for language, block in blocks if language in ("", "console")]
+    lines = [line.removeprefix("$ ") for block in typed for line in block.splitlines()]
+    return [
+        shlex.split(line.split(" || ")[0], comments=True) for line in lines if line.startswith("missmdp ")
+    ]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_commands_and_their_options_exist(document):
+    for _, *words in commands_in(document):
+        if words == ["--help"]:
+            continue
+        command = cli.commands[words[0]]
+        context = click.Context(command, info_name=words[0])
+        # Raises for an option that is not there, or that has no value; whether files exist is not looked at.
+        command.make_parser(context).parse_args(list(words[1:]))
+
+
+def test_documents_tell_what_to_type():
+    assert sum(len(commands_in(document)) for document in DOCUMENTS) >= 40
 
 
 @pytest.mark.parametrize("module", WITH_EXAMPLES)
