@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from missmdp.experiments.report.svg import Drawing, text_width, wrapped
@@ -61,19 +61,22 @@ class Axis:
         return [round(k * step, 12) + 0.0 for k in range(first, last + 1)]
 
     def fitting_ticks(self) -> list[float]:
-        """Return as many ticks as there is room for their labels side by side, at most seven."""
-        for most in range(6, 1, -1):
+        """Return as many ticks as there is room for their labels side by side, at most six."""
+        for most in range(5, 1, -1):
             ticks = self.ticks(most)
             widest = max((text_width(self.form(tick), _SMALL) for tick in ticks), default=0.0)
             if widest + 14.0 <= abs(self.end - self.start) / max(1, len(ticks) - 1):
                 return ticks
         return self.ticks(1)
 
-    def draw_below(self, drawing: Drawing, top: float, bottom: float, title: str = "") -> float:
-        """Draw grid lines from top to bottom and labels below; return where they end."""
+    def draw_below(
+        self, drawing: Drawing, bottom: float, bands: Sequence[tuple[float, float]], title: str = ""
+    ) -> float:
+        """Draw the axis with its labels, and grid lines through bands (top, bottom); return where all ends."""
         ticks = self.fitting_ticks()
-        for tick in ticks:
-            drawing.line(self.at(tick), top, self.at(tick), bottom, "grid")
+        for top, end in bands:
+            for tick in ticks:
+                drawing.line(self.at(tick), top, self.at(tick), end, "grid")
         drawing.line(self.start, bottom, self.end, bottom, "axis")
         for tick in ticks:
             half = text_width(self.form(tick), _SMALL) / 2

@@ -30,9 +30,9 @@ def bar_chart(bars: Sequence[Bar], axis_title: str = "") -> Draw:
         axis = Axis(0.0, 1.0, layout.start, layout.end, percent_tick)
         drawing = Drawing(width)
         bottom = layout.row * len(bars) + 2.0
-        drawing.height = axis.draw_below(drawing, 0.0, bottom, axis_title)
-        for position, bar in enumerate(bars):
-            top = layout.row * position
+        tops = [layout.row * position for position in range(len(bars))]
+        drawing.height = axis.draw_below(drawing, bottom, layout.bands(tops), axis_title)
+        for bar, top in zip(bars, tops, strict=True):
             layout.write(drawing, top, bar.label, bar.text)
             middle, right = layout.middle(top), axis.at(bar.share)
             if bar.share > 0.0:

@@ -68,13 +68,16 @@ def _rates(data: dict[str, Any]) -> list[Html]:
     chart = Chart(
         "missing-rates",
         "How often each value is missing",
-        "; ".join(f"{feature}: {percent(rate)}" for rate, feature in shown),
+        "; ".join(f"{feature}: {percent(rate, 1)}" for rate, feature in shown),
         bar_chart(
-            [Bar(feature, rate, percent(rate)) for rate, feature in shown], "share of steps without a value"
+            [Bar(feature, rate, percent(rate, 1)) for rate, feature in shown],
+            "share of steps without a value",
         ),
     )
     caption = (
-        element("span", "Decisions must do without ", name(most[1]), f" in {percent(most[0])} of all steps."),
+        element(
+            "span", "Decisions must do without ", name(most[1]), f" in {percent(most[0], 1)} of all steps."
+        ),
         "The longer the bar, the more a policy has to infer from other values.",
     )
     rest = [
@@ -83,7 +86,7 @@ def _rates(data: dict[str, Any]) -> list[Html]:
             table(
                 "Missing rates",
                 ["feature", "missing"],
-                [[feature, percent(rate)] for rate, feature in gone[_MOST_BARS:]],
+                [[feature, percent(rate, 1)] for rate, feature in gone[_MOST_BARS:]],
                 numbers=[1],
             ),
         )
@@ -99,7 +102,7 @@ def _patterns(data: dict[str, Any]) -> list[Html]:
         Bar(
             _pattern_name(pattern["missing"]),
             pattern["share"] or 0.0,
-            percent(pattern["share"]),
+            percent(pattern["share"], 1),
             "missing" if pattern["missing"] else "complete",
         )
         for pattern in patterns
@@ -111,7 +114,7 @@ def _patterns(data: dict[str, Any]) -> list[Html]:
         bar_chart(bars, "share of steps"),
     )
     complete = next((p["share"] for p in patterns if p["missing"] == []), 0.0)
-    caption = f"{percent(complete)} of the steps are complete." if complete else "No step is complete."
+    caption = f"{percent(complete, 1)} of the steps are complete." if complete else "No step is complete."
     return [
         figure(
             chart,

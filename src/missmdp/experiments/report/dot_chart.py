@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from missmdp.experiments.report.axis import Axis, Form, padded
 from missmdp.experiments.report.row_layout import RowLayout
@@ -24,6 +24,9 @@ class Dot:
     high: float | None
     text: str
     """The figure in words, beside the dot."""
+    _: KW_ONLY
+    short: str | None = None
+    """The same where there is little room."""
     style: str = "plain"
     shape: str = "circle"
     truth: float | None = None
@@ -70,15 +73,16 @@ def dot_chart(
         heights = [layout.heading if isinstance(row, Heading) else layout.row for row in rows]
         tops = [sum(heights[:i]) for i in range(len(rows))]
         bottom = sum(heights) + 2.0
-        drawing.height = axis.draw_below(drawing, 0.0, bottom, axis_title)
-        for place in marks:
-            if axis.holds(place):
-                drawing.line(axis.at(place), 0.0, axis.at(place), bottom, "zero")
+        bands = layout.bands([top for row, top in zip(rows, tops, strict=True) if isinstance(row, Dot)])
+        drawing.height = axis.draw_below(drawing, bottom, bands, axis_title)
+        for place in filter(axis.holds, marks):
+            for start, end in bands:
+                drawing.line(axis.at(place), start, axis.at(place), end, "zero")
         for row, top in zip(rows, tops, strict=True):
             if isinstance(row, Heading):
                 layout.write_heading(drawing, top, row.text)
                 continue
-            layout.write(drawing, top, row.label, row.text, "strong" if row.strong else "")
+            layout.write(drawing, top, row.label, row.text, "strong" if row.strong else "", row.short)
             _draw_dot(drawing, axis, row, layout.middle(top))
         return drawing
 

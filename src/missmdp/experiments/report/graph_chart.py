@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from missmdp.experiments.report.markup import element, joined
-from missmdp.experiments.report.svg import Draw, Drawing, fitted
+from missmdp.experiments.report.svg import Draw, Drawing, fitted, text_width
 
 __all__ = ["graph_chart"]
 
 _ROW, _RADIUS = 40.0, 7.0
+_LEAST, _MOST = 110.0, 260.0
+"""Between the two columns."""
 
 
 def graph_chart(
@@ -34,12 +36,14 @@ def graph_chart(
     missing = [name for name in features if name in set(can_go_missing)]
 
     def draw(width: float) -> Drawing:
-        side = min(0.34 * width, 220.0)
-        left, right = side + 14.0, width - side - 14.0
+        widest = max(map(text_width, features), default=0.0)
+        side = min(widest + 24.0, (width - _LEAST) / 2)
+        middle = min(width - 2 * side, _MOST)
+        left, right = (width - middle) / 2, (width + middle) / 2
         y = {name: 50.0 + _ROW * i for i, name in enumerate(features)}
         drawing = Drawing(width, 50.0 + _ROW * len(features) - 14.0)
-        drawing.text(left, 15.0, "the value of", "tick", anchor="middle")
-        drawing.text(right, 15.0, "is it missing?", "tick", anchor="middle")
+        drawing.text(left + 8.0, 15.0, "the value of", "tick", anchor="end")
+        drawing.text(right - 8.0, 15.0, "is it missing?", "tick")
         for a, b in between:
             _draw_arc(drawing, right, y[a], y[b])
         for parent, child in edges:

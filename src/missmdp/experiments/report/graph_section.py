@@ -16,13 +16,6 @@ __all__ = ["graph_section"]
 
 Edge = tuple[str, str]
 
-_KEY = (
-    element("span", element("span", "", class_="dot seen"), "always seen"),
-    element("span", element("span", "", class_="dot hidden"), "can go missing"),
-    element("span", element("span", "", class_="dot indicator"), "whether it is missing (R)"),
-    element("span", element("span", "", class_="dash self"), "hides itself (self-censoring)"),
-)
-
 
 def graph_section(run: RunFile) -> Section | None:
     """Return the section on m-graphs, or None where there is none."""
@@ -39,8 +32,8 @@ def graph_section(run: RunFile) -> Section | None:
     if truth is not None:
         content += _true_graph(run, truth)
     for position, learner in enumerate(learned):
-        drawn = _learned_graph(run, learner, truth, key=_KEY if truth is None and position == 0 else ())
-        content += [details(f"What {learner['name']} found", *drawn)] if position else drawn
+        drawn = _learned_graph(run, learner, truth, first=truth is None and position == 0)
+        content += [details(f"The same for {learner['name']}", *drawn)] if position else drawn
     return Section("graph", "What drives missingness", tuple(content))
 
 
@@ -53,25 +46,25 @@ def _true_graph(run: RunFile, graph: dict[str, Any]) -> list[Html]:
         _words(edges),
         graph_chart(graph["nodes"], _missing(run, edges, between), edges, between),
     )
-    caption = [sentence(types["summary"])] if types and types["summary"] else []
+    caption = [f"This is {sentence(types['summary'])}"] if types and types["summary"] else []
     hidden = [parent for parent, child in edges if parent == child]
     caption.append(
         f"No learner here can learn how {', '.join(hidden)} hides itself from data alone."
         if hidden
         else "No value hides itself, so that missingness can be learned from data."
     )
-    return [figure(chart, *caption, key=_KEY)]
+    return [figure(chart, *caption, key=_key(edges, between))]
 
 
 def _learned_graph(
-    run: RunFile, learner: dict[str, Any], truth: dict[str, Any] | None, key: Sequence[Html]
+    run: RunFile, learner: dict[str, Any], truth: dict[str, Any] | None, *, first: bool
 ) -> list[Html]:
     graph = learner["graph"]
     edges, between = _pairs(graph["edges"]), _pairs(graph.get("between", []))
     features = [feature["name"] for feature in run.model["features"]]
     chart = Chart(
         f"graph-{learner['label']}",
-        f"What {learner['name']} found",
+        f"The m-graph that {learner['name']} found",
         _words(edges),
         graph_chart(features, _missing(run, edges, between), edges, between),
     )
@@ -85,13 +78,27 @@ def _learned_graph(
         caption.append(
             "Weak arrows may be noise; red ones cannot appear, since no learner here can see them."
         )
-    content = [figure(chart, *caption, key=key)]
+    content = [figure(chart, *caption, key=_key(edges, between) if first else ())]
     sentences = _sentences(edges)
     if sentences:
         content.append(bullets(sentences))
     else:
         content.append(paragraph(f"{learner['name']} found nothing that drives missingness."))
     return content
+
+
+def _key(edges: Sequence[Edge], between: Sequence[Edge]) -> list[Html]:
+    """Return what the marks of a graph mean."""
+    entries = [
+        ("dot seen", "always seen"),
+        ("dot hidden", "can go missing"),
+        ("dot indicator", "whether it is missing (R)"),
+    ]
+    if any(parent == child for parent, child in edges):
+        entries.append(("dash self", "hides itself (self-censoring)"))
+    if between:
+        entries.append(("dash together", "gaps that depend on each other"))
+    return [element("span", element("span", "", class_=mark), text) for mark, text in entries]
 
 
 def _against_truth(edges: Sequence[Edge], true: Sequence[Edge]) -> str:

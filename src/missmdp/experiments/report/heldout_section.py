@@ -56,8 +56,8 @@ def _dot(run: RunFile, learner: Learner) -> Dot:
         None if value is None else value - half,
         None if value is None else value + half,
         _difference(learner),
-        run.style(learner["label"]),
-        run.shape(learner["label"]),
+        style=run.style(learner["label"]),
+        shape=run.shape(learner["label"]),
         strong=learner["label"] == run.recommended_label,
     )
 

@@ -15,10 +15,10 @@ __all__ = ["Shown", "ShownRow", "chosen_groups", "covered", "learned_table"]
 Group = dict[str, Any]
 Pattern = dict[str, Any]
 
-_MOST_ROWS = 24
+_MOST_ROWS = 18
 """Dots that a figure has room for."""
 _MOST_PATTERNS = 4
-_MOST_TABLE_ROWS = 240
+_MOST_TABLE_ROWS = 100
 """Rows of a table on the page; the file has them all."""
 _SLACK = 1e-9
 
@@ -144,17 +144,17 @@ def learned_table(learner: dict[str, Any], groups: list[Group], *, truth: bool) 
     """Return all probabilities as a folded table; very long ones are cut."""
     ordered = sorted(groups, key=lambda group: -group["samples"])
     cells = [(group, pattern) for group in ordered for pattern in group["patterns"]]
-    left_out = bool(learner.get("groups_left_out"))
+    more = "more than " if learner.get("groups_left_out") else ""
     shown = [
         [_given(group), f"{group['samples']:,}", _lacks(pattern), *_numbers(pattern, truth=truth)]
         for group, pattern in cells[:_MOST_TABLE_ROWS]
     ]
     columns = ["where", "steps", "missing", "learned", "interval", *(["truth"] if truth else [])]
     whole = table(f"What {learner['name']} learned", columns, shown, numbers=[1, 3, 4, 5])
-    if len(shown) == len(cells) and not left_out:
+    if len(shown) == len(cells) and not more:
         return details(f"All {count(len(shown), 'probability', 'probabilities')}", whole)
     cut = paragraph("Those with most steps; tables/learned.csv has them all.")
-    return details(f"The first {len(shown)} of more than {len(shown)} probabilities", cut, whole)
+    return details(f"{len(shown)} of {more}{len(cells):,} probabilities", cut, whole)
 
 
 def _numbers(pattern: Pattern, *, truth: bool) -> list[str]:

@@ -11,7 +11,7 @@ from missmdp.experiments.report.markup import Html, element
 from missmdp.experiments.report.page import Section, details, figure, paragraph, subsection
 from missmdp.experiments.report.run_file import RunFile
 from missmdp.experiments.report.svg import Chart
-from missmdp.experiments.report.words import count, listed, points
+from missmdp.experiments.report.words import count, listed, percent, points
 
 __all__ = ["learned_section"]
 
@@ -63,10 +63,11 @@ def _figure(run: RunFile, learner: dict[str, Any], chosen: list[Shown]) -> Html:
                 row.lower,
                 row.upper,
                 row.text,
-                style,
-                shape,
-                row.truth,
-                row.truth_range,
+                short=percent(row.estimate),
+                style=style,
+                shape=shape,
+                truth=row.truth,
+                truth_range=row.truth_range,
             )
             for row in shown.rows
         ]
@@ -125,11 +126,15 @@ def _coverage(groups: list[dict[str, Any]]) -> list[str]:
 def _distance(learner: dict[str, Any]) -> list[str]:
     distance, bound = learner["distance"], learner["bound"]
     if distance is not None and distance["average"] is not None:
-        text = f"Compared with the truth, {points(distance['average'])} gaps are misjudged on average over situations"
-        worst = f", and {points(distance['worst'])} in the worst one" if distance["worst"] is not None else ""
+        text = f"On average {points(distance['average'])} records have other gaps than the learned chances foresee"
+        worst = (
+            f"; in the worst situation {points(distance['worst'])}" if distance["worst"] is not None else ""
+        )
         return [f"{text}{worst}."]
     if not bound or bound["tv"] is None:
         return []
     if bound["tv"] >= 1.0:
         return ["In the worst situation anything is possible: there are too few data to say."]
-    return [f"If the assumption is true, at most {points(bound['tv'])} gaps are misjudged in any situation."]
+    return [
+        f"If the assumption is true, at most {points(bound['tv'])} records have other gaps, in any situation."
+    ]

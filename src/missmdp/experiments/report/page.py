@@ -26,6 +26,8 @@ __all__ = [
 ]
 
 _STYLE = Path(__file__).with_name("style.css")
+_SHORT_TABLE = 14
+"""Rows up to which a table is kept on one page when it is printed."""
 _OPEN_IN_PRINT = (
     "addEventListener('beforeprint',()=>document.querySelectorAll('details:not([open])')"
     ".forEach(d=>{d.open=true;d.dataset.printed=1}));"
@@ -103,7 +105,7 @@ def table(
     numbers
         The positions of columns that are set to the right.
     """
-    right = set(numbers)
+    right, cells = set(numbers), list(rows)
 
     def style(position: int) -> str | None:
         return "number" if position in right else None
@@ -119,13 +121,14 @@ def table(
                 for i, cell in enumerate(row)
             ),
         )
-        for row in rows
+        for row in cells
     )
     inner = element(
         "table",
         element("caption", caption),
         element("thead", head),
         element("tbody", joined(body, Html("\n"))),
+        class_="short" if len(cells) <= _SHORT_TABLE else None,
     )
     return element("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption)
 

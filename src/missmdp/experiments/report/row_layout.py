@@ -12,7 +12,7 @@ __all__ = ["RowLayout"]
 _STACKED_BELOW = 500.0
 """Width below which labels stand above their rows."""
 _GAP = 12.0
-_LEAST_PLOT = 270.0
+_LEAST_PLOT = 200.0
 """What the plot keeps where labels are long."""
 
 
@@ -49,9 +49,24 @@ class RowLayout:
         """Return the height at which a row's marks are."""
         return top + (28.0 if self.stacked else 12.5)
 
-    def write(self, drawing: Drawing, top: float, label: str, text: str, style: str = "") -> None:
-        """Write a row's label and figure."""
+    def bands(self, tops: Sequence[float]) -> list[tuple[float, float]]:
+        """Return where grid lines go, so that they cross no letters: along rows, or along the marks of each."""
         if self.stacked:
+            return [(self.middle(top) - 9.0, self.middle(top) + 9.0) for top in tops]
+        merged: list[tuple[float, float]] = []
+        for top in tops:
+            follows = bool(merged) and merged[-1][1] == top
+            start = merged.pop()[0] if follows else top
+            merged.append((start, top + self.row))
+        return merged
+
+    def write(
+        self, drawing: Drawing, top: float, label: str, text: str, style: str = "", short: str | None = None
+    ) -> None:
+        """Write a row's label and figure; `short` is what the figure becomes where there is no room for both."""
+        if self.stacked:
+            if short is not None and text_width(label) + text_width(text) + _GAP > self.width:
+                text = short
             room = self.width - text_width(text) - (_GAP if text else 0.0)
             drawing.text(0.0, top + 15.0, fitted(label, room), style, full=label)
             drawing.text(self.width, top + 15.0, text, f"value {style}".strip(), anchor="end")

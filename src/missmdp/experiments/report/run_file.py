@@ -30,7 +30,7 @@ _POLICIES = {
 _MEANINGS = {
     "amcar": "gaps are pure chance",
     "asmar": "gaps depend only on values that are always seen",
-    "aimi": "a gap may depend on all other values, but not on the missing one, and gaps come one by one",
+    "aimi": "a gap may depend on all other values, but not on the missing one nor on other gaps",
 }
 """What the paper's learners assume, in short words."""
 _SHAPES = {

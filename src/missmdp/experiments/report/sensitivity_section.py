@@ -53,7 +53,8 @@ def _kind(what: Any) -> str:
 def _dot(run: RunFile, label: str, row: Row) -> Dot:
     half = _TWO_SIDED * (row["difference_stderr"] or 0.0)
     gap = row["difference"]
-    return Dot(row["how"], gap, gap - half, gap + half, _text(row), run.style(label), run.shape(label))
+    text, style, shape = _text(row), run.style(label), run.shape(label)
+    return Dot(row["how"], gap, gap - half, gap + half, text, style=style, shape=shape)
 
 
 def _text(row: Row) -> str:

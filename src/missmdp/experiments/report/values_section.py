@@ -11,6 +11,7 @@ from missmdp.experiments.report.page import Section, details, figure, note, para
 from missmdp.experiments.report.run_file import RunFile
 from missmdp.experiments.report.svg import Chart
 from missmdp.experiments.report.words import UNKNOWN, count, interval, number, plus, share_text
+from missmdp.experiments.report.worlds_table import across_worlds
 
 __all__ = ["values_section"]
 
@@ -24,14 +25,13 @@ def values_section(run: RunFile) -> Section:
     if not worlds:
         return Section("values", "What the policies are worth", (paragraph("No policy was evaluated."),))
     content: list[Html] = [paragraph(*_introduction(run, worlds[0]))]
-    for position, world in enumerate(worlds):
-        parts = _world(run, world)
-        if position and not run.truth_known:
-            content.append(details(f"If {run.learner_name(world['world'])} is right", *parts))
-        else:
-            content += parts
+    content += _world(run, worlds[0])
     if len(worlds) > 1:
-        content += _across(run, worlds)
+        content += across_worlds(run, worlds)
+    content += [
+        details(f"If {run.learner_name(world['world'])} is right", *_world(run, world))
+        for world in worlds[1:]
+    ]
     return Section("values", "What the policies are worth", tuple(content))
 
 
@@ -99,8 +99,9 @@ def _dot(run: RunFile, row: Row, text: str, prefix: str = "") -> Dot:
         row[f"{prefix}low"],
         row[f"{prefix}high"],
         text,
-        run.style(policy),
-        run.shape(policy),
+        short=None if prefix else number(row["value"], row["stderr"]),
+        style=run.style(policy),
+        shape=run.shape(policy),
         strong=policy == run.recommended_label,
     )
 
@@ -168,7 +169,7 @@ def _table(run: RunFile, world: World) -> Html:
         "policy",
         "worth",
         f"{run.confidence} interval",
-        f"compared with {run.policy_name(world['reference'])}",
+        f"minus {run.short_name(world['reference'])}",
     ]
     columns += [f"{run.confidence} interval", *(["share of gain"] if scaled else [])]
     rows = [
@@ -191,37 +192,3 @@ def _difference(row: Row, reference: str) -> list[str]:
         return [UNKNOWN, UNKNOWN]
     error = row["difference_stderr"]
     return [plus(row["difference"], error), interval(row["difference_low"], row["difference_high"], error)]
-
-
-def _across(run: RunFile, worlds: list[World]) -> list[Html]:
-    """Return what every policy loses in every world, and what the recommended one risks."""
-    policies = list(dict.fromkeys(row["policy"] for world in worlds for row in world["rows"]))
-    cells = {(world["world"], row["policy"]): row for world in worlds for row in world["rows"]}
-    rows = [
-        [run.policy_name(policy), *(_cell(cells.get((world["world"], policy))) for world in worlds)]
-        for policy in policies
-    ]
-    columns = ["policy", *(f"if {run.learner_name(world['world'])} is right" for world in worlds)]
-    losses = [
-        (_loss(world, run.recommended_label), world["world"])
-        for world in worlds
-        if world["world"] != run.recommended_label
-    ]
-    known = [(loss, label) for loss, label in losses if loss is not None]
-    content = [table("Worth of every policy in every world", columns, rows, numbers=range(1, len(columns)))]
-    if not known:
-        return content
-    loss, label = max(known)
-    lost = f"would lose {number(loss)} against the best one tried there"
-    risk = f"Should {run.learner_name(label)} be right instead, the recommended policy {lost}."
-    fine = "Whichever learner is right, no other policy that was tried is better than the recommended one."
-    return [*content, paragraph(risk if loss > 0.0 else fine)]
-
-
-def _cell(row: Row | None) -> str:
-    return UNKNOWN if row is None else number(row["value"], row["stderr"])
-
-
-def _loss(world: World, policy: str | None) -> float | None:
-    values = {row["policy"]: row["value"] for row in world["rows"] if row["value"] is not None}
-    return max(values.values()) - values[policy] if policy in values else None

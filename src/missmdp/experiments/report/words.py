@@ -79,7 +79,7 @@ def percent(share: float | None, places: int | None = None) -> str:
     if share is None or not math.isfinite(share):
         return UNKNOWN
     if places is None:
-        places = 0 if 0.0995 <= share <= 0.9005 or share in (0.0, 1.0) else 1
+        places = 0 if 0.00995 <= share <= 0.9905 or share in (0.0, 1.0) else 1
     least = 0.1**places / 100
     if 0.0 < share < least / 2:
         return f"<{least:.{places}%}".replace("%", _PERCENT)
@@ -129,7 +129,6 @@ def listed(items: Sequence[str], word: str = "and", most: int = 8) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return a text with a capital letter first and a full stop at the end."""
+    """Return a text with a full stop at the end; it may begin with a name, which keeps its first letter."""
     text = text.strip()
-    closed = text if text.endswith((".", "!", "?")) else f"{text}."
-    return closed[:1].upper() + closed[1:]
+    return text if text.endswith((".", "!", "?")) else f"{text}."
