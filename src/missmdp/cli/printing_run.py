@@ -12,9 +12,9 @@ from missmdp.cli.columns import Column, columns_width, print_columns, print_sent
 from missmdp.cli.printing import make_console
 from missmdp.cli.wording import what_is_wrong
 from missmdp.errors import MissMDPError
-from missmdp.evaluation.statistics import decimals, interval_text, signed
+from missmdp.evaluation.statistics import interval_text
 from missmdp.experiments.run.folder import RunFolder
-from missmdp.experiments.run.meaning import meaning, with_error
+from missmdp.experiments.run.meaning import meaning, places, with_error
 from missmdp.experiments.run.result import RunResult, World
 
 __all__ = ["print_kept", "print_run", "print_shortly", "with_what_is_kept"]
@@ -22,6 +22,8 @@ __all__ = ["print_kept", "print_run", "print_shortly", "with_what_is_kept"]
 _NOTHING = "–"
 _KNOWS = {"optimal": "knows the truth", "prior": "½ everywhere", "random": _NOTHING}
 """What policies that learned nothing take for granted."""
+_INTERVALS = 2
+"""The place of intervals in the table."""
 _IN_SHORT = {"amcar": "MCAR", "asmar": "simple MAR", "aimi": "no self-censoring"}
 
 
@@ -30,9 +32,10 @@ def print_run(result: RunResult) -> None:
     console = make_console()
     console.print()
     columns = _columns(result)
-    if console.is_terminal and columns_width(columns) > console.width:
-        # What is assumed is said in the sentences too.
-        columns = columns[:-1]
+    for dispensable in (-1, _INTERVALS):
+        # What is assumed is said below, and intervals are in the report too.
+        if console.is_terminal and columns_width(columns) > console.width:
+            del columns[dispensable]
     print_columns(columns)
     console.print()
     first, *others = meaning(result)
@@ -85,7 +88,7 @@ def _interval(world: World, name: str, confidence: float) -> str:
     evaluation = world.comparison[name]
     interval = evaluation.interval(confidence)
     finite = all(map(math.isfinite, interval))
-    return interval_text(interval, decimals(evaluation.stderr)) if finite else _NOTHING
+    return interval_text(interval, places(evaluation.stderr)) if finite else _NOTHING
 
 
 def _normalised(world: World, name: str) -> str:
@@ -94,8 +97,7 @@ def _normalised(world: World, name: str) -> str:
         return _NOTHING
     if value.stderr == 0.0:
         return f"{value.mean:g}"
-    places = decimals(value.stderr)
-    return f"{signed(value.mean, places)} ± {value.stderr:.{places}f}"
+    return with_error(value.mean, value.stderr)
 
 
 def _troubles(result: RunResult) -> list[str]:

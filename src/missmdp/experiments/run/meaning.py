@@ -9,7 +9,10 @@ from missmdp.evaluation.compare import Difference
 from missmdp.evaluation.statistics import decimals, signed
 from missmdp.experiments.run.result import RunResult
 
-__all__ = ["meaning", "with_error"]
+__all__ = ["meaning", "places", "with_error"]
+
+_ROUNDING = 1e-9
+"""Differences and errors up to this are those of the arithmetic."""
 
 
 def meaning(result: RunResult) -> list[str]:
@@ -24,9 +27,14 @@ def meaning(result: RunResult) -> list[str]:
 
 def with_error(value: float, stderr: float) -> str:
     """Return a figure with its standard error."""
-    places = decimals(stderr)
-    error = "" if math.isnan(stderr) else f" ± {stderr:.{places}f}"
-    return f"{signed(value, places)}{error}"
+    digits = places(stderr)
+    error = "" if math.isnan(stderr) else f" ± {stderr:.{digits}f}"
+    return f"{signed(value, digits)}{error}"
+
+
+def places(stderr: float) -> int:
+    """Return how many decimals a figure deserves; an error of the size of rounding is none."""
+    return decimals(0.0 if stderr < _ROUNDING else stderr)
 
 
 def _worth(result: RunResult) -> Iterator[str]:
@@ -65,11 +73,11 @@ def _other_worlds(result: RunResult) -> Iterator[str]:
 
 def _apart(gap: Difference, other: str) -> str:
     """Return how much more or less than another policy, in words."""
-    places = decimals(gap.stderr)
-    if abs(gap.mean) <= 2.0 * gap.stderr or gap.mean == 0.0:
+    if abs(gap.mean) < _ROUNDING and gap.stderr < _ROUNDING:
+        return f"as much as {other}"
+    if abs(gap.mean) <= 2.0 * gap.stderr:
         return f"as much as {other} (difference {with_error(gap.mean, gap.stderr)})"
-    amount = f"{abs(gap.mean):.{places}f} ± {gap.stderr:.{places}f}"
-    return f"{amount} {'more' if gap.mean > 0.0 else 'less'} than {other}"
+    return f"{with_error(abs(gap.mean), gap.stderr)} {'more' if gap.mean > 0.0 else 'less'} than {other}"
 
 
 def _bound(result: RunResult) -> Iterator[str]:

@@ -81,6 +81,8 @@ def _within_error(score: HeldOut) -> bool:
 def _worse(score: HeldOut) -> str:
     if not math.isfinite(score.difference):
         return "worse: it takes some of them for impossible"
+    if score.difference == 0.0:
+        return "no worse"
     return f"{_number(-score.difference, score.difference_stderr)} worse"
 
 

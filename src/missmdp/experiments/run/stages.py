@@ -73,12 +73,12 @@ class Stages:
     def _live(self, title: str, doing: str) -> Progress:
         from rich.console import Console
         from rich.markup import escape
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress, SpinnerColumn, TextColumn
 
         display = Progress(
             SpinnerColumn(style="none"),
             TextColumn("{task.description}"),
-            TimeElapsedColumn(),
+            TextColumn("{task.elapsed:.0f} s", style="dim"),
             console=Console(stderr=True, highlight=False),
             transient=True,
         )

@@ -217,7 +217,8 @@ class RunWork:
             "solve", "Solving", f"{what}{limit}; Ctrl-C goes on with the best so far"
         ) as stage:
             found = self.settings.solver().solve(model)
-            stage.result = f"{what}: {solve_text(found).partition(': ')[0]}"
+            ended = solve_text(found).partition(": ")[0].removesuffix(", reached its precision")
+            stage.result = f"{what}: {ended}"
         return found
 
     def baselines(self, model: MissMDP) -> dict[str, Baseline]:
