@@ -16,7 +16,7 @@ import contextlib
 import os
 import sys
 import traceback
-from typing import Any, TextIO, cast
+from typing import Any
 
 import click
 
@@ -74,7 +74,7 @@ class Commands(click.Group):
             return super().main(*args, standalone_mode=False, **extra)
         try:
             ended = super().main(*args, standalone_mode=False, **extra)
-            _flush()
+            sys.stdout.flush()
         except SystemExit:
             raise
         except BrokenPipeError as error:
@@ -86,17 +86,10 @@ class Commands(click.Group):
         sys.exit(ended if isinstance(ended, int) else 0)
 
 
-def _flush() -> None:
-    """Print what is still to be printed, while it can be told if that fails; there may be nowhere to print to."""
-    stream = cast("TextIO | None", sys.stdout)
-    if stream is not None:
-        stream.flush()
-
-
 def _drop_what_cannot_be_printed() -> None:
     """Let go of what is still to be printed where that fails: Python would try again at the end, and complain."""
     try:
-        _flush()
+        sys.stdout.flush()
     except (OSError, ValueError):
         with open(os.devnull, "w", encoding="utf-8") as nowhere:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())

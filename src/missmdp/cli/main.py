@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 
 import click
@@ -81,8 +82,12 @@ for command in (
 
 def main() -> None:
     """Run the command line, and leave the program."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            # Closed by whoever started us: what is printed goes nowhere, and not into the next file that is opened.
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (open to the end)
+        elif isinstance(stream, io.TextIOWrapper):
             # Bars and dots are not worth failing for where the terminal or file cannot hold them.
             stream.reconfigure(errors="replace")
     with sigterm_raises():
