@@ -24,8 +24,9 @@ def data_section(run: RunFile) -> Section:
     content += [note(sentence(problem), kind="warning") for problem in data["problems"]]
     if data["fits"] and not data["problems"]:
         content.append(paragraph("The data fit the model: every row could have come from it."))
-    content += [note(sentence(text)) for text in data["notes"]]
     content += [*_rates(data), *_patterns(data), *_associations(data)]
+    if data["notes"]:
+        content.append(details("What else was noticed", bullets(map(sentence, data["notes"]))))
     return Section("data", "What the data look like", tuple(content))
 
 
@@ -41,8 +42,7 @@ def _size(data: dict[str, Any]) -> list[str]:
     if data["mean_length"] is not None:
         size += f", {data['mean_length']:,.1f} steps each on average"
     sentences = [f"{size}."]
-    if data["terminated"] is not None and data["episodes"]:
-        sentences.append(f"{count(data['terminated'], 'episode')} came to an end; the others were cut off.")
+    sentences += _ends(data["terminated"], data["episodes"])
     if data["behaviour"] == "blind":
         sentences.append("Whoever acted did not react to what was seen.")
     elif data["behaviour"] == "adaptive":
@@ -50,6 +50,17 @@ def _size(data: dict[str, Any]) -> list[str]:
             "Whoever acted may have reacted to what was seen, so the intervals below are wider, to hold anyway."
         )
     return sentences
+
+
+def _ends(terminated: int | None, episodes: int | None) -> list[str]:
+    """Return how episodes ended."""
+    if terminated is None or not episodes:
+        return []
+    if terminated == 0:
+        return ["Each was cut off; none came to an end of its own."]
+    if terminated == episodes:
+        return ["Each came to an end of its own."]
+    return [f"Of these {terminated:,} came to an end of their own; the others were cut off."]
 
 
 def _rates(data: dict[str, Any]) -> list[Html]:

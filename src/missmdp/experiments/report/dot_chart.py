@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from itertools import accumulate, pairwise
 
 from missmdp.experiments.report.axis import Axis, Form, padded
-from missmdp.experiments.report.row_layout import RowLayout
+from missmdp.experiments.report.row_layout import RowLayout, RowText
 from missmdp.experiments.report.svg import Draw, Drawing
 from missmdp.experiments.report.words import short_number
 
@@ -33,6 +34,11 @@ class Dot:
     truth_range: tuple[float, float] | None = None
     """Where the truth lies, if it is not one number."""
     strong: bool = False
+
+    @property
+    def row(self) -> RowText:
+        """What is written beside it."""
+        return RowText(self.label, self.text, self.short)
 
 
 @dataclass(frozen=True)
@@ -67,23 +73,23 @@ def dot_chart(
     )
 
     def draw(width: float) -> Drawing:
-        layout = RowLayout.of(width, [dot.label for dot in dots], [dot.text for dot in dots])
+        layout = RowLayout.of(width, [dot.row for dot in dots])
         axis = Axis(*shown, layout.start + 6.0, layout.end - 6.0, form)
         drawing = Drawing(width)
-        heights = [layout.heading if isinstance(row, Heading) else layout.row for row in rows]
-        tops = [sum(heights[:i]) for i in range(len(rows))]
-        bottom = sum(heights) + 2.0
-        bands = layout.bands([top for row, top in zip(rows, tops, strict=True) if isinstance(row, Dot)])
-        drawing.height = axis.draw_below(drawing, bottom, bands, axis_title)
-        for place in filter(axis.holds, marks):
+        heights = (layout.height(row.row) if isinstance(row, Dot) else layout.heading for row in rows)
+        ends = list(accumulate(heights, initial=0.0))
+        places = list(zip(rows, pairwise(ends), strict=True))
+        bands = layout.bands([place for row, place in places if isinstance(row, Dot)])
+        drawing.height = axis.draw_below(drawing, ends[-1] + 2.0, bands, axis_title)
+        for number in filter(axis.holds, marks):
             for start, end in bands:
-                drawing.line(axis.at(place), start, axis.at(place), end, "zero")
-        for row, top in zip(rows, tops, strict=True):
+                drawing.line(axis.at(number), start, axis.at(number), end, "zero")
+        for row, (top, bottom) in places:
             if isinstance(row, Heading):
                 layout.write_heading(drawing, top, row.text)
-                continue
-            layout.write(drawing, top, row.label, row.text, "strong" if row.strong else "", row.short)
-            _draw_dot(drawing, axis, row, layout.middle(top))
+            else:
+                layout.write(drawing, top, bottom, row.row, "strong" if row.strong else "")
+                _draw_dot(drawing, axis, row, layout.middle(top, bottom))
         return drawing
 
     return draw

@@ -39,7 +39,7 @@ def headline_box(run: RunFile) -> Html:
         sentences.append(_verdict(run, world, row))
         sentences.append(_compared(run, world, row))
     why = run["recommended"].get("why")
-    reason = [paragraph(sentence(why))] if why else []
+    reason = [paragraph(f"Why {learner['name']}: {sentence(why)}", kind="why")] if why else []
     return headline(tiles, *sentences, paragraph(_data_sentence(run), *_learned(learner)), *reason)
 
 

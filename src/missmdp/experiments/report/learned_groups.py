@@ -10,7 +10,7 @@ from missmdp.experiments.report.markup import Html
 from missmdp.experiments.report.page import details, paragraph, table
 from missmdp.experiments.report.words import UNKNOWN, count, percent, percent_range
 
-__all__ = ["Shown", "ShownRow", "chosen_groups", "covered", "learned_table"]
+__all__ = ["Shown", "ShownRow", "chosen_groups", "covered", "learned_table", "some_left_out"]
 
 Group = dict[str, Any]
 Pattern = dict[str, Any]
@@ -59,6 +59,12 @@ def chosen_groups(groups: list[Group]) -> list[Shown]:
     each = max(min(len(group["patterns"]), _MOST_PATTERNS) for group in seen)
     picked = _picked(seen, max(2, _MOST_ROWS // each))
     return [Shown(_heading(group), _rows(group)) for group in picked]
+
+
+def some_left_out(groups: list[Group], chosen: list[Shown]) -> bool:
+    """Return whether a figure has less than all: of two patterns, one says it all."""
+    whole = sum(max(1, len(group["patterns"]) - (len(group["patterns"]) == 2)) for group in groups)
+    return sum(len(shown.rows) for shown in chosen) < whole
 
 
 def _by_feature(groups: list[Group]) -> list[Shown]:

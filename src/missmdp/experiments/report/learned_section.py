@@ -6,12 +6,18 @@ from typing import Any
 
 from missmdp.experiments.report.axis import percent_tick
 from missmdp.experiments.report.dot_chart import Dot, Heading, dot_chart
-from missmdp.experiments.report.learned_groups import Shown, chosen_groups, covered, learned_table
+from missmdp.experiments.report.learned_groups import (
+    Shown,
+    chosen_groups,
+    covered,
+    learned_table,
+    some_left_out,
+)
 from missmdp.experiments.report.markup import Html, element
-from missmdp.experiments.report.page import Section, details, figure, paragraph, subsection
+from missmdp.experiments.report.page import Section, details, figure, note, paragraph, subsection
 from missmdp.experiments.report.run_file import RunFile
 from missmdp.experiments.report.svg import Chart
-from missmdp.experiments.report.words import count, listed, percent, points
+from missmdp.experiments.report.words import count, listed, percent, points, sentence
 
 __all__ = ["learned_section"]
 
@@ -33,6 +39,9 @@ def learned_section(run: RunFile) -> Section:
         open_ = learner["label"] == run.recommended_label or len(run.learners) == 1
         part = subsection if open_ else details
         content.append(part(title, *_learner(run, learner)))
+    content += [
+        note(f"{skipped['label']} did not learn: {sentence(skipped['why'])}") for skipped in run.skipped
+    ]
     if not run.learners:
         content.append(paragraph("No learner was run."))
     return Section("learned", "How values go missing: what was learned", tuple(content))
@@ -41,7 +50,7 @@ def learned_section(run: RunFile) -> Section:
 def _learner(run: RunFile, learner: dict[str, Any]) -> list[Html]:
     groups = [group for group in learner["groups"] if not group["never_missing"]]
     chosen = chosen_groups(groups)
-    content = [_figure(run, learner, chosen)] if chosen else []
+    content = [_figure(run, learner, groups, chosen)] if chosen else []
     content.append(paragraph(*_sentences(learner, groups)))
     if groups:
         content.append(learned_table(learner, groups, truth=run.truth_known))
@@ -51,7 +60,7 @@ def _learner(run: RunFile, learner: dict[str, Any]) -> list[Html]:
     return content
 
 
-def _figure(run: RunFile, learner: dict[str, Any], chosen: list[Shown]) -> Html:
+def _figure(run: RunFile, learner: dict[str, Any], groups: list[dict[str, Any]], chosen: list[Shown]) -> Html:
     style, shape = run.style(learner["label"]), run.shape(learner["label"])
     rows: list[Dot | Heading] = []
     for shown in chosen:
@@ -91,6 +100,11 @@ def _figure(run: RunFile, learner: dict[str, Any], chosen: list[Shown]) -> Html:
         )
     return figure(
         chart,
+        *(
+            ["Shown are groups with much data and the least certain ones."]
+            if some_left_out(groups, chosen)
+            else []
+        ),
         "Where the same gap has another chance in another group, gaps carry information that a decision can use.",
         "A wide line means few data: a decision there rests on a guess.",
         key=key,

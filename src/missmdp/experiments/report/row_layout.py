@@ -5,15 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from missmdp.experiments.report.svg import Drawing, fitted, text_width
+from missmdp.experiments.report.svg import Drawing, fitted, text_width, wrapped
 
-__all__ = ["RowLayout"]
+__all__ = ["RowLayout", "RowText"]
 
 _STACKED_BELOW = 500.0
 """Width below which labels stand above their rows."""
 _GAP = 12.0
-_LEAST_PLOT = 200.0
+_LEAST_PLOT = 240.0
 """What the plot keeps where labels are long."""
+_MOST_FIGURE = 0.34
+"""The part of the width that figures may take."""
+_LINE = 15.0
+
+
+@dataclass(frozen=True)
+class RowText:
+    """What is written in a row: its label, the figure, and what the figure becomes where there is little room."""
+
+    label: str
+    figure: str
+    short: str | None = None
 
 
 @dataclass(frozen=True)
@@ -27,56 +39,73 @@ class RowLayout:
     stacked: bool
 
     @classmethod
-    def of(cls, width: float, labels: Sequence[str], texts: Sequence[str]) -> RowLayout:
-        """Return the layout for these labels and figures."""
+    def of(cls, width: float, texts: Sequence[RowText]) -> RowLayout:
+        """Return the layout for these texts."""
         if width < _STACKED_BELOW:
             return cls(width, 8.0, width - 8.0, stacked=True)
-        right = min(max(map(text_width, texts), default=0.0), 0.34 * width) + _GAP
-        left = min(max(map(text_width, labels), default=0.0), width - right - _LEAST_PLOT) + _GAP
+        figures = max((text_width(text.figure) for text in texts), default=0.0)
+        labels = max((text_width(text.label) for text in texts), default=0.0)
+        right = min(figures, _MOST_FIGURE * width) + _GAP
+        left = min(labels, width - right - _GAP - _LEAST_PLOT) + _GAP
         return cls(width, left, width - max(right, 20.0), stacked=False)
 
-    @property
-    def row(self) -> float:
-        """The height of a row."""
-        return 42.0 if self.stacked else 25.0
+    def figure(self, text: RowText) -> str:
+        """Return the figure as it is shown: short where it would leave no room for the label."""
+        if not self.stacked:
+            return fitted(text.figure, self.width - self.end - _GAP)
+        together = text_width(text.label) + _GAP + text_width(text.figure)
+        return text.figure if text.short is None or together <= self.width else text.short
+
+    def lines(self, text: RowText) -> list[str]:
+        """Return the label in one or two lines."""
+        room = self.start - _GAP if not self.stacked else self.width - text_width(self.figure(text)) - _GAP
+        lines = wrapped(text.label, room)
+        return lines if len(lines) < 3 else [lines[0], fitted(" ".join(lines[1:]), room)]
+
+    def height(self, text: RowText) -> float:
+        """Return the height of a row."""
+        return (42.0 if self.stacked else 25.0) + _LINE * (len(self.lines(text)) - 1)
 
     @property
     def heading(self) -> float:
         """The height of a heading."""
         return 28.0
 
-    def middle(self, top: float) -> float:
-        """Return the height at which a row's marks are."""
-        return top + (28.0 if self.stacked else 12.5)
+    def middle(self, top: float, bottom: float) -> float:
+        """Return the height at which the marks of a row are."""
+        return bottom - 14.0 if self.stacked else (top + bottom) / 2
 
-    def bands(self, tops: Sequence[float]) -> list[tuple[float, float]]:
-        """Return where grid lines go, so that they cross no letters: along rows, or along the marks of each."""
+    def bands(self, rows: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+        """Return where grid lines go, so that they cross no letters: along rows (top, bottom), or their marks."""
         if self.stacked:
-            return [(self.middle(top) - 9.0, self.middle(top) + 9.0) for top in tops]
+            return [(self.middle(*row) - 9.0, self.middle(*row) + 9.0) for row in rows]
         merged: list[tuple[float, float]] = []
-        for top in tops:
+        for top, bottom in rows:
             follows = bool(merged) and merged[-1][1] == top
-            start = merged.pop()[0] if follows else top
-            merged.append((start, top + self.row))
+            merged.append((merged.pop()[0] if follows else top, bottom))
         return merged
 
-    def write(
-        self, drawing: Drawing, top: float, label: str, text: str, style: str = "", short: str | None = None
-    ) -> None:
-        """Write a row's label and figure; `short` is what the figure becomes where there is no room for both."""
-        if self.stacked:
-            if short is not None and text_width(label) + text_width(text) + _GAP > self.width:
-                text = short
-            room = self.width - text_width(text) - (_GAP if text else 0.0)
-            drawing.text(0.0, top + 15.0, fitted(label, room), style, full=label)
-            drawing.text(self.width, top + 15.0, text, f"value {style}".strip(), anchor="end")
-            return
-        baseline = top + 17.0
-        drawing.text(0.0, baseline, fitted(label, self.start - _GAP), style, full=label)
-        room = self.width - self.end - _GAP
-        shown = fitted(text, room)
-        drawing.text(self.width, baseline, shown, f"value {style}".strip(), anchor="end", full=text)
+    def write(self, drawing: Drawing, top: float, bottom: float, text: RowText, style: str = "") -> None:
+        """Write a row's label and figure."""
+        lines = self.lines(text)
+        first = top + 15.0 if self.stacked else (top + bottom - _LINE * (len(lines) - 1)) / 2 + 4.5
+        for position, line in enumerate(lines):
+            drawing.text(0.0, first + _LINE * position, line, style, full=_hint(text.label, lines))
+        shown, baseline = self.figure(text), first if self.stacked else (top + bottom) / 2 + 4.5
+        drawing.text(
+            self.width,
+            baseline,
+            shown,
+            f"value {style}".strip(),
+            anchor="end",
+            full=_hint(text.figure, [shown]),
+        )
 
     def write_heading(self, drawing: Drawing, top: float, text: str) -> None:
-        """Write a heading over rows."""
+        """Write a heading over rows; bold letters are a little wider."""
         drawing.text(0.0, top + 20.0, fitted(text, self.width / 1.06), "strong", full=text)
+
+
+def _hint(whole: str, lines: Sequence[str]) -> str | None:
+    """Return what was to be shown, where something of it is not."""
+    return None if " ".join(lines).replace("\u00a0", " ") == whole.replace("\u00a0", " ") else whole

@@ -80,6 +80,11 @@ class RunFile:
         return next((one for one in self.learners if one["label"] == self.recommended_label), None)
 
     @property
+    def skipped(self) -> list[dict[str, Any]]:
+        """The learners that could not learn, and why."""
+        return self.content.get("skipped", [])
+
+    @property
     def worlds(self) -> list[dict[str, Any]]:
         """Where policies were evaluated: in the truth, or in what each learner learned, the recommended one first."""
         listed: list[dict[str, Any]] = self.content["values"]

@@ -52,7 +52,7 @@ def fitted(text: str, width: float, size: float = TEXT) -> str:
 def wrapped(text: str, width: float, size: float = TEXT) -> list[str]:
     """Return a text in lines that are narrow enough, broken between words."""
     lines: list[str] = []
-    for word in text.split(" ") if text else []:
+    for word in text.replace(" %", "\u00a0%").split(" ") if text else []:
         longer = f"{lines[-1]} {word}" if lines else word
         if lines and text_width(longer, size) <= width:
             lines[-1] = longer

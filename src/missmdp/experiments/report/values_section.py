@@ -37,7 +37,7 @@ def values_section(run: RunFile) -> Section:
 
 def _introduction(run: RunFile, world: World) -> list[str]:
     episodes = count(world["episodes"], "episode")
-    how = f"Every policy was simulated in {episodes} with the same luck (seed {world['seed']})"
+    how = f"Every policy was simulated in {episodes} with the same luck"
     if world["horizon"] is not None:
         how += f", at most {world['horizon']:,} decisions each"
     if run.truth_known:
@@ -158,8 +158,9 @@ def _meaning(run: RunFile, world: World, rows: list[Row]) -> str:
         return "The further right, the better."
     size = number(abs(gap), chosen["difference_stderr"])
     if low is not None and high is not None and low <= 0.0 <= high:
-        other, shown = run.policy_name(reference), plus(gap, chosen["difference_stderr"])
-        return f"{learner} and {other} cannot be told apart here (difference {shown})."
+        error = chosen["difference_stderr"]
+        sure = f"difference {plus(gap, error)}, {run.confidence} interval {interval(low, high, error)}"
+        return f"{learner} and {run.policy_name(reference)} cannot be told apart here ({sure})."
     return f"{learner} is worth {size} {'less' if gap < 0.0 else 'more'} than {run.policy_name(reference)}."
 
 

@@ -98,7 +98,7 @@ def share_text(share: float | None, stderr: float | None) -> str:
     """Return a normalised value as a percentage with the decimals that its error deserves."""
     if share is None:
         return UNKNOWN
-    places = 1 if stderr is not None and stderr < 0.01 else 0
+    places = 1 if stderr is not None and 0.0 < stderr < 0.05 else 0
     return f"{signed(100.0 * share, places)}{_PERCENT}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from missmdp.experiments.report.markup import Html
-from missmdp.experiments.report.page import paragraph, table
+from missmdp.experiments.report.page import bullets, table
 from missmdp.experiments.report.run_file import RunFile
 from missmdp.experiments.report.words import UNKNOWN, number
 
@@ -25,20 +25,24 @@ def across_worlds(run: RunFile, worlds: list[World]) -> list[Html]:
         for policy in policies
     ]
     columns = ["policy", *(f"if {run.learner_name(world['world'])} is right" for world in worlds)]
-    losses = [
-        (_loss(world, run.recommended_label), world["world"])
-        for world in worlds
-        if world["world"] != run.recommended_label
-    ]
-    known = [(loss, label) for loss, label in losses if loss is not None]
     content = [table("Worth of every policy in every world", columns, rows, numbers=range(1, len(columns)))]
-    if not known:
-        return content
-    loss, label = max(known)
-    lost = f"would lose {number(loss)} against the best one tried there"
-    risk = f"Should {run.learner_name(label)} be right instead, the recommended policy {lost}."
-    fine = "Whichever learner is right, no other policy that was tried is better than the recommended one."
-    return [*content, paragraph(risk if loss > 0.0 else fine)]
+    risks = [risk for world in worlds if (risk := _risk(run, world)) is not None]
+    return [*content, bullets(risks)] if risks else content
+
+
+def _risk(run: RunFile, world: World) -> str | None:
+    """Return what the recommended policy would lose in a world that it was not made for."""
+    loss, label = _loss(world, run.recommended_label), world["world"]
+    if loss is None or label == run.recommended_label:
+        return None
+    learner = next((one for one in run.learners if one["label"] == label), None)
+    doubt = ", against which the data speak" if learner is not None and learner["warnings"] else ""
+    lost = (
+        f"would lose {number(loss)} against the best one tried"
+        if loss > 0.0
+        else "is still the best one tried"
+    )
+    return f"Should {run.learner_name(label)} be right instead{doubt}: the recommended policy {lost}."
 
 
 def _cell(row: Row | None) -> str:
