@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from missmdp.evaluation.normalise import NormalisedValue
+from missmdp.experiments.reproduce.cells import SCALE
 from missmdp.experiments.reproduce.normalised import Scale
 from missmdp.experiments.reproduce.style import POLICIES
 from missmdp.experiments.reproduce.summary import Summary
@@ -40,7 +41,7 @@ def common_size(summary: Summary, benchmark: str) -> int | None:
 
 def standings(summary: Summary, benchmark: str) -> list[Standing]:
     """Return the policies of a benchmark that can be compared, in the order in which they are shown."""
-    size, best = common_size(summary, benchmark), best_seeds(summary)
+    size, best = common_size(summary, benchmark), best_seeds(summary, benchmark)
     found: dict[str, Standing] = {}
     for row in summary.values:
         if (row["benchmark"], row["size"]) == (benchmark, size) and row["normalised"] is not None:
@@ -49,7 +50,7 @@ def standings(summary: Summary, benchmark: str) -> list[Standing]:
     for row in summary.baselines:
         if row["benchmark"] == benchmark and row["normalised"] is not None:
             name = row["policy"]
-            top = best.get((benchmark, name)) if row["seeds"] > 1 else None
+            top = best.get(name) if row["seeds"] > 1 else None
             found[name] = Standing(
                 name,
                 row["normalised"],
@@ -60,17 +61,21 @@ def standings(summary: Summary, benchmark: str) -> list[Standing]:
     return [found[policy] for policy in POLICIES if policy in found]
 
 
-def best_seeds(summary: Summary) -> dict[tuple[str, str], NormalisedValue]:
-    """Return the highest normalised value of any seed, by benchmark and baseline."""
-    cells = [cell for cell in summary.cells if cell.kind == "baseline" and not cell.fully_observed]
-    kept = {(cell.benchmark, cell.policy, cell.run): summary.store.read(cell) for cell in cells}
-    best: dict[tuple[str, str], NormalisedValue] = {}
-    for (benchmark, policy, run), result in kept.items():
-        optimal, prior = (kept.get((benchmark, end, 0)) for end in ("optimal", "prior"))
-        if result is None or optimal is None or prior is None or policy in ("random", "optimal", "prior"):
-            continue
-        value = Scale(optimal.estimates, prior.estimates).of_run(result.estimates[0], run)
-        before = best.get((benchmark, policy))
-        if before is None or value.mean > before.mean:
-            best[benchmark, policy] = value
+def best_seeds(summary: Summary, benchmark: str) -> dict[str, NormalisedValue]:
+    """Return the highest normalised value of any seed, by baseline that has seeds."""
+    cells = [
+        cell
+        for cell in summary.cells
+        if cell.kind == "baseline" and cell.benchmark == benchmark and not cell.fully_observed
+    ]
+    kept = {cell: result for cell in cells if (result := summary.store.read(cell)) is not None}
+    ends = {cell.policy: result.estimates for cell, result in kept.items() if cell.policy in SCALE}
+    if not {"optimal", "prior"} <= set(ends):
+        return {}
+    scale = Scale(ends["optimal"], ends["prior"])
+    best: dict[str, NormalisedValue] = {}
+    for cell, result in kept.items():
+        if cell.policy not in SCALE:
+            value = scale.of_run(result.estimates[0], cell.run)
+            best[cell.policy] = max(value, best.get(cell.policy, value), key=lambda one: one.mean)
     return best

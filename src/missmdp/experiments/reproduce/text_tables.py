@@ -130,12 +130,12 @@ def _in_order(rows: Iterable[dict[str, Any]], summary: Summary) -> Rows:
 
 
 def _baselines(summary: Summary) -> TextTable:
-    best = best_seeds(summary)
+    best = {name: best_seeds(summary, name) for name in summary.config.benchmarks}
     rows: list[tuple[str, ...]] = []
     for row in _in_order(summary.baselines, summary):
         if row["missing"] == "nothing":
             continue
-        several, top = row["seeds"] > 1, best.get((row["benchmark"], row["policy"]))
+        several, top = row["seeds"] > 1, best[row["benchmark"]].get(row["policy"])
         rows.append(
             (
                 row["benchmark"],
