@@ -36,6 +36,8 @@ _FILES = (
     *(f"tables/{name}{ending}" for name, ending in product(TABLE_NAMES, (".csv", ".parquet"))),
 )
 """All that a run may write. Nothing else in the folder is touched."""
+_OTHER = {"model": "of another model", "files": "on other data"}
+"""What is said where there is no short value to show."""
 
 
 @dataclass(frozen=True)
@@ -160,8 +162,8 @@ def _difference(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | No
             continue
         if isinstance(value, Mapping) and isinstance(there, Mapping):
             return _difference(cast("Mapping[str, Any]", there), cast("Mapping[str, Any]", value))
-        if name == "model":
-            return "of another model"
+        if name in _OTHER:
+            return _OTHER[name]
         return f"with {name} = {_short(there)}, not {_short(value)}"
     return None
 

@@ -1,0 +1,263 @@
+"""The command `run`: what it prints, what it refuses, and what it leaves when it is stopped."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+import missmdp as mm
+from command_output import start
+from experiments.run.wards import ward, ward_mdp
+from missmdp.errors import MissMDPError
+from missmdp.experiments.run import worlds
+
+QUICK = ("--precision", "0.001", "--episodes", "50", "--sensitivity-episodes", "2", "--folds", "2")
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "ward.mmdp"
+    ward().save(path)
+    return path
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "own.csv"
+    mm.collect(ward(), 600, seed=1).to_csv(path)
+    return path
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """An MDP as a folder of tables."""
+    folder, mdp = tmp_path / "tables", ward_mdp()
+    folder.mkdir()
+    states = list(mdp.states)
+
+    def cells(state):
+        return f"{state.infection},{state.ward}"
+
+    transitions = ["infection,ward,action,next_infection,next_ward,probability"]
+    rewards = ["infection,ward,action,reward"]
+    for a, action in enumerate(mdp.actions):
+        matrix = mdp.transition[a].toarray()
+        for i, state in enumerate(states):
+            rewards.append(f"{cells(state)},{action},{float(mdp.reward[i, a])!r}")
+            transitions += [
+                f"{cells(state)},{action},{cells(other)},{float(matrix[i, j])!r}"
+                for j, other in enumerate(states)
+                if matrix[i, j] > 0.0
+            ]
+    initial = ["infection,ward,probability", "0,normal,0.6", "1,normal,0.4"]
+    for name, lines in (("transitions", transitions), ("rewards", rewards), ("initial", initial)):
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    (folder / "discount.txt").write_text("0.8")
+    return folder
+
+
+def contents_of(folder):
+    return json.loads((folder / "run.json").read_bytes())
+
+
+def failed(result, code=2):
+    """Return the one line that a failing command prints."""
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    (line,) = [line for line in result.stderr.splitlines() if not line.startswith("✓")]
+    return line
+
+
+def test_one_table_and_what_it_means(run, model, tmp_path):
+    result = run("run", model, "--steps", "1000", "-o", tmp_path / "out", *QUICK)
+    assert result.exit_code == 0, result.output
+    stages = [line.split()[1] for line in result.stderr.splitlines()]
+    assert stages[:2] == ["Data", "Learning"]
+    assert stages.count("Solving") == 5
+    assert stages[-3:] == ["Evaluating", "Sensitivity", "Report"]
+    assert all(line.startswith("✓ ") and line.endswith(" s") for line in result.stderr.splitlines())
+    lines = result.stdout.splitlines()
+    header = lines.index(next(line for line in lines if line.startswith("policy")))
+    assert lines[header].split()[:3] == ["policy", "value", "95"]
+    names = [line.split()[0] for line in lines[header + 1 : header + 7]]
+    assert names == ["amcar", "asmar", "aimi", "optimal", "prior", "random"]
+    found = contents_of(tmp_path / "out")
+    (chosen,) = [line.split()[0] for line in lines[header + 1 : header + 7] if " * " in line]
+    assert chosen == found["recommended"]["label"]
+    values = {row["policy"]: row for row in found["values"][0]["rows"]}
+    for line in lines[header + 1 : header + 7]:
+        row = values[line.split()[0]]
+        assert f"{abs(row['value']):.2f}" in line
+        assert f"± {row['stderr']:.2f}" in line
+    text = " ".join(" ".join(lines[header + 7 :]).split())
+    for sentence in found["meaning"]:
+        assert " ".join(sentence.split()) in text
+    assert f"Report: {tmp_path / 'out' / 'report.html'}" in lines
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_quiet_is_one_line(run, model, tmp_path):
+    result = run("run", model, "--steps", "300", "-o", tmp_path / "out", "--learner", "amcar", "-q", *QUICK)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    (line,) = result.stdout.splitlines()
+    assert line.startswith("AMCAR is recommended: worth −")
+    assert line.endswith(f"see {tmp_path / 'out' / 'report.html'}")
+
+
+def test_own_tables(run, tables, table, tmp_path):
+    result = run("run", tables, table, "-o", tmp_path / "out", "--seed", "4", *QUICK)
+    assert result.exit_code == 0, result.output
+    found = contents_of(tmp_path / "out")
+    assert found["model"]["source"] == str(tables)
+    assert not found["model"]["truth_known"]
+    assert found["settings"]["steps"] is None
+    by_hand = mm.AsMAR().fit(mm.Dataset.from_table(table, ward_mdp()))
+    learned = mm.MissMDP.load(tmp_path / "out" / "learners" / "asmar" / "learned.mmdp").missingness
+    for state in ward_mdp().states:
+        assert learned.distribution(state) == pytest.approx(by_hand.missingness_.distribution(state))
+    header = next(line for line in result.stdout.splitlines() if line.startswith("policy"))
+    assert header.count("is right") == 3
+    assert "optimal" not in result.stdout
+
+
+def test_options_reach_the_run(run, model, tmp_path):
+    log, table = tmp_path / "log.csv", tmp_path / "renamed.csv"
+    mm.collect(ward(), 400, seed=1).to_csv(log)
+    head, _, rest = log.read_text().partition("\n")
+    table.write_text(head.replace("episode", "patient").replace("step", "hour") + "\n" + rest)
+    result = run(
+        *("run", model, table, "--unknown-truth", "--episode", "patient", "--step", "hour"),
+        *("--learner", "asmar", "--learner", "amcar", "--confidence", "0.9", "--behaviour", "blind"),
+        *("--always", "ward", "--smoothing", "0.5", "--max-trials", "3", "-o", tmp_path / "out", *QUICK),
+    )
+    assert result.exit_code == 0, result.output
+    found = contents_of(tmp_path / "out")
+    settings = found["settings"]
+    assert settings["learners"] == ["asmar", "amcar"]
+    assert (settings["confidence"], settings["smoothing"], settings["max_trials"]) == (0.9, 0.5, 3)
+    assert settings["always_observed"] == ["ward"]
+    assert settings["table"]["episode"] == "patient"
+    assert found["data"]["behaviour"] == "blind"
+    assert not found["model"]["truth_known"]
+    log = mm.Dataset.from_table(table, ward_mdp(), episode="patient", step="hour")
+    bound = mm.AsMAR(smoothing=0.5, always_observed=["ward"]).fit(log).bound(0.9, behaviour="blind")
+    assert found["learners"][0]["bound"]["worst"] == bound.worst
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nothing",), "there is no benchmark 'nothing'"),
+        (("MODEL", "TABLE", "--steps", "10"), "--steps is for simulating"),
+        (("TABLES",), "nothing can be simulated; give DATA"),
+        (("MODEL", "absent.csv"), "absent.csv"),
+        (("MODEL", "OUT/log.parquet"), "DATA must not lie in"),
+        (("MODEL", "--learner", "em"), "'em' is not one of"),
+        (("MODEL", "--block", "infection,ward", "--learner", "amcar"), "is not among the learners"),
+        (("MODEL", "--block", "infection"), "a block is two features or more"),
+        (("MODEL", "--block", "infection,fever"), "no feature 'fever'"),
+        (("MODEL", "--always", "fever"), "no feature 'fever'"),
+        (("MODEL", "--steps", "0"), "--steps"),
+        (("MODEL", "--episodes", "1"), "--episodes"),
+        (("MODEL", "--folds", "1"), "--folds"),
+        (("MODEL", "--confidence", "1"), "--confidence"),
+        (("MODEL", "--confidence", "nan"), "--confidence"),
+        (("MODEL", "--precision", "-1"), "--precision"),
+        (("MODEL", "--timeout", "soon"), "--timeout"),
+        (("MODEL", "--seed", "-1"), "--seed"),
+        (("MODEL", "-o", "TABLE"), "is a file; a run needs a folder"),
+        (("MODEL", "-o", "TABLES"), "is not empty, and holds no run"),
+        (("MODEL", "-o", "TABLE/below"), "cannot be written"),
+        (("MODEL", "TABLE", "--bins", "infection=high"), "--bins"),
+        (("MODEL", "TABLE", "--episode", "patient"), "patient"),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_leaves_nothing(
+    run, model, table, tables, tmp_path, arguments, message
+):
+    out = tmp_path / "out"
+    words = {"MODEL": model, "TABLE": table, "TABLES": tables}
+    typed = [
+        words.get(word, word)
+        if "/" not in word
+        else word.replace("TABLE", str(table)).replace("OUT", str(out))
+        for word in arguments
+    ]
+    line = failed(run("run", *(() if "-o" in typed else ("-o", out)), *typed))
+    assert message in line
+    assert line.startswith("Error: ")
+    assert not out.exists()
+
+
+def test_another_run_is_not_lost(run, model, tmp_path):
+    given = ("run", model, "--learner", "amcar", "-o", tmp_path / "out", *QUICK)
+    assert run(*given, "--steps", "200").exit_code == 0
+    line = failed(run(*given, "--steps", "300"))
+    assert "holds another run, with steps = 200, not 300" in line
+    assert "give --overwrite" in line
+    assert run(*given, "--steps", "200").exit_code == 0
+    assert run(*given, "--steps", "300", "--overwrite").exit_code == 0
+    assert contents_of(tmp_path / "out")["data"]["steps"] == 300
+
+
+def test_a_failure_says_what_is_kept(run, model, tmp_path, monkeypatch):
+    def fail(*arguments, **options):
+        raise MissMDPError("the disk is full")
+
+    monkeypatch.setattr(worlds, "compare", fail)
+    line = failed(run("run", model, "--steps", "200", "-o", tmp_path / "out", *QUICK))
+    assert line.startswith("Error: the disk is full (what was made before is in ")
+    assert line.endswith(": log.parquet, policy.mmpolicy, learners/, tables/)")
+
+
+def test_ctrl_c_says_what_is_kept(run, model, tmp_path, monkeypatch):
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(worlds, "compare", stop)
+    result = run("run", model, "--steps", "200", "-o", tmp_path / "out", *QUICK)
+    assert result.exit_code == 130
+    said = [line for line in result.stderr.splitlines() if not line.startswith("✓")]
+    assert said[0].startswith("What was made before is in ")
+    assert said[-1] == "Interrupted"
+    assert (tmp_path / "out" / "policy.mmpolicy").exists()
+
+
+def test_a_report_that_fails_does_not_hide_the_result(run, model, tmp_path, monkeypatch):
+    from missmdp.experiments.report import write
+
+    def fail(folder):
+        raise MissMDPError("no paper")
+
+    monkeypatch.setattr(write, "write_report", fail)
+    result = run("run", model, "--steps", "200", "-o", tmp_path / "out", *QUICK)
+    assert result.exit_code == 2
+    assert "optimal" in result.stdout
+    assert "Report:" not in result.stdout
+    assert result.stderr.splitlines()[-1] == "Error: there is no report: no paper"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="no such signals")
+def test_ctrl_c_while_solving_goes_on_with_the_best_so_far(tmp_path):
+    command = start(
+        *("run", "icu-smar", "--steps", "500", "--precision", "0", "--timeout", "600", "--learner", "amcar"),
+        *("--unknown-truth", "--episodes", "10", "--sensitivity-episodes", "0", "-o", tmp_path / "out"),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    lines = []
+    for line in command.stderr:
+        lines.append(line)
+        if "Holding out" in line or "amcar: " in line:
+            # Kernels are loaded before the search begins.
+            time.sleep(15.0 if "Holding out" in line else 5.0)
+            command.send_signal(signal.SIGINT)
+    command.wait(timeout=120)
+    assert command.returncode == 0, lines
+    found = contents_of(tmp_path / "out")
+    assert found["learners"][0]["solve"]["status"] == "interrupted"
+    assert found["baselines"][0]["status"] == "interrupted"
+    assert "Not solved to the precision asked for: amcar, prior" in " ".join(command.stdout.read().split())

@@ -1,0 +1,190 @@
+"""What run.json must hold, written down once more: the report and other programs rely on it."""
+
+NUMBER, TEXT, FLAG = (int, float), str, bool
+
+
+class Maybe:
+    """Something, or null."""
+
+    def __init__(self, shape):
+        self.shape = shape
+
+
+class Each:
+    """A mapping from any name to one shape."""
+
+    def __init__(self, shape):
+        self.shape = shape
+
+
+BOUNDS = [{"seconds": NUMBER, "lower": NUMBER, "upper": NUMBER}]
+VALUE = {
+    "policy": TEXT,
+    "kind": TEXT,
+    **dict.fromkeys(("value", "stderr", "low", "high"), NUMBER),
+    **dict.fromkeys(("difference", "difference_stderr", "difference_low", "difference_high"), NUMBER),
+    **dict.fromkeys(("normalised", "normalised_stderr", "normalised_low", "normalised_high"), Maybe(NUMBER)),
+    "impossible": int,
+}
+GROUP = {
+    "feature_names": [TEXT],
+    "given": Each(TEXT),
+    "samples": int,
+    "never_missing": FLAG,
+    "patterns": [
+        {"missing": [TEXT], "estimate": NUMBER, "lower": NUMBER, "upper": NUMBER, "truth": Maybe(NUMBER)}
+    ],
+}
+LEARNER = {
+    "label": TEXT,
+    "name": TEXT,
+    "assumes": TEXT,
+    "warnings": [TEXT],
+    "always_observed": [TEXT],
+    "unseen_groups": int,
+    "bound": {"worst": NUMBER, "tv": NUMBER, "method": TEXT, "behaviour": TEXT, "text": TEXT},
+    "groups": [GROUP],
+    "distance": Maybe({"average": NUMBER, "worst": NUMBER}),
+    "graph": Maybe({"edges": [[TEXT]], "threshold": NUMBER}),
+    "heldout": Maybe(
+        {
+            "per_step": NUMBER,
+            "stderr": Maybe(NUMBER),
+            "steps": int,
+            "folds": int,
+            "difference": NUMBER,
+            "difference_stderr": Maybe(NUMBER),
+        }
+    ),
+    "solve": {
+        "lower": NUMBER,
+        "upper": NUMBER,
+        "relative_gap": NUMBER,
+        "status": TEXT,
+        "text": TEXT,
+        "vectors": int,
+        "trace": BOUNDS,
+    },
+    "files": {"model": TEXT, "policy": TEXT},
+}
+CONTRACT = {
+    "kind": TEXT,
+    "version": TEXT,
+    "seed": int,
+    "confidence": NUMBER,
+    "settings": {},
+    "timings": Each(NUMBER),
+    "model": {
+        "name": TEXT,
+        "source": TEXT,
+        "states": int,
+        "reachable": int,
+        "actions": [TEXT],
+        "observations": Maybe(int),
+        "discount": NUMBER,
+        "horizon": int,
+        "features": [{"name": TEXT, "values": [TEXT]}],
+        "sha256": TEXT,
+        "truth_known": FLAG,
+        "types": Maybe(
+            {
+                "summary": TEXT,
+                "mcar": FLAG,
+                "simple_mar": FLAG,
+                "mar": FLAG,
+                "self_censoring": [TEXT],
+                "independent": FLAG,
+            }
+        ),
+        "graph": Maybe({"nodes": [TEXT], "edges": [[TEXT]], "between": [[TEXT]]}),
+    },
+    "data": {
+        "source": TEXT,
+        "files": [TEXT],
+        "steps": int,
+        "episodes": int,
+        "mean_length": NUMBER,
+        "terminated": int,
+        "behaviour": TEXT,
+        "missing_rates": Each(NUMBER),
+        "always_observed": [TEXT],
+        "patterns": [{"count": int, "share": NUMBER, "missing": (list, str)}],
+        "associations": [{"feature": TEXT, "by": TEXT, "sentence": TEXT, "effect": NUMBER}],
+        "notes": [TEXT],
+        "fits": Maybe(FLAG),
+        "problems": [TEXT],
+    },
+    "learners": [LEARNER],
+    "recommended": {"label": TEXT, "why": TEXT},
+    "baselines": [
+        {
+            "name": TEXT,
+            "how": TEXT,
+            "lower": Maybe(NUMBER),
+            "upper": Maybe(NUMBER),
+            "status": Maybe(TEXT),
+            "trace": Maybe(BOUNDS),
+        }
+    ],
+    "values": [
+        {
+            "world": TEXT,
+            "episodes": int,
+            "seed": int,
+            "reference": TEXT,
+            "horizon": int,
+            "control_variate": FLAG,
+            "rows": [VALUE],
+        }
+    ],
+    "sensitivity": Maybe(
+        {
+            "label": TEXT,
+            "rows": [
+                {
+                    "what": TEXT,
+                    "how": TEXT,
+                    "size": NUMBER,
+                    "value": NUMBER,
+                    "stderr": NUMBER,
+                    "difference": NUMBER,
+                    "difference_stderr": NUMBER,
+                }
+            ],
+        }
+    ),
+    "cannot_know": [TEXT],
+}
+
+
+def breaches(found, shape=CONTRACT, where="run.json"):
+    """Yield where something is absent or of another type; more than the contract asks for is fine."""
+    match shape:
+        case Maybe():
+            if found is not None:
+                yield from breaches(found, shape.shape, where)
+        case Each():
+            if not isinstance(found, dict):
+                yield f"{where}: {type(found).__name__}"
+                return
+            for key, item in found.items():
+                yield from breaches(item, shape.shape, f"{where}.{key}")
+        case dict():
+            if not isinstance(found, dict):
+                yield f"{where}: {type(found).__name__}"
+                return
+            for key, inner in shape.items():
+                if key not in found:
+                    yield f"{where}: no {key}"
+                else:
+                    yield from breaches(found[key], inner, f"{where}.{key}")
+        case [inner]:
+            if not isinstance(found, list):
+                yield f"{where}: {type(found).__name__}"
+                return
+            for i, item in enumerate(found):
+                yield from breaches(item, inner, f"{where}[{i}]")
+        case _:
+            wrong_flag = isinstance(found, bool) and shape is not FLAG
+            if wrong_flag or not isinstance(found, shape):
+                yield f"{where}: {type(found).__name__}"

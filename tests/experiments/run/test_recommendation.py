@@ -1,0 +1,77 @@
+"""Which learner is recommended: the best on held-out data, unless a simpler one does as well."""
+
+import math
+
+import pytest
+
+import missmdp as mm
+from experiments.run.wards import ward
+from missmdp.evaluation.heldout import HeldOut
+from missmdp.experiments.run.recommendation import free_parameters, recommend
+
+pytestmark = pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
+
+
+@pytest.fixture(scope="module")
+def learners():
+    """Fitted on data in which the infection goes missing: 1, 2 and 2 free parameters."""
+    log = mm.collect(ward(), 500, seed=0)
+    return {"amcar": mm.AMCAR().fit(log), "asmar": mm.AsMAR().fit(log), "aimi": mm.AIMI().fit(log)}
+
+
+def score(difference, stderr, per_step=-1.5):
+    return HeldOut(per_step + difference, 0.01, 500, 5, difference, stderr, 0, "episodes", 0)
+
+
+def test_free_parameters_are_counted():
+    """By hand: two features that go missing over 2 × 3 values, and one that does not, with 2."""
+    mdp = mm.FactoredMDP(
+        features={"a": range(2), "b": range(3), "c": range(2)},
+        actions=["stay"],
+        transition=lambda state, action: {
+            (a, b, c): 1 / 12 for a in range(2) for b in range(3) for c in range(2)
+        },
+        reward=lambda state, action: 0.0,
+        initial={(0, 0, 0): 1.0},
+    )
+    model = mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, {"a": 0.5, "b": 0.4}))
+    log = mm.collect(model, 300, seed=0)
+    assert free_parameters(mm.AMCAR().fit(log)) == 3  # 2² patterns
+    assert free_parameters(mm.AsMAR().fit(log)) == 2 * 3  # by c
+    assert free_parameters(mm.AIMI().fit(log)) == 3 * 2 + 2 * 2  # a by b and c, b by a and c
+
+
+@pytest.mark.parametrize(
+    ("scores", "chosen"),
+    [
+        # (difference, its standard error) of amcar, asmar, aimi
+        ([(-0.5, 0.01), (0.0, 0.0), (-0.3, 0.01)], "asmar"),  # clearly the best
+        (
+            [(-0.5, 0.01), (-0.01, 0.02), (0.0, 0.0)],
+            "asmar",
+        ),  # as good as the best; aimi has no fewer parameters
+        ([(-0.019, 0.02), (-0.01, 0.02), (0.0, 0.0)], "amcar"),  # both as good: the simplest
+        ([(-0.021, 0.02), (-0.03, 0.02), (0.0, 0.0)], "aimi"),  # both just outside
+        ([(-math.inf, math.nan), (-math.inf, math.nan), (0.0, 0.0)], "aimi"),
+        ([(0.0, 0.0), (-0.5, 0.6), (-0.5, 0.6)], "amcar"),
+    ],
+)
+def test_the_best_is_taken_or_a_simpler_one_that_is_as_good(learners, scores, chosen):
+    heldout = {label: score(*one) for label, one in zip(learners, scores, strict=True)}
+    found = recommend(learners, heldout)
+    assert found.label == chosen
+    best = next(label for label, one in heldout.items() if one.difference == 0.0)
+    name, best_name = type(learners[chosen]).__name__, type(learners[best]).__name__
+    assert found.why.startswith(f"{best_name} foretells")
+    assert (f"but {name} does as well" in found.why) == (chosen != best)
+
+
+def test_without_held_out_data_the_simplest_is_taken(learners):
+    found = recommend(learners, None)
+    assert found.label == "amcar"
+    assert "too short" in found.why
+
+
+def test_one_learner_is_no_choice(learners):
+    found = recommend({"aimi": learners["aimi"]}, {"aimi": score(0.0, 0.0)})
+    assert (found.label, found.why) == ("aimi", "AIMI is the only learner in this run.")
