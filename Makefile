@@ -7,8 +7,9 @@ RUN_STAMP := $(VENV)/.ready-run
 DEV_STAMP := $(VENV)/.ready-dev
 DOCS_STAMP := $(VENV)/.ready-docs
 PPO_STAMP := $(VENV)/.ready-ppo
+BROWSER_STAMP := $(VENV)/.ready-browser
 
-.PHONY: help demo test test-slow test-ppo check format bench figures tables docs baselines clean
+.PHONY: help demo test test-slow test-browser test-ppo check format bench figures tables docs baselines clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,15 +38,23 @@ $(PPO_STAMP): $(DEV_STAMP)
 	$(PIP) install -c constraints.txt -e ".[ppo]"
 	@touch $@
 
+$(BROWSER_STAMP): $(DEV_STAMP)
+	$(PIP) install -c constraints.txt $(call GROUP,browser)
+	sh tests/browser/get_chromium.sh
+	@touch $@
+
 demo: $(RUN_STAMP)  ## simulate a log, learn why values are missing, plan, evaluate: demo/report.html
 	rm -rf demo
 	$(BIN)/missmdp run icu-smar --steps 10000 -o demo
 
 test: $(DEV_STAMP)  ## the tests that run in minutes
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow and not browser"
 
 test-slow: $(DEV_STAMP)  ## the statistical and exhaustive rest
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m "slow and not browser"
+
+test-browser: $(BROWSER_STAMP)  ## reports in a real browser (Chromium)
+	$(BIN)/pytest -m browser tests/browser
 
 test-ppo: $(PPO_STAMP)  ## PPO and Gymnasium, with torch and stable-baselines3
 	$(BIN)/pytest tests/plan/ppo tests/interop/test_gymnasium*.py

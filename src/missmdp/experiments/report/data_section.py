@@ -24,7 +24,9 @@ def data_section(run: RunFile) -> Section:
     content += [note(sentence(problem), kind="warning") for problem in data["problems"]]
     if data["fits"] and not data["problems"]:
         content.append(paragraph("The data fit the model: every row could have come from it."))
-    content += [*_rates(data), *_patterns(data), *_associations(data)]
+    content += _rates(data)
+    if any(data["missing_rates"].values()):
+        content += [*_patterns(data), *_associations(data)]
     if data["notes"]:
         content.append(details("What else was noticed", bullets(map(sentence, data["notes"]))))
     return Section("data", "What the data look like", tuple(content))

@@ -46,7 +46,8 @@ def graph_chart(
         drawing.text(right - 8.0, 15.0, "is it missing?", "tick")
         for a, b in between:
             _draw_arc(drawing, right, y[a], y[b])
-        for parent, child in edges:
+        # Self-censoring edges last, on top of the others.
+        for parent, child in sorted(edges, key=lambda edge: edge[0] == edge[1]):
             own = parent == child
             _draw_arrow(drawing, left, y[parent], right, y[child], "self" if own else "edge")
         for name in features:

@@ -53,8 +53,9 @@ def _row(world: dict[str, Any], policy: str) -> dict[str, Any] | None:
 
 def _worth(run: RunFile, row: dict[str, Any]) -> Tile:
     label = "What it is worth" if run.truth_known else f"Worth, if {run.learner_name(row['policy'])} is right"
-    ends = interval(row["low"], row["high"], row["stderr"])
-    return Tile(label, number(row["value"], row["stderr"]), f"{run.confidence} interval {ends}")
+    return Tile(
+        label, number(row["value"], row["stderr"]), _interval(run, row["low"], row["high"], row["stderr"])
+    )
 
 
 def _gain(run: RunFile, world: dict[str, Any], row: dict[str, Any]) -> Tile:
@@ -66,10 +67,13 @@ def _gain(run: RunFile, world: dict[str, Any], row: dict[str, Any]) -> Tile:
             detail = "but the data do not settle this"
         return Tile("Of what there is to gain", share_text(share, error), detail)
     gain, low, high, stderr = _over_guessing(world, row)
-    detail = (
-        "" if low is None and high is None else f"{run.confidence} interval {interval(low, high, stderr)}"
-    )
-    return Tile("More than guessing", plus(gain, stderr), detail or "compared with the prior's policy")
+    detail = _interval(run, low, high, stderr) or "compared with the prior’s policy"
+    return Tile("More than guessing", plus(gain, stderr), detail)
+
+
+def _interval(run: RunFile, low: float | None, high: float | None, stderr: float | None) -> str:
+    """Return an interval with its confidence, or nothing where there is none."""
+    return "" if low is None and high is None else f"{run.confidence} interval {interval(low, high, stderr)}"
 
 
 def _over_guessing(
