@@ -1,12 +1,14 @@
 """Figures against what is computed by hand from the cells."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from experiments.reproduce.fake_run import TINY, fake_result, fake_run
 from missmdp.errors import MissMDPError
+from missmdp.experiments.report import page
 from missmdp.experiments.reproduce.cells import all_cells
 from missmdp.experiments.reproduce.curves import LOWEST, board_figure, curves, curves_figure
 from missmdp.experiments.reproduce.dots import LEFT, baselines_figure, nothing_missing_figure
@@ -16,6 +18,7 @@ from missmdp.experiments.reproduce.style import COLOURS, size_text
 from missmdp.experiments.reproduce.summary import summarise
 from missmdp.model.picture import save_picture
 
+STYLE_SHEET = Path(page.__file__).with_name("style.css")
 ICU, PREDATOR = TINY.benchmarks
 ONE = replace(TINY, benchmarks=(ICU,), fully_observed=False)
 
@@ -240,3 +243,9 @@ def test_nothing_to_draw(tmp_path):
 def test_sizes_are_short():
     sizes = (10, 50, 100, 500, 1_000, 5_000, 120, 10_000_000)
     assert [size_text(size) for size in sizes] == ["10", "50", "10²", "5·10²", "10³", "5·10³", "120", "10⁷"]
+
+
+def test_learners_have_the_same_colours_as_on_pages():
+    light = STYLE_SHEET.read_text(encoding="utf-8").split("@media")[0]
+    for learner, colour in COLOURS.items():
+        assert f"--{learner.lower()}: {colour.lower()};" in light

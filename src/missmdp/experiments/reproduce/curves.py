@@ -139,7 +139,9 @@ def _draw_panel(axes: Axes, panel: Sequence[Curve], measure: str, benchmark: str
         for level in (0.0, 1.0):
             axes.axhline(level, color=QUIET, linewidth=0.9, zorder=1.5)
     for curve in panel:
-        _draw_curve(axes, curve, holds=curve.learner in LEARNABLE_BY[benchmark])
+        holds = curve.learner in LEARNABLE_BY[benchmark]
+        # Marks at zero are shown as a whole; only values can lie far outside.
+        _draw_curve(axes, curve, holds=holds, clipped=measure == "normalised")
     if measure == "normalised":
         _mark_clipped(axes, panel)
     if not panel:
@@ -154,7 +156,7 @@ def limits(measure: str, panels: Sequence[Sequence[Curve]]) -> tuple[float, floa
     return 0.0, 1.05 * max(max(*curve.mean, *(high for _, high in curve.quartiles)) for curve in drawn)
 
 
-def _draw_curve(axes: Axes, curve: Curve, *, holds: bool) -> None:
+def _draw_curve(axes: Axes, curve: Curve, *, holds: bool, clipped: bool) -> None:
     colour = COLOURS[curve.learner]
     if curve.runs > 1:
         low, high = zip(*curve.quartiles, strict=True)
@@ -170,6 +172,8 @@ def _draw_curve(axes: Axes, curve: Curve, *, holds: bool) -> None:
         linewidth=1.5,
         linestyle="-" if holds else (0, _DASHES),
         label=curve.learner,
+        clip_on=clipped,
+        zorder=3,
     )
 
 
