@@ -257,6 +257,8 @@ CALLS = {
     "reproduce -o x --sizes 0": "--sizes must be at least 1",
     "reproduce -o x --sizes 100,100": "listed twice",
     "reproduce -o x --runs 0": "--runs must be at least 1",
+    f"reproduce -o x --runs {HUGE}": "--runs can be at most 10,000",
+    f"reproduce -o x --sizes {HUGE}": "--sizes can be at most",
     "reproduce -o x --episodes 1": "one episode has no error",
     "reproduce -o x --precision nan": "--precision must be a number",
     "reproduce -o x --solve-timeout nan": "--solve-timeout must be a number",

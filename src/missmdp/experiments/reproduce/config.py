@@ -202,6 +202,8 @@ def _checked_entry(name: str, kind: type, value: Any) -> Any:
         found = checked_whole(value, name)
         if found < 1 and name not in _MAY_BE_NOTHING:
             raise DataError(f"{name} must be at least 1, got {found}")
+        if found > _MOST.get(name, found):
+            raise DataError(f"{name} can be at most {_MOST[name]:,}, got {found}")
         return found
     if kind is float:
         found = number(value, name)
@@ -218,6 +220,8 @@ def _checked_entry(name: str, kind: type, value: Any) -> Any:
     }
 
 
+_MOST = {"sizes": 10**12, "value_sizes": 10**12, "runs": 10_000, "value_runs": 10_000}
+"""Beyond what anybody waits for; every run is a cell, and all cells are listed before the first begins."""
 _MAY_BE_NOTHING = ("seed", "max_trials", "optimal_trials", "prior_trials", "baseline_seeds")
 
 
