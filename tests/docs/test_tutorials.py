@@ -5,7 +5,7 @@ import pytest
 import missmdp as mm
 from tutorial_runner import blocks_of, check_shown, run_tutorial
 
-TUTORIALS = ["tutorial-own-data", "tutorial-extend"]
+TUTORIALS = ["tutorial-own-data", "tutorial-reproduce", "tutorial-extend"]
 
 
 @pytest.mark.parametrize("name", TUTORIALS)
