@@ -12,6 +12,7 @@ __all__ = ["graph_chart"]
 _ROW, _RADIUS = 40.0, 7.0
 _LEAST, _MOST = 110.0, 260.0
 """Between the two columns."""
+_HEADINGS = ("the value of", "is it missing?")
 
 
 def graph_chart(
@@ -36,14 +37,14 @@ def graph_chart(
     missing = [name for name in features if name in set(can_go_missing)]
 
     def draw(width: float) -> Drawing:
-        widest = max(map(text_width, features), default=0.0)
+        widest = max(text_width(text) for text in (*_HEADINGS, *features))
         side = min(widest + 24.0, (width - _LEAST) / 2)
         middle = min(width - 2 * side, _MOST)
         left, right = (width - middle) / 2, (width + middle) / 2
         y = {name: 50.0 + _ROW * i for i, name in enumerate(features)}
         drawing = Drawing(width, 50.0 + _ROW * len(features) - 14.0)
-        drawing.text(left + 8.0, 15.0, "the value of", "tick", anchor="end")
-        drawing.text(right - 8.0, 15.0, "is it missing?", "tick")
+        drawing.text(left + 8.0, 15.0, _HEADINGS[0], "tick", anchor="end")
+        drawing.text(right - 8.0, 15.0, _HEADINGS[1], "tick")
         for a, b in between:
             _draw_arc(drawing, right, y[a], y[b])
         # Self-censoring edges last, on top of the others.

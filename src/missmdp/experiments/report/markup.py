@@ -8,8 +8,11 @@ from collections.abc import Iterable
 
 __all__ = ["Html", "element", "joined", "name", "safe"]
 
-_NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-"""Characters that cannot be in a document: control codes, halves of surrogate pairs, non-characters."""
+_NO_TEXT = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff\u202a-\u202e\u2066-\u2069]"
+)
+"""Characters that cannot or should not be in a document: control codes, halves of surrogate pairs, non-characters, and
+those that turn around the text after them."""
 _VOID = frozenset({"br", "meta", "line", "circle", "rect", "path", "polygon"})
 """Elements without content."""
 

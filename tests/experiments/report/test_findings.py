@@ -1,0 +1,225 @@
+"""What the report says is what the numbers say."""
+
+import copy
+
+import pytest
+
+from experiments.report.read_page import read_page
+from experiments.report.sample_run import sample, single_groups, write
+from missmdp.experiments.report.learned_groups import chosen_groups, covered, some_left_out
+from missmdp.experiments.report.write import write_report
+
+
+@pytest.fixture
+def say(tmp_path):
+    """Return the text of a section, or of the headline."""
+
+    def text(run, key="headline"):
+        page = read_page(write_report(write(run, tmp_path)).read_text(encoding="utf-8"))
+        part = page.one("div", class_="headline") if key == "headline" else page.one("section", id=key)
+        return part.text.replace("\u00a0", " ")
+
+    return text
+
+
+def with_share(share, stderr=0.01):
+    run = sample()
+    row = next(row for row in run["values"][0]["rows"] if row["policy"] == "asmar")
+    row |= {"normalised": share, "normalised_stderr": stderr}
+    return run
+
+
+@pytest.mark.parametrize(
+    ("share", "verdict"),
+    [
+        (0.87, "AsMAR gets 87.0 % of what perfect knowledge of the missingness would gain over guessing."),
+        (0.999, "gets, as far as can be told, all of what perfect knowledge"),
+        (1.02, "gets, as far as can be told, all of what perfect knowledge"),
+        (-0.4, "is no better than guessing"),
+    ],
+)
+def test_the_headline_says_what_the_policy_gains(say, share, verdict):
+    assert verdict in say(with_share(share))
+
+
+def test_the_headline_compares_with_all(say):
+    text = say(sample())
+    for part in (
+        "−10.02 per episode",
+        "−10.00 for perfect knowledge",
+        "−17.00 for guessing",
+        "−90.00 for acting at random",
+    ):
+        assert part in text
+    assert "infection is missing most often: 62 % of the time" in text
+    assert "gaps depend on test" in text
+    assert "AsMAR foretells best." in text
+
+
+def test_a_scale_that_is_unsure_is_not_sold_as_sure(say):
+    run = with_share(0.9)
+    row = next(row for row in run["values"][0]["rows"] if row["policy"] == "asmar")
+    row |= {"normalised_low": None, "normalised_high": None}
+    assert "the data do not settle this" in say(run)
+
+
+def test_without_the_truth_the_headline_is_conditional(say):
+    text = say(sample(known=False))
+    assert "If what AsMAR assumes is true" in text
+    assert "7.00 more than guessing" in text
+    assert "perfect knowledge" not in text
+
+
+@pytest.mark.parametrize(
+    ("difference", "verdict"),
+    [(-7.0, "7.00 more than guessing"), (7.0, "worth less than guessing"), (0.05, "cannot be told apart")],
+)
+def test_without_the_truth_guessing_may_win(say, difference, verdict):
+    """The prior's row holds prior minus AsMAR; its interval turns around with the sign."""
+    run = sample(known=False)
+    world = next(world for world in run["values"] if world["world"] == "asmar")
+    row = next(row for row in world["rows"] if row["policy"] == "prior")
+    row |= {"difference": difference, "difference_low": difference - 0.1, "difference_high": difference + 0.1}
+    assert verdict in say(run)
+
+
+def test_every_world_is_weighed(say):
+    text = say(sample(known=False), "values")
+    # AMCAR's world: AsMAR −13, the best tried −12.
+    assert (
+        "Should AMCAR be right instead, against which the data speak: the recommended policy would lose 1.00"
+        in text
+    )
+
+
+def test_a_difference_that_may_be_chance_is_called_so(say):
+    assert "AsMAR and perfect knowledge (optimal) cannot be told apart here" in say(sample(), "values")
+    run = sample()
+    row = next(row for row in run["values"][0]["rows"] if row["policy"] == "asmar")
+    row |= {"difference": -0.5, "difference_low": -0.6, "difference_high": -0.4}
+    assert "AsMAR is worth 0.50 less than perfect knowledge (optimal)" in say(run, "values")
+
+
+def test_learned_graphs_are_held_against_the_true_one(say):
+    text = say(sample(), "graph")
+    assert "Of 2 true arrows 1 not found (infection → R infection)" in text
+    assert "one more is not true, but noise or a wrong assumption (test → R heart_rate)" in text
+    run = sample()
+    run["learners"][1]["graph"]["edges"] = run["model"]["graph"]["edges"]
+    assert "These are exactly the true arrows." in say(run, "graph")
+
+
+def test_self_censoring_is_named(say):
+    assert "No learner here can learn how infection hides itself" in say(sample(), "graph")
+    run = sample()
+    run["model"]["graph"]["edges"] = [["test", "infection"]]
+    assert "No value hides itself" in say(run, "graph")
+
+
+def test_warnings_are_shown_under_their_learner(say):
+    text = say(sample(), "assumptions")
+    amcar = text.index("AMCAR:")
+    assert text.index("what is missing depends on test (p = 1e-9), which MCAR rules out.") > amcar
+    assert text.index("AsMAR:") < amcar
+    assert text.count("Nothing in the data speaks against this.") == 2
+
+
+@pytest.mark.parametrize(
+    ("difference", "stderr", "verdict"),
+    [(-0.3, 0.02, "AsMAR predicts new data clearly best"), (-0.03, 0.02, "AMCAR cannot be told from it")],
+)
+def test_predictions_are_judged_by_their_error(say, difference, stderr, verdict):
+    run = sample()
+    for learner in (run["learners"][0], run["learners"][2]):
+        learner["heldout"] = {
+            **run["learners"][0]["heldout"],
+            "difference": difference,
+            "difference_stderr": stderr,
+        }
+    run["learners"][2]["heldout"] |= {"difference": -1.0}
+    assert verdict in say(run, "heldout")
+
+
+def test_a_loss_beyond_chance_is_named(say):
+    assert "The largest loss is 0.80 (changes of how the state moves on: share 10%)." in say(
+        sample(), "sensitivity"
+    )
+    run = sample()
+    for row in run["sensitivity"]["rows"]:
+        row["difference_stderr"] = 1.0
+    assert "None of these changes costs the policy anything" in say(run, "sensitivity")
+
+
+def test_badly_solved_problems_are_named(say):
+    run = sample()
+    assert "not solved well" not in say(run, "solving")
+    run["learners"][1]["solve"]["relative_gap"] = 0.3
+    assert "AsMAR is not solved well (gap 30 %)" in say(run, "solving")
+
+
+def test_impossible_observations_are_told(say):
+    run = sample()
+    run["values"][0]["rows"][1]["impossible"] = 1234
+    assert "AsMAR saw 1,234 times what its own model says cannot be" in say(run, "values")
+
+
+def test_coverage_is_counted(say):
+    known, inside = covered(sample()["learners"][1]["groups"])
+    assert (known, inside) == (8, 7)
+    assert "Of 8 true probabilities 7 lie inside their intervals" in say(sample(), "learned")
+
+
+def test_a_truth_that_differs_within_a_group_must_lie_inside_all_over_it():
+    group = copy.deepcopy(sample()["learners"][1]["groups"][1])
+    group["patterns"] = [{**p, "truth_low": p["lower"], "truth_high": p["upper"]} for p in group["patterns"]]
+    assert covered([group]) == (4, 4)
+    group["patterns"][0]["truth_high"] = group["patterns"][0]["upper"] + 0.01
+    assert covered([group]) == (4, 3)
+
+
+def test_a_figure_has_the_groups_with_most_data_and_the_least_certain():
+    groups = [
+        {**group, "samples": group["samples"] + 1, "given": {"n": str(i)}}
+        for i, group in enumerate(single_groups(known=True) * 3)
+        if not group["never_missing"]
+    ]
+    groups[0]["patterns"] = [{**p, "lower": 0.0, "upper": 1.0} for p in groups[0]["patterns"]]
+    (shown,) = chosen_groups(groups)
+    assert len(shown.rows) == 18
+    assert some_left_out(groups, [shown])
+    labels = [row.label for row in shown.rows]
+    most = sorted(groups, key=lambda group: -group["samples"])[:12]
+    assert {f"n = {group['given']['n']} · {group['samples']}" for group in most} <= set(labels)
+    assert labels[0] == "n = 0 · 1"
+    # What is shown is the chance of the gap, not of its absence.
+    assert shown.rows[-1].estimate == groups[-1]["patterns"][1]["estimate"]
+
+
+def test_groups_without_data_are_not_drawn_but_told(say):
+    groups = single_groups(known=False)[:1]
+    assert groups[0]["samples"] == 0
+    assert chosen_groups(groups) == []
+    assert "For 3 groups of situations there are no data at all" in say(sample(), "learned")
+
+
+def test_how_to_use_the_policy_is_python(say, tmp_path):
+    page = read_page(write_report(write(sample(), tmp_path)).read_text(encoding="utf-8"))
+    code = page.one("pre").text
+    compile(
+        code.replace("…", "..."), "report", "exec", flags=0, dont_inherit=True
+    ) if "{…}" not in code else None
+    assert code.count("\n") == 4
+    assert 'mm.load_policy("policy.mmpolicy").agent()' in code
+    assert "'infection': None" in code
+
+
+def test_settings_seeds_and_files_are_told(say):
+    text = say(sample(), "method")
+    for part in (
+        "missmdp 1.2.3",
+        "ab" * 32,
+        "1 min 2 s",
+        "learners/asmar/policy.mmpolicy",
+        "12, of which 11 can be reached",
+    ):
+        assert part in text
