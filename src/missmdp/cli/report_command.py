@@ -28,19 +28,17 @@ def report(folder: Path) -> None:
     """
     from missmdp.experiments.report.run_file import RUN_FILE
     from missmdp.experiments.report.write import write_report
+    from missmdp.experiments.reproduce.store import is_reproduction
 
-    path: Path
     if (folder / RUN_FILE).exists():
         path = write_report(folder)
-    elif (folder / "config.toml").exists() and (folder / "tables").is_dir():
-        from missmdp.experiments.reproduce.page import (  # pyright: ignore[reportMissingImports]
-            write_page,  # pyright: ignore[reportUnknownVariableType]
-        )
+    elif is_reproduction(folder):
+        from missmdp.experiments.reproduce.page import write_page
 
         path = write_page(folder)
     else:
         raise click.UsageError(
-            f"{folder} is no folder of `missmdp run` (it has no {RUN_FILE}), nor a finished one of "
-            "`missmdp reproduce` (config.toml and tables)"
+            f"{folder} is no folder of `missmdp run` (it has no {RUN_FILE}), nor of `missmdp reproduce` "
+            "(it has no config.toml)"
         )
     click.echo(str(path))

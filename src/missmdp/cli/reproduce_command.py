@@ -76,6 +76,7 @@ def reproduce(
     (.csv and .parquet), figures and report.html. Options override the file, and the file the profile.
     """
     from missmdp.cli.printing_reproduce import ReproduceProgress, print_plan, print_reproduction
+    from missmdp.experiments.reproduce.finish import draw_and_write
     from missmdp.experiments.reproduce.runner import reproduce as run
 
     if workers is not None and dask is not None:
@@ -88,9 +89,7 @@ def reproduce(
     with ReproduceProgress(config, target, enabled=not quiet) as progress:
         done = run(config, target, workers=workers, dask=dask, progress=False, report=progress)
     if done.status == "finished":
-        from missmdp.experiments.reproduce.finish import write_everything
-
-        write_everything(target)
+        draw_and_write(target)
     if quiet:
         click.echo(str(done))
     else:
@@ -114,14 +113,14 @@ def _config(
         config = PROFILES[profile or "small"]
     if config_file is not None:
         config = ReproduceConfig.load(config_file, config)
-    only = {name: dict(own) for name, own in config.only.items()}
-    for benchmark, own in settings.pop("only", {}).items():
-        only[benchmark] = {**only.get(benchmark, {}), **own}
-    # What is asked for on the command line is meant for all benchmarks, also those with settings of their own.
-    for own in only.values():
-        for name in settings:
-            own.pop(name, None)
+    asked: dict[str, dict[str, Any]] = settings.pop("only", {})
     chosen = settings.get("benchmarks", config.benchmarks)
-    return replace(
-        config, **settings, only={name: own for name, own in only.items() if own and name in chosen}
-    )
+    # What is asked for on the command line is meant for all benchmarks, also those with settings of their own.
+    only = {
+        benchmark: {name: value for name, value in own.items() if name not in settings}
+        for benchmark, own in config.only.items()
+        if benchmark in chosen
+    }
+    for benchmark, own in asked.items():
+        only[benchmark] = {**only.get(benchmark, {}), **own}
+    return replace(config, **settings, only={name: own for name, own in only.items() if own})

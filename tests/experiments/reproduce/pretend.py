@@ -1,5 +1,9 @@
 """Cells that take no time: what comes out is drawn from their own seeds, so that results are recognised."""
 
+import os
+import signal
+import time
+
 import numpy as np
 
 from missmdp.experiments.reproduce.config import ReproduceConfig
@@ -63,9 +67,12 @@ def fails_on_pomcp(cell):
 
 def dies_on_pomcp(cell):
     """End the process that runs the cell, as the system does when memory is short."""
-    import os
-    import signal
-
     if cell.policy == "pomcp" and cell.run == 1:
         os.kill(os.getpid(), signal.SIGKILL)
+    return pretend(cell)
+
+
+def slow_pretend(cell):
+    """Take a moment, so that workers have something to do when one of them is killed."""
+    time.sleep(0.05)
     return pretend(cell)

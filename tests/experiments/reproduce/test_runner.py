@@ -98,14 +98,6 @@ def test_a_worker_that_is_killed_loses_nothing_that_is_finished(undisturbed, tmp
     assert tables(tmp_path) == tables(undisturbed)
 
 
-def test_a_worker_with_another_version_is_refused(tmp_path):
-    def old(cell):
-        return replace(pretend(cell), version="0.0.1")
-
-    with pytest.raises(MissMDPError, match=r"missmdp 0\.0\.1"):
-        reproduce(TINY, tmp_path, workers=1, progress=False, work=old)
-
-
 def test_a_folder_that_cannot_be_written_is_found_before_anything_runs(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(MissMDPError, match="cannot be written"):

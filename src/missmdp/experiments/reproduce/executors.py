@@ -7,11 +7,16 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from missmdp._version import __version__
 from missmdp.errors import MissingExtra, MissMDPError
 from missmdp.experiments.reproduce.cells import Cell
 from missmdp.experiments.reproduce.work import CellResult, run_cell
 
 __all__ = ["Failed", "Finished", "execute"]
+
+
+_PATIENCE = 30
+"""Seconds to wait for the first worker of a cluster."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,7 @@ def _on_dask(cells: Sequence[Cell], address: str, work: Work) -> Generator[Finis
     except (OSError, ValueError, TypeError) as error:
         raise MissMDPError(f"{address}: no Dask scheduler answers there ({error})") from error
     with client:
+        _check_workers(client, address)
         # Dask gives the cells of a worker that dies to the others.
         futures: dict[Any, Cell] = {client.submit(_attempt, cell, work, pure=False): cell for cell in cells}
         try:
@@ -101,6 +107,27 @@ def _on_dask(cells: Sequence[Cell], address: str, work: Work) -> Generator[Finis
                 future.release()
         finally:
             client.cancel(list(futures))
+
+
+def _check_workers(client: Any, address: str) -> None:
+    """Raise unless there are workers, and all have this version of missmdp: elsewhere cells would wait for ever."""
+    try:
+        client.wait_for_workers(1, timeout=_PATIENCE)
+        versions: set[str] = set(client.run(_version).values())
+    except TimeoutError as error:
+        raise MissMDPError(f"{address}: no worker has joined the cluster in {_PATIENCE} s") from error
+    except Exception as error:
+        raise MissMDPError(
+            f"{address}: workers cannot use missmdp; is it installed there? ({type(error).__name__}: {error})"
+        ) from error
+    if versions != {__version__}:
+        raise MissMDPError(
+            f"{address}: workers have missmdp {', '.join(sorted(versions))}, this is {__version__}"
+        )
+
+
+def _version() -> str:
+    return __version__
 
 
 def _outcome(future: Any) -> CellResult | Failed:

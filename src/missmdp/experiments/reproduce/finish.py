@@ -1,4 +1,4 @@
-"""What a finished run is turned into: tables, figures and a page."""
+"""What a finished run is turned into besides tables: figures and a page."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pathlib import Path
 
 from missmdp.experiments.reproduce.figures import draw_figures
 from missmdp.experiments.reproduce.page import write_page
-from missmdp.experiments.reproduce.summary import write_tables
+from missmdp.experiments.reproduce.summary import summarise
 
-__all__ = ["write_everything"]
+__all__ = ["draw_and_write"]
 
 
-def write_everything(folder: str | Path) -> None:
-    """Write tables, figures and report.html from the cells of a folder."""
-    write_tables(folder)
-    draw_figures(folder)
-    write_page(Path(folder))
+def draw_and_write(folder: str | Path) -> None:
+    """Draw the figures and write report.html from the cells of a folder."""
+    summary = summarise(folder)
+    draw_figures(summary)
+    write_page(summary)

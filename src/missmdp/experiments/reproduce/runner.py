@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from missmdp._version import __version__
-from missmdp.errors import MissMDPError
 from missmdp.experiments.baselines import check_baseline
 from missmdp.experiments.reproduce.cells import Cell, all_cells, benchmark_model
 from missmdp.experiments.reproduce.config import ReproduceConfig
 from missmdp.experiments.reproduce.executors import Failed, Work, execute
 from missmdp.experiments.reproduce.store import CellStore
 from missmdp.experiments.reproduce.summary import write_tables
-from missmdp.experiments.reproduce.work import CellResult, run_cell
+from missmdp.experiments.reproduce.work import run_cell
 from missmdp.progress import show_progress
 
 __all__ = ["Report", "Reproduction", "reproduce"]
@@ -110,7 +108,7 @@ def reproduce(
                     _log.error("%s failed: %s", cell.name, result.reason)
                     failed[cell.name] = result.reason
                     continue
-                store.write(cell, _checked(result))
+                store.write(cell, result)
                 finished += 1
                 advance()
                 if report is not None:
@@ -131,10 +129,3 @@ def reproduce(
         status,
         time.monotonic() - began,
     )
-
-
-def _checked(result: CellResult) -> CellResult:
-    """Return a result unless it is from another version of the library, as a worker elsewhere may have."""
-    if result.version != __version__:
-        raise MissMDPError(f"a worker has missmdp {result.version}, this is {__version__}")
-    return result
