@@ -97,7 +97,7 @@ def test_a_difference_that_may_be_chance_is_called_so(say):
     run = sample()
     row = next(row for row in run["values"][0]["rows"] if row["policy"] == "asmar")
     row |= {"difference": -0.5, "difference_low": -0.6, "difference_high": -0.4}
-    assert "AsMAR is worth 0.50 less than perfect knowledge (optimal)" in say(run, "values")
+    assert "AsMAR is worth 0.500 less than perfect knowledge (optimal)" in say(run, "values")
 
 
 def test_learned_graphs_are_held_against_the_true_one(say):
@@ -141,7 +141,7 @@ def test_predictions_are_judged_by_their_error(say, difference, stderr, verdict)
 
 
 def test_a_loss_beyond_chance_is_named(say):
-    assert "The largest loss is 0.80 (changes of how the state moves on: share 10%)." in say(
+    assert "The largest loss is 0.800 (changes of how the state moves on: share 10%)." in say(
         sample(), "sensitivity"
     )
     run = sample()
@@ -202,12 +202,10 @@ def test_groups_without_data_are_not_drawn_but_told(say):
     assert "For 3 groups of situations there are no data at all" in say(sample(), "learned")
 
 
-def test_how_to_use_the_policy_is_python(say, tmp_path):
+def test_how_to_use_the_policy_is_python(tmp_path):
     page = read_page(write_report(write(sample(), tmp_path)).read_text(encoding="utf-8"))
     code = page.one("pre").text
-    compile(
-        code.replace("…", "..."), "report", "exec", flags=0, dont_inherit=True
-    ) if "{…}" not in code else None
+    compile(code.replace("…", "'other': 1"), "report", "exec")
     assert code.count("\n") == 4
     assert 'mm.load_policy("policy.mmpolicy").agent()' in code
     assert "'infection': None" in code
