@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from missmdp.evaluation.compare import Difference
+from missmdp.evaluation.sensitivity import SensitivityRow
 from missmdp.evaluation.statistics import decimals, signed
 from missmdp.experiments.run.result import RunResult
 
@@ -96,15 +97,23 @@ def _bound(result: RunResult) -> Iterator[str]:
 
 
 def _sensitivity(result: RunResult) -> Iterator[str]:
-    """Say what the worst of the changes does that were tried, for T and for M."""
-    told: list[str] = []
-    for what, words in (
-        ("transition", "other transitions"),
-        ("missingness", "other missingness within the bound"),
-    ):
-        rows = [row for row in result.sensitivity or () if row.what == what]
-        if rows:
-            worst = min(rows, key=lambda row: row.difference)
-            told.append(f"{words} by {with_error(worst.difference, worst.difference_stderr)} ({worst.how})")
+    """Say what the worst of the changes do that were tried: to T, little and much, and to M."""
+    rows = result.sensitivity or ()
+    by_share: dict[float, list[SensitivityRow]] = {}
+    for row in rows:
+        if row.what == "transition":
+            by_share.setdefault(round(row.size, 9), []).append(row)
+    told = [
+        f"{_worst(by_share[share])} if {100 * share:g} % of every transition goes elsewhere"
+        for share in sorted({min(by_share), max(by_share)} if by_share else ())
+    ]
+    within = [row for row in rows if row.what == "missingness"]
+    if within:
+        told.append(f"{_worst(within)} if values go missing otherwise, within the bound")
     if told:
-        yield f"Of the changes to the model that were tried, the worst move its value: {'; '.join(told)}."
+        yield f"Of the changes to the model that were tried, the worst move its value by {', '.join(told)}."
+
+
+def _worst(rows: Sequence[SensitivityRow]) -> str:
+    worst = min(rows, key=lambda row: row.difference)
+    return with_error(worst.difference, worst.difference_stderr)
