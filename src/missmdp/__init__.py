@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from missmdp.evaluation.normalise import NormalisedValue, normalised_value
     from missmdp.evaluation.sensitivity import SensitivityRow, sensitivity
     from missmdp.evaluation.value import Evaluation, evaluate
+    from missmdp.experiments.reproduce.config import ReproduceConfig
+    from missmdp.experiments.reproduce.runner import Reproduction, reproduce
     from missmdp.experiments.run.pipeline import run
     from missmdp.experiments.run.result import RunResult
     from missmdp.experiments.run.settings import RunSettings
@@ -99,6 +101,8 @@ _HOME = {
     "missmdp.evaluation.normalise": ("NormalisedValue", "normalised_value"),
     "missmdp.evaluation.sensitivity": ("SensitivityRow", "sensitivity"),
     "missmdp.evaluation.value": ("Evaluation", "evaluate"),
+    "missmdp.experiments.reproduce.config": ("ReproduceConfig",),
+    "missmdp.experiments.reproduce.runner": ("Reproduction", "reproduce"),
     "missmdp.experiments.run.pipeline": ("run",),
     "missmdp.experiments.run.result": ("RunResult",),
     "missmdp.experiments.run.settings": ("RunSettings",),
@@ -182,6 +186,8 @@ __all__ = [
     "PPOResult",
     "PPOSettings",
     "Policy",
+    "ReproduceConfig",
+    "Reproduction",
     "RunResult",
     "RunSettings",
     "SampleSize",
@@ -207,6 +213,7 @@ __all__ = [
     "log_likelihood",
     "normalised_value",
     "prior_model",
+    "reproduce",
     "run",
     "samples_needed",
     "sensitivity",

@@ -20,7 +20,6 @@ from missmdp.experiments.reproduce.config import ReproduceConfig
 from missmdp.experiments.reproduce.estimate import expected_seconds, in_words
 from missmdp.experiments.reproduce.runner import Reproduction
 from missmdp.experiments.reproduce.store import CellStore
-from missmdp.experiments.reproduce.summary import summarise
 
 __all__ = ["ReproduceProgress", "print_plan", "print_reproduction"]
 
@@ -128,7 +127,7 @@ def print_reproduction(done: Reproduction) -> None:
     if done.status != "finished":
         print_sentence(str(done))
         return
-    summary = summarise(done.folder)
+    summary = done.summary()
     rows = summary.values
     if rows:
         columns: list[Column] = [

@@ -15,8 +15,9 @@ from missmdp.experiments.baselines import check_baseline
 from missmdp.experiments.reproduce.cells import Cell, all_cells, benchmark_model
 from missmdp.experiments.reproduce.config import ReproduceConfig
 from missmdp.experiments.reproduce.executors import Failed, Work, execute
+from missmdp.experiments.reproduce.profiles import profile
 from missmdp.experiments.reproduce.store import CellStore
-from missmdp.experiments.reproduce.summary import write_tables
+from missmdp.experiments.reproduce.summary import Summary, summarise, write_tables
 from missmdp.experiments.reproduce.work import run_cell
 from missmdp.progress import show_progress
 
@@ -44,6 +45,10 @@ class Reproduction:
     status: Literal["finished", "interrupted", "failed"]
     seconds: float
 
+    def summary(self) -> Summary:
+        """Return what the finished cells say, as rows."""
+        return summarise(self.folder)
+
     def __str__(self) -> str:
         done = self.found + self.finished
         text = f"{done:,} of {self.cells:,} cells in {self.folder} ({self.found:,} from before)"
@@ -56,7 +61,7 @@ class Reproduction:
 
 
 def reproduce(
-    config: ReproduceConfig,
+    config: ReproduceConfig | str,
     folder: str | Path,
     *,
     workers: int | None = None,
@@ -73,7 +78,7 @@ def reproduce(
     Parameters
     ----------
     config
-        What to run.
+        What to run; or the name of a profile: "smoke", "small" or "paper".
     folder
         Where finished cells, tables and the configuration go.
     workers
@@ -87,6 +92,7 @@ def reproduce(
     work
         What to do with a cell; another function than our own is for tests.
     """
+    config = profile(config) if isinstance(config, str) else config
     for benchmark in config.benchmarks:
         for name in config.of(benchmark).baselines:
             check_baseline(name, benchmark_model(benchmark))
