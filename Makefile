@@ -7,9 +7,10 @@ RUN_STAMP := $(VENV)/.ready-run
 DEV_STAMP := $(VENV)/.ready-dev
 DOCS_STAMP := $(VENV)/.ready-docs
 PPO_STAMP := $(VENV)/.ready-ppo
+DASK_STAMP := $(VENV)/.ready-dask
 BROWSER_STAMP := $(VENV)/.ready-browser
 
-.PHONY: help demo test test-slow test-browser test-ppo check format bench figures tables docs baselines clean
+.PHONY: help demo test test-slow test-browser test-dask test-ppo check format bench figures tables docs baselines clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,6 +39,10 @@ $(PPO_STAMP): $(DEV_STAMP)
 	$(PIP) install -c constraints.txt -e ".[ppo]"
 	@touch $@
 
+$(DASK_STAMP): $(DEV_STAMP)
+	$(PIP) install -c constraints.txt -e ".[dask]"
+	@touch $@
+
 $(BROWSER_STAMP): $(DEV_STAMP)
 	$(PIP) install -c constraints.txt $(call GROUP,browser)
 	sh tests/browser/get_chromium.sh
@@ -55,6 +60,9 @@ test-slow: $(DEV_STAMP)  ## the statistical and exhaustive rest
 
 test-browser: $(BROWSER_STAMP)  ## reports in a real browser (Chromium)
 	$(BIN)/pytest -m browser tests/browser
+
+test-dask: $(DASK_STAMP)  ## experiments on a Dask cluster of two local processes
+	$(BIN)/pytest tests/experiments/reproduce/test_dask.py
 
 test-ppo: $(PPO_STAMP)  ## PPO and Gymnasium, with torch and stable-baselines3
 	$(BIN)/pytest tests/plan/ppo tests/interop/test_gymnasium*.py
