@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from missmdp.data.collect import collect
-from missmdp.data.coverage import behaviour_coverage
 from missmdp.data.dataset import Dataset
 from missmdp.data.description.describe import describe
 from missmdp.data.validation.validate import validate
-from missmdp.errors import AssumptionWarning, DataError, MissMDPError
-from missmdp.evaluation.distance import total_variation
+from missmdp.errors import DataError, MissMDPError
 from missmdp.evaluation.heldout import HeldOut, held_out_likelihood
 from missmdp.evaluation.sensitivity import SensitivityRow, sensitivity
 from missmdp.experiments.run.contents import run_contents
 from missmdp.experiments.run.contents_learners import solve_text
 from missmdp.experiments.run.folder import RunFolder, RunIdentity
-from missmdp.experiments.run.group_truth import group_truths
+from missmdp.experiments.run.learning import Learning
 from missmdp.experiments.run.recommendation import Recommendation, recommend
 from missmdp.experiments.run.result import Baseline, Learned, Log, Problem, RunResult, World
 from missmdp.experiments.run.result_tables import RunTables
-from missmdp.experiments.run.settings import Maker, RunSettings
+from missmdp.experiments.run.settings import RunSettings
 from missmdp.experiments.run.stages import Stages
 from missmdp.experiments.run.worlds import compare_all
 from missmdp.learn.bounds import counted
@@ -134,10 +129,10 @@ class RunWork:
         learned: dict[str, Learned] = {}
         skipped: dict[str, str] = {}
         with self.stages.stage("learn", "Learning", ", ".join(self.settings.learners)) as stage:
-            weights = self._visits(simulated=log.simulated)
+            learning = Learning(self.problem, self.settings, log)
             for label, make in self.settings.makers().items():
                 try:
-                    learned[label] = self._learned(label, make, log, weights)
+                    learned[label] = learning.learn(label, make)
                 except DataError as error:
                     skipped[label] = str(error)
                     continue
@@ -149,31 +144,6 @@ class RunWork:
             if skipped:
                 stage.result += f"; not {', '.join(skipped)}: {next(iter(skipped.values()))}"
         return learned, skipped
-
-    def _visits(self, *, simulated: bool) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Return how much each state weighs in what is true of a group: as it is visited at random, or all the same."""
-        truth = self.problem.truth
-        return (
-            np.ones(self.problem.mdp.n_states)
-            if truth is None or not simulated
-            else behaviour_coverage(truth).share
-        )
-
-    def _learned(self, label: str, make: Maker, log: Log, weights: Any) -> Learned:
-        with warnings.catch_warnings():
-            # Kept in the learner, and told in the report.
-            warnings.simplefilter("ignore", AssumptionWarning)
-            learner = make().fit(log.dataset)
-        bound = learner.bound(self.settings.confidence, behaviour=self.settings.behaviour)
-        truth = self.problem.truth
-        return Learned(
-            label,
-            learner,
-            bound,
-            MissMDP(self.problem.mdp, learner.missingness_, name=self.problem.name),
-            None if truth is None else total_variation(learner.missingness_, truth),
-            None if truth is None else group_truths(bound.per_group, truth, weights),
-        )
 
     def hold_out(
         self, log: Log, learned: Mapping[str, Learned]
