@@ -66,13 +66,13 @@ def test_a_scale_that_is_unsure_is_not_sold_as_sure(say):
 def test_without_the_truth_the_headline_is_conditional(say):
     text = say(sample(known=False))
     assert "If what AsMAR assumes is true" in text
-    assert "7.00 more than guessing" in text
+    assert "7.000 more than guessing" in text
     assert "perfect knowledge" not in text
 
 
 @pytest.mark.parametrize(
     ("difference", "verdict"),
-    [(-7.0, "7.00 more than guessing"), (7.0, "worth less than guessing"), (0.05, "cannot be told apart")],
+    [(-7.0, "7.000 more than guessing"), (7.0, "worth less than guessing"), (0.05, "cannot be told apart")],
 )
 def test_without_the_truth_guessing_may_win(say, difference, verdict):
     """The prior's row holds prior minus AsMAR; its interval turns around with the sign."""

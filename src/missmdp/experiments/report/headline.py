@@ -100,8 +100,7 @@ def _verdict(run: RunFile, world: dict[str, Any], row: dict[str, Any]) -> Html:
     if run.truth_known and share is not None:
         text = _share_verdict(learner, share, row["normalised_stderr"])
     else:
-        gain, low, high, _ = _over_guessing(world, row)
-        text = _gain_verdict(learner, gain, low, high, known=run.truth_known)
+        text = _gain_verdict(learner, *_over_guessing(world, row), known=run.truth_known)
     return paragraph(text, kind="verdict")
 
 
@@ -115,7 +114,13 @@ def _share_verdict(learner: str, share: float, stderr: float | None) -> str:
 
 
 def _gain_verdict(
-    learner: str, gain: float | None, low: float | None, high: float | None, *, known: bool
+    learner: str,
+    gain: float | None,
+    low: float | None,
+    high: float | None,
+    stderr: float | None,
+    *,
+    known: bool,
 ) -> str:
     if gain is None:
         return f"The policy learned with {learner} is recommended."
@@ -123,7 +128,9 @@ def _gain_verdict(
     policy = "the policy learned with it" if condition else f"the policy learned with {learner}"
     sure = low is not None and low > 0.0
     if sure or (low is None and gain > 0.0):
-        text = f"{condition}{policy} is worth {number(gain, None)} more than guessing how values go missing."
+        text = (
+            f"{condition}{policy} is worth {number(gain, stderr)} more than guessing how values go missing."
+        )
     elif high is not None and high < 0.0:
         text = f"{condition}{policy} is worth less than guessing how values go missing."
     else:

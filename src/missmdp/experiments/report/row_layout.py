@@ -37,12 +37,17 @@ class RowLayout:
     end: float
     """Where the plot is."""
     stacked: bool
+    short: bool = False
+    """Whether figures are short, in all rows, since in one there is no room for more."""
 
     @classmethod
     def of(cls, width: float, texts: Sequence[RowText]) -> RowLayout:
         """Return the layout for these texts."""
         if width < _STACKED_BELOW:
-            return cls(width, 8.0, width - 8.0, stacked=True)
+            full = max(
+                (text_width(text.label) + _GAP + text_width(text.figure) for text in texts), default=0.0
+            )
+            return cls(width, 8.0, width - 8.0, stacked=True, short=full > width)
         figures = max((text_width(text.figure) for text in texts), default=0.0)
         labels = max((text_width(text.label) for text in texts), default=0.0)
         right = min(figures, _MOST_FIGURE * width) + _GAP
@@ -50,11 +55,10 @@ class RowLayout:
         return cls(width, left, width - max(right, 20.0), stacked=False)
 
     def figure(self, text: RowText) -> str:
-        """Return the figure as it is shown: short where it would leave no room for the label."""
+        """Return the figure as it is shown."""
         if not self.stacked:
             return fitted(text.figure, self.width - self.end - _GAP)
-        together = text_width(text.label) + _GAP + text_width(text.figure)
-        return text.figure if text.short is None or together <= self.width else text.short
+        return text.short if self.short and text.short is not None else text.figure
 
     def lines(self, text: RowText) -> list[str]:
         """Return the label in one or two lines."""
