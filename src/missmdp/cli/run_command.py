@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,8 @@ def run(
         raise click.UsageError(
             f"{model} does not say how values go missing, so that nothing can be simulated; give DATA"
         )
+    # That simulating was interrupted is said below the table.
+    logging.getLogger("missmdp.evaluation").addHandler(logging.NullHandler())
     where = RunFolder(folder)
     before = where.made()
     try:

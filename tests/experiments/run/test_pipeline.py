@@ -336,7 +336,7 @@ def test_a_model_whose_missingness_is_not_to_be_looked_at_is_an_mdp(unknown, fol
 def test_with_data_and_a_miss_mdp_its_missingness_counts_as_the_truth(folder, table):
     result = mm.run(ward(), table, folder / "claimed", quick(learners=("asmar",)), progress=False)
     assert list(result.worlds) == ["truth"]
-    assert any("which was not tested" in sentence for sentence in _cannot_know(result))
+    assert any("as the model says, which was not tested" in sentence for sentence in _cannot_know(result))
 
 
 def _cannot_know(result):
@@ -389,3 +389,29 @@ def test_a_log_that_does_not_fit_is_told_and_used(folder):
     assert not contents["data"]["fits"]
     assert any("no initial state admits" in problem for problem in contents["data"]["problems"])
     assert list(breaches(contents)) == []
+
+
+@pytest.mark.parametrize(
+    ("infection", "ward_seen"),
+    [([0], ["normal"]), ([None], ["normal"]), ([None, None], [None, None]), ([0, 1], ["normal", "normal"])],
+    ids=["one row", "one gap", "nothing seen", "nothing missing"],
+)
+def test_logs_that_say_next_to_nothing(tmp_path, infection, ward_seen):
+    count = len(infection)
+    table = {
+        "episode": [0] * count,
+        "step": list(range(count)),
+        "infection": infection,
+        "ward": ward_seen,
+        "action": ["wait"] * (count - 1) + [None],
+    }
+    settings = quick(episodes=10, sensitivity_episodes=2)
+    result = mm.run(ward_mdp(), table, tmp_path / "out", settings, progress=False)
+    contents = json.loads(result.folder.contents.read_bytes())
+    assert list(breaches(contents)) == []
+    assert result.report.exists()
+    if count == 1:
+        assert result.heldout is None
+        assert "too short" in contents["recommended"]["why"]
+    if all(value is not None for value in infection):
+        assert any(sentence.startswith("Nothing is missing") for sentence in contents["cannot_know"])

@@ -40,8 +40,8 @@ def _truth(result: RunResult) -> Iterator[str]:
         )
     else:
         yield (
-            f"What policies are worth in the truth holds if values went missing in these data as {result.problem.name} "
-            "says, which was not tested. With --unknown-truth it is not taken for granted."
+            "What policies are worth in the truth holds if values went missing in these data as the model says, which "
+            "was not tested. A run with an unknown truth does not take that for granted."
         )
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 from missmdp.evaluation.compare import Difference
 from missmdp.evaluation.sensitivity import SensitivityRow
-from missmdp.evaluation.statistics import decimals, signed
+from missmdp.experiments.run.figures import ROUNDING, with_error
 from missmdp.experiments.run.result import RunResult
 
-__all__ = ["meaning", "places", "with_error"]
+__all__ = ["meaning"]
 
-_ROUNDING = 1e-9
-"""Differences and errors up to this are those of the arithmetic."""
+_NO_GUARANTEE = 0.995
+"""Bounds from which on nothing is guaranteed."""
 
 
 def meaning(result: RunResult) -> list[str]:
@@ -24,18 +23,6 @@ def meaning(result: RunResult) -> list[str]:
         *_bound(result),
         *_sensitivity(result),
     ]
-
-
-def with_error(value: float, stderr: float) -> str:
-    """Return a figure with its standard error."""
-    digits = places(stderr)
-    error = "" if math.isnan(stderr) else f" ± {stderr:.{digits}f}"
-    return f"{signed(value, digits)}{error}"
-
-
-def places(stderr: float) -> int:
-    """Return how many decimals a figure deserves; an error of the size of rounding is none."""
-    return decimals(0.0 if stderr < _ROUNDING else stderr)
 
 
 def _worth(result: RunResult) -> Iterator[str]:
@@ -74,20 +61,20 @@ def _other_worlds(result: RunResult) -> Iterator[str]:
 
 def _apart(gap: Difference, other: str) -> str:
     """Return how much more or less than another policy, in words."""
-    if abs(gap.mean) < _ROUNDING and gap.stderr < _ROUNDING:
+    if abs(gap.mean) < ROUNDING and gap.stderr < ROUNDING:
         return f"as much as {other}"
     if abs(gap.mean) <= 2.0 * gap.stderr:
-        return f"as much as {other} (difference {with_error(gap.mean, gap.stderr)})"
+        return f"not clearly more or less than {other} (difference {with_error(gap.mean, gap.stderr)})"
     return f"{with_error(abs(gap.mean), gap.stderr)} {'more' if gap.mean > 0.0 else 'less'} than {other}"
 
 
 def _bound(result: RunResult) -> Iterator[str]:
     bound = result.recommended.bound
     name = result.recommended.name
-    if bound.tv >= 1.0:
+    if bound.worst >= _NO_GUARANTEE:
         yield (
             f"There is no guarantee for all that {name} learned: some groups of states have too few data for any "
-            "bound; intervals of single groups are in the report."
+            "bound. Intervals of single groups are in the report."
         )
         return
     yield (

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from missmdp.evaluation.heldout import HeldOut
-from missmdp.evaluation.statistics import decimals, signed
+from missmdp.experiments.run.figures import with_error
 from missmdp.learn.base import MissingnessEstimator
 
 __all__ = ["Recommendation", "free_parameters", "recommend"]
@@ -64,7 +64,7 @@ def recommend(
         return Recommendation(
             best,
             f"{names[best]} foretells observations that it has not seen best: held-out log-likelihood "
-            f"{_number(heldout[best].per_step, heldout[best].stderr)} {unit}{others}.",
+            f"{with_error(heldout[best].per_step, heldout[best].stderr)} {unit}{others}.",
         )
     return Recommendation(
         chosen,
@@ -83,9 +83,4 @@ def _worse(score: HeldOut) -> str:
         return "worse: it takes some of them for impossible"
     if score.difference == 0.0:
         return "no worse"
-    return f"{_number(-score.difference, score.difference_stderr)} worse"
-
-
-def _number(value: float, stderr: float) -> str:
-    places = decimals(stderr)
-    return signed(value, places) + ("" if math.isnan(stderr) else f" ± {stderr:.{places}f}")
+    return f"{with_error(-score.difference, score.difference_stderr)} worse"
