@@ -7,7 +7,7 @@ from typing import Any
 from missmdp.evaluation.statistics import signed
 from missmdp.experiments.report.words import listed, percent
 from missmdp.experiments.reproduce.claims import LARGEST, LEAST, claims
-from missmdp.experiments.reproduce.expected import LEARNABLE_BY, MDPS, RIGHT
+from missmdp.experiments.reproduce.expected import learnable_by, mdp_of, right_learner
 from missmdp.experiments.reproduce.standings import Standing, standings
 from missmdp.experiments.reproduce.style import POLICIES, size_text
 from missmdp.experiments.reproduce.summary import Rows, Summary
@@ -23,7 +23,7 @@ def approximation(summary: Summary) -> list[str]:
     sentences: list[str] = []
     ends: list[tuple[float, str, int]] = []
     for benchmark in summary.config.benchmarks:
-        rows = _learned(summary, benchmark, RIGHT.get(benchmark))
+        rows = _learned(summary, benchmark, right_learner(benchmark))
         if not rows:
             continue
         last = rows[-1]
@@ -50,7 +50,7 @@ def assumptions(summary: Summary) -> list[str]:
     least: list[tuple[float, str]] = []
     weaker: list[str] = []
     for benchmark in summary.config.benchmarks:
-        holding = LEARNABLE_BY[benchmark]
+        holding = learnable_by(benchmark)
         ends = {
             name: rows[-1] for name in summary.config.learners if (rows := _learned(summary, benchmark, name))
         }
@@ -74,10 +74,10 @@ def assumptions(summary: Summary) -> list[str]:
 
 def _weaker(summary: Summary, benchmark: str) -> list[str]:
     """Return sentences on learners that assume less than holds: right in the end, but slower."""
-    right = {row["size"]: row for row in _learned(summary, benchmark, RIGHT.get(benchmark))}
+    right = {row["size"]: row for row in _learned(summary, benchmark, right_learner(benchmark))}
     sentences: list[str] = []
-    for name in LEARNABLE_BY[benchmark]:
-        if name == RIGHT.get(benchmark):
+    for name in learnable_by(benchmark):
+        if name == right_learner(benchmark):
             continue
         rows = [
             row
@@ -106,7 +106,7 @@ def values(summary: Summary) -> list[str]:
     ]
     for benchmark in summary.config.benchmarks:
         learned = [one for one in standings(summary, benchmark) if one.policy in summary.config.learners]
-        if benchmark not in RIGHT and learned:
+        if right_learner(benchmark) is None and learned:
             best = max(learned, key=lambda one: one.normalised)
             sentences.append(
                 f"On {benchmark}, where no learner’s assumption holds, {best.policy} gets furthest: "
@@ -133,7 +133,7 @@ def model_free(summary: Summary) -> list[str]:
         learned = [one for one in found if one.policy in summary.config.learners]
         if not free or not learned:
             continue
-        chosen = [one for one in learned if one.policy == RIGHT.get(benchmark)] or learned
+        chosen = [one for one in learned if one.policy == right_learner(benchmark)] or learned
         ours, best = (max(ones, key=lambda one: one.normalised) for ones in (chosen, free))
         compared.append((ours, best))
         top = "" if best.best is None else f", {signed(best.best, 2)} with its best seed"
@@ -161,7 +161,7 @@ def _nothing_missing(summary: Summary) -> list[str]:
         if row["missing"] == "nothing":
             behind = (row["optimum"] - row["best"]) / abs(row["optimum"])
             where = f"is {percent(behind)} below the optimum" if behind > 0.0 else "reaches the optimum"
-            found.setdefault(MDPS[row["benchmark"]], []).append(f"{POLICIES[row['policy']]} {where}")
+            found.setdefault(mdp_of(row["benchmark"]), []).append(f"{POLICIES[row['policy']]} {where}")
     return [f"{mdp}, with nothing missing and the best seed: {listed(each)}." for mdp, each in found.items()]
 
 

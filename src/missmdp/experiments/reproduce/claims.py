@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from missmdp.experiments.reproduce.expected import RIGHT
+from missmdp.experiments.reproduce.expected import right_learner
 from missmdp.experiments.reproduce.summary import Summary
 
 __all__ = ["LARGEST", "LEAST", "Claim", "claims"]
@@ -44,7 +44,7 @@ def claims(summary: Summary) -> list[Claim]:
             for row in summary.values
             if row["benchmark"] == benchmark and row["size"] <= LARGEST and row["normalised"] is not None
         ]
-        own = [row for row in rows if row["learner"] == RIGHT.get(benchmark)]
+        own = [row for row in rows if row["learner"] == right_learner(benchmark)]
         if own:
             best = max(own, key=lambda row: row["size"])
             others = tuple(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from missmdp.evaluation.statistics import signed
 from missmdp.experiments.reproduce.board import draw_board
-from missmdp.experiments.reproduce.expected import KINDS, LEARNABLE_BY
+from missmdp.experiments.reproduce.expected import kind_of, learnable_by
 from missmdp.experiments.reproduce.style import (
     COLOURS,
     MARKS,
@@ -104,7 +104,7 @@ def curves_figure(summary: Summary, benchmarks: Sequence[str]) -> Figure | None:
         grid[i, 0].set_ylim(*limits(measure, [found[name, measure] for name in columns]))
         grid[i, 0].set_ylabel(MEASURES[measure], color=INK, fontsize=SMALL + 1)
     for j, benchmark in enumerate(columns):
-        write_title(grid[0, j], benchmark, KINDS[benchmark])
+        write_title(grid[0, j], benchmark, kind_of(benchmark))
         _label_sizes(grid[-1, j], summary)
     _draw_key(figure, found)
     return figure
@@ -122,7 +122,7 @@ def board_figure(summary: Summary, benchmark: str) -> Figure | None:
     figure.set_layout_engine("constrained", w_pad=0.05, h_pad=0.04)
     board, *panels = figure.subplots(1, 1 + len(shown))
     draw_board(board, benchmark)
-    write_title(board, benchmark, KINDS[benchmark])
+    write_title(board, benchmark, kind_of(benchmark))
     for axes, measure in zip(panels, shown, strict=True):
         _draw_panel(axes, found[benchmark, measure], measure, benchmark)
         _label_sizes(axes, summary)
@@ -139,7 +139,7 @@ def _draw_panel(axes: Axes, panel: Sequence[Curve], measure: str, benchmark: str
         for level in (0.0, 1.0):
             axes.axhline(level, color=QUIET, linewidth=0.9, zorder=1.5)
     for curve in panel:
-        holds = curve.learner in LEARNABLE_BY[benchmark]
+        holds = curve.learner in learnable_by(benchmark)
         # Marks at zero are shown as a whole; only values can lie far outside.
         _draw_curve(axes, curve, holds=holds, clipped=measure == "normalised")
     if measure == "normalised":
@@ -222,7 +222,7 @@ def _draw_key(figure: Figure, found: Mapping[tuple[str, str], Sequence[Curve]]) 
         Line2D([], [], color=COLOURS[name], marker=MARKS[name], markersize=5, linewidth=1.5, label=name)
         for name in learners
     ]
-    if any(curve.learner not in LEARNABLE_BY[benchmark] for benchmark, curve in drawn):
+    if any(curve.learner not in learnable_by(benchmark) for benchmark, curve in drawn):
         entries.append(
             Line2D(
                 [],

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from missmdp.evaluation.statistics import signed
-from missmdp.experiments.reproduce.expected import KINDS, MDPS
+from missmdp.experiments.reproduce.expected import kind_of, mdp_of
 from missmdp.experiments.reproduce.standings import Standing, common_size, standings
 from missmdp.experiments.reproduce.style import (
     COLOURS,
@@ -53,7 +53,9 @@ def baselines_figure(summary: Summary, benchmarks: Sequence[str]) -> Figure | No
     grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
     for axes, (name, panel) in zip(grid.flat, shown.items(), strict=False):
         size = common_size(summary, name)
-        write_title(axes, name, KINDS[name] if size is None else f"{KINDS[name]}; {size_text(size)} steps")
+        write_title(
+            axes, name, kind_of(name) if size is None else f"{kind_of(name)}; {size_text(size)} steps"
+        )
         _draw_scale(axes, panel, policies)
     for axes in grid.flat[len(shown) :]:
         axes.set_visible(False)
@@ -83,7 +85,7 @@ def nothing_missing_figure(summary: Summary) -> Figure | None:
     grid = figure.subplots(1, len(panels), sharey=True, squeeze=False)
     for axes, benchmark in zip(grid.flat, panels, strict=True):
         _label_rows(axes, policies, "value")
-        axes.set_title(MDPS[benchmark], fontsize=SMALL + 1.5, color=INK, fontweight="bold")
+        axes.set_title(mdp_of(benchmark), fontsize=SMALL + 1.5, color=INK, fontweight="bold")
         for row in rows:
             if row["benchmark"] == benchmark:
                 best = row["best"] if row["seeds"] > 1 else None

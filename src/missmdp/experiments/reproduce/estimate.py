@@ -40,7 +40,8 @@ _PPO_EPISODE, _MEMORY_EPISODE = 2e-3, 3e-2
 
 def expected_seconds(cell: Cell) -> float:
     """Return how long a cell may take on one core."""
-    speed = _SPEEDS.get(cell.benchmark) or _SPEEDS[cell.benchmark.partition("-")[0]]
+    family = cell.benchmark.partition("-")[0]
+    speed = _SPEEDS.get(cell.benchmark) or _SPEEDS.get(family, _SPEEDS["icu"])
     given = dict(cell.settings)
     if cell.kind == "learning":
         return 0.02 + cell.size * _OBSERVATION

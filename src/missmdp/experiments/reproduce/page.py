@@ -25,7 +25,7 @@ from missmdp.experiments.report.words import count, duration
 from missmdp.experiments.reproduce.answers import approximation, assumptions, model_free, values
 from missmdp.experiments.reproduce.claims import LEAST, claims
 from missmdp.experiments.reproduce.curves import MEASURES, curves, limits
-from missmdp.experiments.reproduce.expected import KINDS, LEARNABLE_BY
+from missmdp.experiments.reproduce.expected import kind_of, learnable_by
 from missmdp.experiments.reproduce.page_charts import CurvesPanel, curves_chart, curves_key, standings_chart
 from missmdp.experiments.reproduce.run_facts import run_facts
 from missmdp.experiments.reproduce.standings import standings
@@ -267,8 +267,8 @@ def _curves_figure(summary: Summary, measure: str, title: str, meaning: str) -> 
 
 
 def _subtitle(benchmark: str) -> str:
-    holding = LEARNABLE_BY[benchmark]
-    return KINDS[benchmark] + (f": {', '.join(holding)}" if holding else "")
+    holding = learnable_by(benchmark)
+    return kind_of(benchmark) + (f": {', '.join(holding)}" if holding else "")
 
 
 def _shown(tables: Tables, name: str) -> Html:

@@ -14,7 +14,7 @@ from missmdp.experiments.report.markup import Html, element
 from missmdp.experiments.report.svg import Draw, Drawing, fitted, text_width
 from missmdp.experiments.reproduce.curves import Curve
 from missmdp.experiments.reproduce.dots import LEFT, RIGHT
-from missmdp.experiments.reproduce.expected import LEARNABLE_BY
+from missmdp.experiments.reproduce.expected import learnable_by
 from missmdp.experiments.reproduce.standings import Standing
 from missmdp.experiments.reproduce.style import POLICIES, power, size_text
 from missmdp.experiments.reproduce.text_tables import plus_minus
@@ -105,7 +105,7 @@ def _draw_panel(
     for exponent in range(decades[0], decades[1] + 1, step):
         drawing.text(x.at(exponent), bottom + 16.0, power(exponent), "tick", anchor="middle")
     for curve in panel.curves:
-        _draw_curve(drawing, curve, x, y, holds=curve.learner in LEARNABLE_BY[panel.benchmark])
+        _draw_curve(drawing, curve, x, y, holds=curve.learner in learnable_by(panel.benchmark))
 
 
 def _draw_curve(drawing: Drawing, curve: Curve, x: Axis, y: Axis, *, holds: bool) -> None:
@@ -148,7 +148,7 @@ def curves_key(panels: Sequence[CurvesPanel]) -> list[Html]:
     """Return what the marks, lines and areas mean."""
     drawn = [(panel.benchmark, curve) for panel in panels for curve in panel.curves]
     entries = [_mark_entry(name) for name in dict.fromkeys(curve.learner for _, curve in drawn)]
-    if any(curve.learner not in LEARNABLE_BY[benchmark] for benchmark, curve in drawn):
+    if any(curve.learner not in learnable_by(benchmark) for benchmark, curve in drawn):
         entries.append(element("span", element("span", class_="dash dashed"), "its assumption does not hold"))
     return entries
 
@@ -165,7 +165,7 @@ def standings_chart(found: dict[str, list[Standing]]) -> Draw:
     rows: list[Dot | Heading] = []
     for benchmark, ones in found.items():
         rows.append(Heading(benchmark))
-        rows += [_dot(one, strong=one.policy in LEARNABLE_BY[benchmark]) for one in ones]
+        rows += [_dot(one, strong=one.policy in learnable_by(benchmark)) for one in ones]
     return dot_chart(
         rows, domain=(LEFT, RIGHT), axis_title="normalised value: 1 optimal, 0 prior", marks=(0.0, 1.0)
     )

@@ -9,7 +9,7 @@ from typing import Any
 from missmdp.evaluation.statistics import decimals, signed
 from missmdp.experiments.report.words import UNKNOWN, duration
 from missmdp.experiments.reproduce.claims import LEAST, claims
-from missmdp.experiments.reproduce.expected import LEARNABLE_BY, MDPS
+from missmdp.experiments.reproduce.expected import learnable_by, mdp_of
 from missmdp.experiments.reproduce.standings import best_seeds
 from missmdp.experiments.reproduce.style import POLICIES, size_text
 from missmdp.experiments.reproduce.summary import Rows, Summary
@@ -113,7 +113,7 @@ def _by_size(summary: Summary, table: Rows, measure: str, caption: str) -> TextT
         (
             benchmark,
             learner,
-            "holds" if learner in LEARNABLE_BY[benchmark] else "does not",
+            "holds" if learner in learnable_by(benchmark) else "does not",
             *(found.get((benchmark, learner, size), UNKNOWN) for size in sizes),
         )
         for benchmark in summary.config.benchmarks
@@ -161,7 +161,7 @@ def _normalised(row: dict[str, Any]) -> str:
 def _nothing_missing(summary: Summary) -> TextTable:
     rows = [
         (
-            MDPS[row["benchmark"]],
+            mdp_of(row["benchmark"]),
             POLICIES[row["policy"]],
             signed(row["optimum"], 3),
             str(row["seeds"]),
