@@ -187,7 +187,7 @@ def test_a_figure_has_the_groups_with_most_data_and_the_least_certain():
     (shown,) = chosen_groups(groups)
     assert len(shown.rows) == 18
     assert some_left_out(groups, [shown])
-    labels = [row.label for row in shown.rows]
+    labels = [row.label.replace("\u00a0", " ") for row in shown.rows]
     most = sorted(groups, key=lambda group: -group["samples"])[:12]
     assert {f"n = {group['given']['n']} · {group['samples']}" for group in most} <= set(labels)
     assert labels[0] == "n = 0 · 1"

@@ -25,7 +25,8 @@ def graph_section(run: RunFile) -> Section | None:
         return None
     content: list[Html] = [
         paragraph(
-            "An arrow from a value to a gap means: that value moves the chance that the other is missing.",
+            "An m-graph (m for missingness) shows what moves what: an arrow from a value to a gap means that the value "
+            "changes the chance of the gap.",
             "An arrow back to the same row, in red, is the hard case, in which a value hides itself.",
         )
     ]

@@ -9,7 +9,7 @@ from missmdp.experiments.report.dot_chart import Dot, dot_chart
 from missmdp.experiments.report.page import Section, figure, paragraph, table
 from missmdp.experiments.report.run_file import RunFile
 from missmdp.experiments.report.svg import Chart
-from missmdp.experiments.report.words import UNKNOWN, count, number, plus
+from missmdp.experiments.report.words import UNKNOWN, count, listed, number, percent, plus
 
 __all__ = ["heldout_section"]
 
@@ -40,7 +40,7 @@ def heldout_section(run: RunFile) -> Section:
         "Each learner was shown a part of the data and had to say how likely the rest is, with its gaps "
         f"({count(first['folds'], 'part')} in turn, {count(first['steps'], 'step')})."
     )
-    return Section("heldout", _TITLE, (introduction, figure(chart, _meaning(known, best)), _table(known)))
+    return Section("heldout", _TITLE, (introduction, figure(chart, *_meaning(known, best)), _table(known)))
 
 
 def _score(learner: Learner, key: str, otherwise: float) -> float:
@@ -72,21 +72,33 @@ def _difference(learner: Learner) -> str:
     return text if error is None else f"{text} ± {number(error, error)}"
 
 
-def _meaning(known: list[Learner], best: Learner) -> str:
+def _meaning(known: list[Learner], best: Learner) -> list[str]:
     others = [learner for learner in known if learner is not best]
     if not others:
-        return f"Only {best['name']} was looked at, so there is nothing to compare it with."
+        return [f"Only {best['name']} was looked at, so there is nothing to compare it with."]
     close = [
         learner["name"]
         for learner in others
         if _score(learner, "difference", -math.inf) >= -2.0 * _score(learner, "difference_stderr", 0.0)
     ]
-    if not close:
-        return f"{best['name']} predicts new data clearly best: its picture of how values go missing comes first."
-    return (
-        f"{best['name']} is ahead, but {' and '.join(close)} cannot be told from it: take the one whose assumption you "
-        "believe."
-    )
+    if close:
+        verdict = (
+            f"{best['name']} is ahead, but {listed(close)} cannot be told from it: take the one whose assumption you "
+            "believe."
+        )
+    else:
+        verdict = f"{best['name']} predicts new data clearly best: its picture of how values go missing comes first."
+    return [*_less_likely(others, best), verdict]
+
+
+def _less_likely(others: list[Learner], best: Learner) -> list[str]:
+    """Return what differences of log-likelihoods mean: how much less likely each step looked."""
+    known = [learner for learner in others if learner["heldout"]["difference"] is not None]
+    parts = [
+        f"{percent(1.0 - math.exp(min(0.0, learner['heldout']['difference'])))} less likely to {learner['name']}"
+        for learner in known
+    ]
+    return [f"On average each new step looked {listed(parts)} than to {best['name']}."] if parts else []
 
 
 def _table(known: list[Learner]) -> str:

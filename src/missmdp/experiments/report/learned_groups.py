@@ -18,9 +18,11 @@ Pattern = dict[str, Any]
 _MOST_ROWS = 18
 """Dots that a figure has room for."""
 _MOST_PATTERNS = 4
-_MOST_TABLE_ROWS = 100
+_MOST_TABLE_ROWS = 80
 """Rows of a table on the page; the file has them all."""
 _SLACK = 1e-9
+_NBSP = "\u00a0"
+"""A space at which no line is broken."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def _by_feature(groups: list[Group]) -> list[Shown]:
         picked = _picked(part, max(3, _MOST_ROWS // len(parts)))
         missing = " + ".join(part[0]["feature_names"])
         some = f" ({len(picked)} of {len(part):,} groups)" if len(picked) < len(part) else ""
-        rows = tuple(_row(_gap(group), f"{_given(group)} · {group['samples']:,}") for group in picked)
+        rows = tuple(_row(_gap(group), f"{_given(group)}{_NBSP}· {group['samples']:,}") for group in picked)
         shown.append(Shown(f"Chance that {missing} is missing{some}", rows))
     return shown
 
@@ -126,7 +128,9 @@ def _lacks(pattern: Pattern) -> str:
 
 
 def _given(group: Group) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in group["given"].items()) or "everywhere"
+    return (
+        ", ".join(f"{name}{_NBSP}={_NBSP}{value}" for name, value in group["given"].items()) or "everywhere"
+    )
 
 
 def _heading(group: Group) -> str:

@@ -131,8 +131,9 @@ def _coverage(groups: list[dict[str, Any]]) -> list[str]:
             if known > 1
             else "The truth lies inside."
         ]
+    some = f"{inside:,}" if inside else "none"
     return [
-        f"Of {known:,} true probabilities {inside:,} lie inside their intervals; if the assumption is true, all do, "
+        f"Of {known:,} true probabilities {some} lie inside their intervals; if the assumption is true, all do, "
         "but for bad luck."
     ]
 

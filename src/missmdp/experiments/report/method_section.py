@@ -56,7 +56,7 @@ def _model(run: RunFile) -> list[tuple[str, str]]:
         ("actions", listed([str(action) for action in model["actions"]], most=12)),
         ("discount", f"{model['discount']:g}" if model["discount"] is not None else UNKNOWN),
         ("decisions per episode", f"at most {_whole(model['horizon'])}"),
-        ("SHA-256", str(model["sha256"] or UNKNOWN)),
+        ("SHA-256 of the model", str(model["sha256"] or UNKNOWN)),
     ]
 
 
@@ -92,9 +92,7 @@ def _files(run: RunFile) -> list[Html]:
         if files.get("model"):
             listed_files.append((files["model"], f"the model as {learner['name']} learned it"))
         if files.get("policy"):
-            listed_files.append(
-                (files["policy"], f"its policy, {count(learner['solve']['vectors'], 'vector')}")
-            )
+            listed_files.append((files["policy"], f"the policy of {learner['name']}"))
     listed_files += [
         ("tables/", "what is on this page as tables, .csv and .parquet"),
         ("run.json", "everything that this page was made from"),
