@@ -41,6 +41,16 @@ def test_a_name_changes_with_all_that_decides_the_result_and_with_nothing_else()
         assert not before & after
 
 
+def test_baselines_have_no_more_episodes_than_what_they_are_paired_with():
+    few = replace(TINY, episodes=15, baselines=("prior", "optimal", "pomcp", "ppo"), ppo_episodes=5)
+    counts = {
+        cell.policy: cell[f"{cell.policy}_episodes"]
+        for cell in all_cells(few)
+        if cell.policy in ("pomcp", "ppo")
+    }
+    assert counts == {"pomcp": 15, "ppo": 5}
+
+
 def test_seeds_come_from_keys():
     cells = all_cells(TINY)
     by_data = Counter(

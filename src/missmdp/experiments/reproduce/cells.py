@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, Literal
@@ -162,9 +162,11 @@ def _baseline_settings(policy: str, config: ReproduceConfig) -> tuple[tuple[str,
             names = ("episodes", "value_runs", "precision", "prior_trials", "baseline_timeout", "seed")
             return _chosen(config, *names)
         case "pomcp":
-            return _chosen(config, "pomcp_episodes", "tree_queries", "seed")
+            fewer = replace(config, pomcp_episodes=min(config.pomcp_episodes, config.episodes))
+            return _chosen(fewer, "pomcp_episodes", "tree_queries", "seed")
         case _:
-            return _chosen(config, "episodes", "ppo_steps", "seed")
+            fewer = replace(config, ppo_episodes=min(config.ppo_episodes, config.episodes))
+            return _chosen(fewer, "ppo_episodes", "ppo_steps", "seed")
 
 
 def _chosen(config: ReproduceConfig, *names: str) -> tuple[tuple[str, Any], ...]:

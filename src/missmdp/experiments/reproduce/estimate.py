@@ -54,7 +54,7 @@ def expected_seconds(cell: Cell) -> float:
         step, episode = (
             (_MEMORY_STEP, _MEMORY_EPISODE) if "memory" in cell.policy else (_PPO_STEP, _PPO_EPISODE)
         )
-        return given["ppo_steps"] * step + given["episodes"] * episode
+        return given["ppo_steps"] * step + given["ppo_episodes"] * episode
     evaluating = given["episodes"] * given["value_runs"] * speed.episode
     if cell.policy == "random":
         return 0.1 * evaluating

@@ -107,7 +107,7 @@ def _baseline(cell: Cell) -> CellResult:
     made = make_baseline(cell.policy, model, _settings_of(cell), progress=False)
     _raise_if_interrupted(made.status)
     runs = list(range(cell["value_runs"])) if cell.policy in SCALE else [cell.run]
-    episodes = cell["pomcp_episodes" if cell.policy == "pomcp" else "episodes"]
+    episodes = cell["episodes" if cell.policy in SCALE else f"{cell.policy.partition('-')[0]}_episodes"]
     return _evaluated(cell, made.policy, model, _made(made), runs=runs, episodes=episodes)
 
 
