@@ -21,7 +21,6 @@ __all__ = [
     "note",
     "page",
     "paragraph",
-    "picture",
     "subsection",
     "table",
 ]
@@ -76,17 +75,12 @@ def note(*parts: str, kind: str = "info") -> Html:
 
 def figure(chart: Chart, *caption: str, key: Iterable[str] = ()) -> Html:
     """Return a chart with its title above, its key, and below what it means."""
-    return picture(chart.title, chart.to_html(), *caption, key=key)
-
-
-def picture(title: str, content: Html, *caption: str, key: Iterable[str] = ()) -> Html:
-    """Return the same for a picture from elsewhere; see `inline_svg`."""
     legend = list(key)
     return element(
         "figure",
-        element("p", title, class_="figure-title"),
+        element("p", chart.title, class_="figure-title"),
         *([element("p", *legend, class_="legend")] if legend else []),
-        content,
+        chart.to_html(),
         element("figcaption", joined(caption, " ")),
     )
 
