@@ -115,7 +115,7 @@ _OPTIONS = (
     click.option(
         "--sensitivity-episodes",
         type=Whole(min=0),
-        default=500,
+        default=300,
         show_default=True,
         help="The same in each of the changed models that show how much depends on the model; 0 for none.",
     ),

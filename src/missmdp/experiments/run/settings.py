@@ -77,7 +77,7 @@ class RunSettings:
     """Rounds of solving, of each model."""
     episodes: int = 2000
     """Of every policy, when it is evaluated."""
-    sensitivity_episodes: int = 500
+    sensitivity_episodes: int = 300
     """The same in each of the changed models that say how much the value depends on the model; 0 for none of these."""
     sensitivity_draws: int = 3
     """Random changes of each size."""
