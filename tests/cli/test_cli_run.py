@@ -10,6 +10,8 @@ import pytest
 import missmdp as mm
 from command_output import start
 from experiments.run.wards import ward, ward_mdp
+from missmdp.cli.run_command import run as command
+from missmdp.cli.run_options import run_settings
 from missmdp.errors import MissMDPError
 from missmdp.experiments.run import worlds
 
@@ -121,6 +123,11 @@ def test_own_tables(run, tables, table, tmp_path):
     header = next(line for line in result.stdout.splitlines() if line.startswith("policy"))
     assert header.count("is right") == 3
     assert "optimal" not in result.stdout
+
+
+def test_defaults_are_those_of_the_library():
+    typed = command.make_context("run", ["icu-smar"]).params
+    assert run_settings(typed) == mm.RunSettings()
 
 
 def test_options_reach_the_run(run, model, tmp_path):
