@@ -68,5 +68,6 @@ def _estimates(cell, random):
         share = SHARES[cell.policy] + random.normal(0.0, 0.03) - 3.0 / (cell.size or np.inf) ** 0.5
         mean = prior + share * (optimal - prior) + 30.0 * cell.fully_observed * (optimal < 0.0)
     runs = cell["value_runs"] if cell.policy in once else 1
-    episodes = cell["pomcp_episodes" if cell.policy == "pomcp" else "episodes"]
+    fewer = cell.policy.partition("-")[0] if cell.policy.startswith(("pomcp", "ppo")) else ""
+    episodes = cell[f"{fewer}_episodes" if fewer else "episodes"]
     return mean + 0.1 * abs(optimal - prior) * random.normal(size=(runs, episodes))

@@ -1,13 +1,18 @@
 """Tables against what is computed by hand from the cells."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from experiments.reproduce.pretend import TINY, pretend
 from missmdp.experiments.reproduce.cells import all_cells
+from missmdp.experiments.reproduce.claims import claims
+from missmdp.experiments.reproduce.figures import draw_figures
+from missmdp.experiments.reproduce.page import write_page
 from missmdp.experiments.reproduce.runner import reproduce
+from missmdp.experiments.reproduce.standings import standings
 from missmdp.experiments.reproduce.summary import summarise
 
 
@@ -158,3 +163,28 @@ def test_values_without_a_scale_are_not_normalised(tmp_path):
     summary = summarise(tmp_path)
     assert {row["normalised"] for row in summary.value_runs} == {None}
     assert {row["normalised_low"] for row in summary.values} == {None}
+
+
+@pytest.mark.parametrize("above", [0.0, 1.0])
+def test_where_the_prior_is_as_good_as_the_optimal_policy_there_is_no_scale(tmp_path, above):
+    """A scale that is turned around would make the worst policies look best."""
+
+    def turned(cell):
+        result = pretend(cell)
+        if cell.policy == "optimal":
+            estimates = np.full_like(result.estimates, 3.0)
+        elif cell.policy == "prior":
+            estimates = np.full_like(result.estimates, 3.0 + above)
+        else:
+            return result
+        return replace(result, estimates=estimates)
+
+    reproduce(TINY, tmp_path, workers=1, progress=False, work=turned)
+    summary = summarise(tmp_path)
+    names = ("normalised", "normalised_stderr", "normalised_low", "normalised_high", "normalised_median")
+    assert {row[name] for row in summary.values for name in names} == {None}
+    assert {row["normalised"] for row in (*summary.value_runs, *summary.baselines)} == {None}
+    assert claims(summary) == []
+    assert standings(summary, "icu-smar") == []
+    assert draw_figures(summary)
+    assert "q4" in write_page(summary).read_text(encoding="utf-8")

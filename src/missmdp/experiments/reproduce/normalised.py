@@ -30,8 +30,8 @@ class Scale:
         prior = self.prior[run, : len(estimates)]
         return estimates - prior, self.optimal[run, : len(estimates)] - prior
 
-    def of_run(self, estimates: NDArray[np.float64], run: int) -> NormalisedValue:
-        """Return the normalised value of one policy; its error is that of the episodes."""
+    def of_run(self, estimates: NDArray[np.float64], run: int) -> NormalisedValue | None:
+        """Return the normalised value of one policy; its error is that of the episodes. None without a scale."""
         return _ratio(*self.gaps(estimates, run))
 
 
@@ -46,7 +46,8 @@ def over_runs(
 
     Runs are independent: each has data, or a seed, and episodes of its own. So the means of a run are one draw, and
     the ratio of their means has an error (delta method) and an interval (Fieller's) that hold for new data too.
-    With a single run, or one policy in all of them (`pooled`), the error is that of the episodes.
+    With a single run, or one policy in all of them (`pooled`), the error is that of the episodes. All is None where
+    the optimal policy is worth no more than the prior's: such a scale would turn losses into gains.
     """
     names = ("normalised", "normalised_stderr", "normalised_low", "normalised_high")
     if scale is None:
@@ -56,14 +57,19 @@ def over_runs(
         value = _ratio(*map(np.concatenate, zip(*gaps, strict=True)))
     else:
         value = _ratio(*(np.array([gap[i].mean() for gap in gaps]) for i in (0, 1)))
+    if value is None:
+        return dict.fromkeys(names)
     low, high = value.interval(confidence)
     found = (value.mean, value.stderr, low, high)
     return {
-        name: number if math.isfinite(number) else None for name, number in zip(names, found, strict=True)
+        name: float(number) if math.isfinite(number) else None
+        for name, number in zip(names, found, strict=True)
     }
 
 
-def _ratio(numerator: NDArray[np.float64], denominator: NDArray[np.float64]) -> NormalisedValue:
+def _ratio(numerator: NDArray[np.float64], denominator: NDArray[np.float64]) -> NormalisedValue | None:
+    if not denominator.mean() > 0.0:
+        return None
     count = len(numerator)
     covariance = np.cov(numerator, denominator) / count
     return NormalisedValue(

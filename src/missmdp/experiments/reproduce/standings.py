@@ -75,7 +75,7 @@ def best_seeds(summary: Summary, benchmark: str) -> dict[str, NormalisedValue]:
     scale = Scale(ends["optimal"], ends["prior"])
     best: dict[str, NormalisedValue] = {}
     for cell, result in kept.items():
-        if cell.policy not in SCALE:
-            value = scale.of_run(result.estimates[0], cell.run)
+        value = None if cell.policy in SCALE else scale.of_run(result.estimates[0], cell.run)
+        if value is not None:
             best[cell.policy] = max(value, best.get(cell.policy, value), key=lambda one: one.mean)
     return best

@@ -78,7 +78,8 @@ class CellStore:
         try:
             probe.parent.mkdir(parents=True, exist_ok=True)
             probe.write_bytes(b"")
-            probe.unlink()
+            # Another run in the same folder may have taken it away.
+            probe.unlink(missing_ok=True)
         except OSError as error:
             raise MissMDPError(f"{self.folder}: cannot be written to ({error.strerror or error})") from error
 

@@ -91,8 +91,8 @@ class Summary:
                 "normalised_stderr": None,
             }
             scale = self._scale(cell.benchmark)
-            if scale is not None:
-                normalised = scale.of_run(estimates, cell.run)
+            normalised = None if scale is None else scale.of_run(estimates, cell.run)
+            if normalised is not None:
                 row |= {"normalised": normalised.mean, "normalised_stderr": normalised.stderr}
             row |= {
                 "lower": found["lower"],
