@@ -26,6 +26,7 @@ def with_share(share, stderr=0.01):
     run = sample()
     row = next(row for row in run["values"][0]["rows"] if row["policy"] == "asmar")
     row |= {"normalised": share, "normalised_stderr": stderr}
+    row |= {"normalised_low": share - 2 * stderr, "normalised_high": share + 2 * stderr}
     return run
 
 
@@ -35,7 +36,13 @@ def with_share(share, stderr=0.01):
         (0.87, "AsMAR gets 87.0 % of what perfect knowledge of the missingness would gain over guessing."),
         (0.999, "gets, as far as can be told, all of what perfect knowledge"),
         (1.02, "gets, as far as can be told, all of what perfect knowledge"),
-        (-0.4, "is no better than guessing"),
+        (
+            1.2,
+            "gets more than what perfect knowledge of the missingness would gain over guessing: the policy with",
+        ),
+        (-0.4, "is worse than guessing"),
+        (0.015, "AsMAR and guessing how values go missing cannot be told apart"),
+        (-0.015, "AsMAR and guessing how values go missing cannot be told apart"),
     ],
 )
 def test_the_headline_says_what_the_policy_gains(say, share, verdict):
@@ -61,6 +68,20 @@ def test_a_scale_that_is_unsure_is_not_sold_as_sure(say):
     row = next(row for row in run["values"][0]["rows"] if row["policy"] == "asmar")
     row |= {"normalised_low": None, "normalised_high": None}
     assert "the data do not settle this" in say(run)
+    assert "cannot be told: that is too little here" in say(run)
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [(-16.0, "worth 1.00 more than"), (-18.0, "worth less than"), (-17.1, "cannot be told apart")],
+)
+def test_without_a_scale_the_policy_is_held_against_guessing(say, value, verdict):
+    """Perfect knowledge may gain nothing; then differences count, with the errors of both."""
+    run = sample()
+    for row in run["values"][0]["rows"]:
+        row |= dict.fromkeys(("normalised", "normalised_stderr", "normalised_low", "normalised_high"))
+        row |= {"value": value} if row["policy"] == "asmar" else {}
+    assert verdict in say(run)
 
 
 def test_without_the_truth_the_headline_is_conditional(say):
@@ -92,6 +113,26 @@ def test_every_world_is_weighed(say):
     )
 
 
+@pytest.mark.parametrize(
+    ("difference", "verdict"),
+    [(-0.05, "cannot be told apart there"), (0.5, "would be worth 0.500 more than that of AMCAR")],
+)
+def test_what_may_be_chance_is_no_loss_in_another_world(say, difference, verdict):
+    run = sample(known=False)
+    row = next(row for row in run["values"][0]["rows"] if row["policy"] == "asmar")
+    row |= {"difference": difference, "difference_low": difference - 0.1, "difference_high": difference + 0.1}
+    assert verdict in say(run, "values")
+
+
+def test_a_policy_that_is_better_in_a_foreign_world_loses_nothing_there(say):
+    run = sample(known=False)
+    for row in run["values"][1]["rows"]:
+        row |= {"difference": 0.1, "difference_low": 0.05, "difference_high": 0.15}
+    text = say(run, "values")
+    assert "those of other learners are worth less cannot be told from chance" in text
+    assert "lose −" not in text
+
+
 def test_a_difference_that_may_be_chance_is_called_so(say):
     assert "AsMAR and perfect knowledge (optimal) cannot be told apart here" in say(sample(), "values")
     run = sample()
@@ -113,7 +154,22 @@ def test_self_censoring_is_named(say):
     assert "No learner here can learn how infection hides itself" in say(sample(), "graph")
     run = sample()
     run["model"]["graph"]["edges"] = [["test", "infection"]]
-    assert "No value hides itself" in say(run, "graph")
+    assert "No value hides itself; but no learner here assumes just that." in say(run, "graph")
+    run["model"]["types"]["fitting_learners"] = ["AsMAR", "AIMI"]
+    assert "No value hides itself; what AsMAR or AIMI assumes holds." in say(run, "graph")
+
+
+def test_what_can_go_missing_in_truth_is_not_read_off_the_data(say):
+    run = sample()
+    run["model"]["graph"] |= {"edges": [], "between": [], "can_go_missing": ["test"]}
+    run["learners"] = []
+    text = say(run, "graph")
+    assert text.count("is test missing?") == 2, "in both widths"
+    assert "is infection missing?" not in text
+
+
+def test_a_learner_that_looks_for_nothing_is_not_said_to_have_found_nothing(say):
+    assert "AMCAR looks for nothing that drives missingness" in say(sample(), "graph")
 
 
 def test_warnings_are_shown_under_their_learner(say):
@@ -121,7 +177,7 @@ def test_warnings_are_shown_under_their_learner(say):
     amcar = text.index("AMCAR:")
     assert text.index("what is missing depends on test (p = 1e-9), which MCAR rules out.") > amcar
     assert text.index("AsMAR:") < amcar
-    assert text.count("Nothing in the data speaks against this.") == 2
+    assert text.count("The tests found nothing that speaks against this.") == 2
 
 
 @pytest.mark.parametrize(
@@ -138,6 +194,39 @@ def test_predictions_are_judged_by_their_error(say, difference, stderr, verdict)
         }
     run["learners"][2]["heldout"] |= {"difference": -1.0}
     assert verdict in say(run, "heldout")
+
+
+def test_equally_good_predictions_have_no_winner(say):
+    run = sample()
+    for learner in run["learners"]:
+        learner["heldout"] = run["learners"][1]["heldout"]
+    text = say(run, "heldout")
+    assert "All predict new data equally well" in text
+    assert "is ahead" not in text
+    assert "less likely" not in text
+
+
+def test_the_best_prediction_is_the_best_also_where_something_was_held_for_impossible(say):
+    run = sample()
+    for learner, difference in zip(run["learners"], (0.0, -0.01, -0.5), strict=True):
+        learner["heldout"] = {
+            **learner["heldout"],
+            "per_step": None,
+            "difference": difference,
+            "difference_stderr": 0.02,
+            "impossible": 1,
+            "by": "episodes",
+        }
+    text = say(run, "heldout")
+    assert "AMCAR is ahead, but AsMAR cannot be told from it" in text
+    assert "AIMI held 1 episode for impossible" in text
+
+
+def test_a_small_loss_that_is_sure_is_not_hidden_by_a_large_one_that_is_not(say):
+    run = sample()
+    run["sensitivity"]["rows"][1]["difference_stderr"] = 1.0
+    run["sensitivity"]["rows"][3]["difference_stderr"] = 1.0
+    assert "The largest loss is 0.400" in say(run, "sensitivity")
 
 
 def test_a_loss_beyond_chance_is_named(say):

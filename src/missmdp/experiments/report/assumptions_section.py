@@ -19,7 +19,7 @@ def assumptions_section(run: RunFile) -> Section:
             verdict = note("the data speak against this.", kind="warning")
             content.append(subsection(title, verdict, bullets(map(sentence, learner["warnings"]))))
         else:
-            content.append(subsection(title, paragraph("Nothing in the data speaks against this.")))
+            content.append(subsection(title, paragraph("The tests found nothing that speaks against this.")))
     if any(learner["warnings"] for learner in run.learners):
         content.append(
             paragraph(

@@ -23,7 +23,9 @@ def data_section(run: RunFile) -> Section:
     content: list[Html] = [paragraph(*_size(data))]
     content += [note(sentence(problem), kind="warning") for problem in data["problems"]]
     if data["fits"] and not data["problems"]:
-        content.append(paragraph("The data fit the model: every row could have come from it."))
+        content.append(
+            paragraph("The data fit the MDP: every step in them is possible in it, whatever goes missing.")
+        )
     content += _rates(data)
     if any(data["missing_rates"].values()):
         content += [*_patterns(data), *_associations(data)]
@@ -150,15 +152,15 @@ def _associations(data: dict[str, Any]) -> list[Html]:
         return [
             heading,
             paragraph(
-                "No value goes missing clearly more often where another value is high or low. Pure chance would look "
-                "like this, but so would a value that hides itself."
+                "No value goes missing clearly more often for some readings of another. Pure chance would look "
+                "like this, but so may a value that hides itself."
             ),
         ]
     content: list[Html] = [
         heading,
         paragraph(
-            "Where a value goes missing more often for some readings of another, gaps are not pure chance: a gap is "
-            "itself a sign, and a good policy reads it."
+            "Where a value goes missing more often for some readings of another, gaps are not pure chance: where "
+            "that other value is not seen, a gap may itself be a sign of it."
         ),
         bullets(map(_association, found[:_MOST_SENTENCES])),
     ]

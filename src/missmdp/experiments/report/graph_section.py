@@ -10,7 +10,7 @@ from missmdp.experiments.report.markup import Html, element, joined, name
 from missmdp.experiments.report.page import Section, bullets, details, figure, paragraph
 from missmdp.experiments.report.run_file import RunFile
 from missmdp.experiments.report.svg import Chart
-from missmdp.experiments.report.words import count, percent, sentence
+from missmdp.experiments.report.words import count, listed, percent, sentence
 
 __all__ = ["graph_section"]
 
@@ -45,15 +45,22 @@ def _true_graph(run: RunFile, graph: dict[str, Any]) -> list[Html]:
         "graph-truth",
         "The true m-graph",
         _words(edges),
-        graph_chart(graph["nodes"], _missing(run, edges, between), edges, between),
+        graph_chart(
+            graph["nodes"], graph.get("can_go_missing") or _missing(run, edges, between), edges, between
+        ),
     )
     caption = [f"This is {sentence(types['summary'])}"] if types and types["summary"] else []
     hidden = [parent for parent, child in edges if parent == child]
-    caption.append(
-        f"No learner here can learn how {', '.join(hidden)} hides itself from data alone."
-        if hidden
-        else "No value hides itself, so that missingness can be learned from data."
-    )
+    fitting: list[str] = types.get("fitting_learners", []) if types else []
+    if hidden:
+        caption.append(f"No learner here can learn how {', '.join(hidden)} hides itself from data alone.")
+    else:
+        learnable = (
+            f"what {listed(fitting, 'or')} assumes holds"
+            if fitting
+            else "but no learner here assumes just that"
+        )
+        caption.append(f"No value hides itself; {learnable}.")
     return [figure(chart, *caption, key=_key(edges, between))]
 
 
@@ -84,8 +91,14 @@ def _learned_graph(
     if sentences:
         content.append(bullets(sentences))
     else:
-        content.append(paragraph(f"{learner['name']} found nothing that drives missingness."))
+        content.append(paragraph(_nothing_found(learner)))
     return content
+
+
+def _nothing_found(learner: dict[str, Any]) -> str:
+    if not any(group["given"] for group in learner["groups"]):
+        return f"{learner['name']} looks for nothing that drives missingness: it takes it that nothing does."
+    return f"{learner['name']} found nothing that clearly drives missingness."
 
 
 def _key(edges: Sequence[Edge], between: Sequence[Edge]) -> list[Html]:

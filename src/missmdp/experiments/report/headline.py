@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from missmdp.evaluation.statistics import student_interval
 from missmdp.experiments.report.markup import Html, element, name
 from missmdp.experiments.report.page import Tile, headline, paragraph
 from missmdp.experiments.report.run_file import RunFile
@@ -66,7 +68,7 @@ def _gain(run: RunFile, world: dict[str, Any], row: dict[str, Any]) -> Tile:
         if row["normalised_low"] is None or row["normalised_high"] is None:
             detail = "but the data do not settle this"
         return Tile("Of what there is to gain", share_text(share, error), detail)
-    gain, low, high, stderr = _over_guessing(world, row)
+    gain, low, high, stderr = _over_guessing(run, world, row)
     detail = _interval(run, low, high, stderr) or "compared with the prior’s policy"
     return Tile("More than guessing", plus(gain, stderr), detail)
 
@@ -77,7 +79,7 @@ def _interval(run: RunFile, low: float | None, high: float | None, stderr: float
 
 
 def _over_guessing(
-    world: dict[str, Any], row: dict[str, Any]
+    run: RunFile, world: dict[str, Any], row: dict[str, Any]
 ) -> tuple[float | None, float | None, float | None, float | None]:
     """Return how much more a policy is worth than the prior's, with interval and error where they are known."""
     prior = _row(world, "prior")
@@ -91,23 +93,40 @@ def _over_guessing(
             None if low is None else -low,
             prior["difference_stderr"],
         )
-    return row["value"] - prior["value"], None, None, prior["stderr"]
+    gain, errors = row["value"] - prior["value"], (row["stderr"], prior["stderr"])
+    if None in errors or (world["episodes"] or 0) < 2:
+        return gain, None, None, prior["stderr"]
+    # As if the two had luck of their own: with the same luck the error is smaller, but it is not in the file.
+    stderr = math.hypot(*errors)
+    return gain, *student_interval(gain, stderr, world["episodes"], run["confidence"]), stderr
 
 
 def _verdict(run: RunFile, world: dict[str, Any], row: dict[str, Any]) -> Html:
     """Return the one sentence that must be read."""
     learner, share = run.learner_name(row["policy"]), row["normalised"]
     if run.truth_known and share is not None:
-        text = _share_verdict(learner, share, row["normalised_stderr"])
+        ends = row["normalised_low"], row["normalised_high"]
+        text = _share_verdict(learner, share, row["normalised_stderr"], *ends)
     else:
-        text = _gain_verdict(learner, *_over_guessing(world, row), known=run.truth_known)
+        text = _gain_verdict(learner, *_over_guessing(run, world, row), known=run.truth_known)
     return paragraph(text, kind="verdict")
 
 
-def _share_verdict(learner: str, share: float, stderr: float | None) -> str:
+def _share_verdict(
+    learner: str, share: float, stderr: float | None, low: float | None, high: float | None
+) -> str:
     scale = "what perfect knowledge of the missingness would gain over guessing"
-    if share <= 0.0:
-        return f"The policy learned with {learner} is no better than guessing: it gains nothing of {scale}."
+    if low is None or high is None:
+        return f"How much the policy learned with {learner} gets of {scale} cannot be told: that is too little here."
+    if high < 0.0:
+        return f"The policy learned with {learner} is worse than guessing: it gains nothing of {scale}."
+    if low <= 0.0:
+        return f"The policy learned with {learner} and guessing how values go missing cannot be told apart."
+    if low > 1.0:
+        return (
+            f"The policy learned with {learner} gets more than {scale}: the policy with that knowledge is not solved "
+            "to the end."
+        )
     if share >= 1.0 or (stderr is not None and share + stderr >= 1.0 and share > 0.995):
         return f"The policy learned with {learner} gets, as far as can be told, all of {scale}."
     return f"The policy learned with {learner} gets {share_text(share, stderr)} of {scale}."
@@ -131,7 +150,7 @@ def _gain_verdict(
         text = (
             f"{condition}{policy} is worth {number(gain, stderr)} more than guessing how values go missing."
         )
-    elif high is not None and high < 0.0:
+    elif (high is not None and high < 0.0) or (high is None and gain < 0.0):
         text = f"{condition}{policy} is worth less than guessing how values go missing."
     else:
         text = f"{condition}{policy} and guessing how values go missing cannot be told apart."

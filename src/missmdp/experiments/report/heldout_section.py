@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from missmdp.experiments.report.dot_chart import Dot, dot_chart
-from missmdp.experiments.report.page import Section, figure, paragraph, table
+from missmdp.experiments.report.markup import Html
+from missmdp.experiments.report.page import Section, figure, note, paragraph, table
 from missmdp.experiments.report.run_file import RunFile
 from missmdp.experiments.report.svg import Chart
 from missmdp.experiments.report.words import UNKNOWN, count, listed, number, percent, plus
@@ -24,7 +25,7 @@ def heldout_section(run: RunFile) -> Section:
     known = [learner for learner in run.learners if learner["heldout"] is not None]
     if not known:
         return Section("heldout", _TITLE, (paragraph("This was not looked at in this run."),))
-    best = max(known, key=lambda learner: _score(learner, "per_step", -math.inf))
+    best = max(known, key=lambda learner: _score(learner, "difference", -math.inf))
     chart = Chart(
         "heldout",
         "How well each learner predicts data that it has not seen",
@@ -40,7 +41,21 @@ def heldout_section(run: RunFile) -> Section:
         "Each learner was shown a part of the data and had to say how likely the rest is, with its gaps "
         f"({count(first['folds'], 'part')} in turn, {count(first['steps'], 'step')})."
     )
-    return Section("heldout", _TITLE, (introduction, figure(chart, *_meaning(known, best)), _table(known)))
+    figures = [figure(chart, *_meaning(known, best)), *_impossible(known), _table(known)]
+    return Section("heldout", _TITLE, (introduction, *figures))
+
+
+def _impossible(known: list[Learner]) -> list[Html]:
+    """Return what it means that something had no chance at all under what was learned from the rest."""
+    ruled_out = [learner for learner in known if learner["heldout"].get("impossible")]
+    return [
+        note(
+            f"{learner['name']} held {count(learner['heldout']['impossible'], learner['heldout']['by'][:-1])} for "
+            "impossible, with what it had learned from the rest, such as a gap that occurs there only; so it has no "
+            "score. Differences are over what both hold possible, if that is the same."
+        )
+        for learner in ruled_out
+    ]
 
 
 def _score(learner: Learner, key: str, otherwise: float) -> float:
@@ -76,6 +91,8 @@ def _meaning(known: list[Learner], best: Learner) -> list[str]:
     others = [learner for learner in known if learner is not best]
     if not others:
         return [f"Only {best['name']} was looked at, so there is nothing to compare it with."]
+    if all(learner["heldout"]["difference"] == 0.0 for learner in others):
+        return ["All predict new data equally well: take the one whose assumption you believe."]
     close = [
         learner["name"]
         for learner in others
@@ -93,7 +110,7 @@ def _meaning(known: list[Learner], best: Learner) -> list[str]:
 
 def _less_likely(others: list[Learner], best: Learner) -> list[str]:
     """Return what differences of log-likelihoods mean: how much less likely each step looked."""
-    known = [learner for learner in others if learner["heldout"]["difference"] is not None]
+    known = [learner for learner in others if learner["heldout"]["difference"]]
     parts = [
         f"{percent(1.0 - math.exp(min(0.0, learner['heldout']['difference'])))} less likely to {learner['name']}"
         for learner in known

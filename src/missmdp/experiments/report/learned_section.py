@@ -51,7 +51,7 @@ def _learner(run: RunFile, learner: dict[str, Any]) -> list[Html]:
     groups = [group for group in learner["groups"] if not group["never_missing"]]
     chosen = chosen_groups(groups)
     content = [_figure(run, learner, groups, chosen)] if chosen else []
-    content.append(paragraph(*_sentences(learner, groups)))
+    content.append(paragraph(*_sentences(run, learner, groups)))
     if groups:
         content.append(learned_table(learner, groups, truth=run.truth_known))
     bound = learner["bound"]
@@ -105,14 +105,14 @@ def _figure(run: RunFile, learner: dict[str, Any], groups: list[dict[str, Any]],
             if some_left_out(groups, chosen)
             else []
         ),
-        "Where the same gap has another chance in another group, gaps carry information that a decision can use.",
+        "Where the same gap has another chance in another group, a decision can reckon with what will be seen there.",
         "A wide line means few data: a decision there rests on a guess.",
         key=key,
     )
 
 
-def _sentences(learner: dict[str, Any], groups: list[dict[str, Any]]) -> list[str]:
-    sentences = [*_coverage(groups), *_distance(learner)]
+def _sentences(run: RunFile, learner: dict[str, Any], groups: list[dict[str, Any]]) -> list[str]:
+    sentences = [*_coverage(groups), *_distance(run, learner)]
     if learner["unseen_groups"]:
         groups_text = count(learner["unseen_groups"], "group")
         sentences.append(f"For {groups_text} of situations there are no data at all; there it guesses.")
@@ -138,10 +138,11 @@ def _coverage(groups: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _distance(learner: dict[str, Any]) -> list[str]:
+def _distance(run: RunFile, learner: dict[str, Any]) -> list[str]:
     distance, bound = learner["distance"], learner["bound"]
     if distance is not None and distance["average"] is not None:
-        text = f"On average {points(distance['average'])} records have other gaps than the learned chances foresee"
+        amount = points(distance["average"])
+        text = f"On average over situations {amount} records have other gaps than the learned chances foresee"
         worst = (
             f"; in the worst situation {points(distance['worst'])}" if distance["worst"] is not None else ""
         )
@@ -151,5 +152,6 @@ def _distance(learner: dict[str, Any]) -> list[str]:
     if bound["tv"] >= 1.0:
         return ["In the worst situation anything is possible: there are too few data to say."]
     return [
-        f"If the assumption is true, at most {points(bound['tv'])} records have other gaps, in any situation."
+        f"If the assumption is true, at most {points(bound['tv'])} records have other gaps, in any situation, with "
+        f"{run.confidence} confidence."
     ]

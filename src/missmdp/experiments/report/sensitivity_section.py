@@ -13,6 +13,8 @@ from missmdp.experiments.report.words import number, plus
 __all__ = ["sensitivity_section"]
 
 _TWO_SIDED = 1.959963984540054
+_ROUNDING = 1e-9
+"""Losses up to this are those of the arithmetic."""
 _TITLE = "If the model is a little wrong"
 _WHAT = {
     "transition": "Changes of how the state moves on",
@@ -41,7 +43,7 @@ def sensitivity_section(run: RunFile) -> Section:
     )
     introduction = paragraph(
         f"The policy of {run.learner_name(label)} was tried in models that differ from the one it was made for.",
-        "A policy that loses little is safe to use even where the model is only roughly right.",
+        "One that loses little depends little on changes of these kinds; others, which were not tried, may cost more.",
     )
     return Section("sensitivity", _TITLE, (introduction, figure(chart, *_meaning(rows))))
 
@@ -64,10 +66,13 @@ def _text(row: Row) -> str:
 
 
 def _meaning(rows: list[Row]) -> list[str]:
-    worst = min(rows, key=lambda row: row["difference"])
-    lost, error = -worst["difference"], worst["difference_stderr"]
-    if lost <= 2.0 * (error or 0.0):
+    clear = [
+        row for row in rows if -row["difference"] > max(2.0 * (row["difference_stderr"] or 0.0), _ROUNDING)
+    ]
+    if not clear:
         return ["None of these changes costs the policy anything that can be told from chance."]
+    worst = min(clear, key=lambda row: row["difference"])
+    lost, error = -worst["difference"], worst["difference_stderr"]
     return [
         f"The largest loss is {number(lost, error)} ({_kind(worst['what']).lower()}: {worst['how']}).",
         "If your doubts about the model are of that kind, check it there first.",

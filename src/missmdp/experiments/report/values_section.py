@@ -149,10 +149,11 @@ def _meaning(run: RunFile, world: World, rows: list[Row]) -> str:
         worst = min(others, key=lambda row: row["difference"] or 0.0, default=None)
         if worst is None or worst["difference"] is None:
             return f"The further right, the better; {learner} is what the others are compared with."
-        return (
-            f"In this world {learner}’s policy is the one made for it; "
-            f"{run.policy_name(worst['policy'])} would lose {number(-worst['difference'], worst['difference_stderr'])}."
-        )
+        made = f"In this world {learner}’s policy is the one made for it"
+        if worst["difference_high"] is None or worst["difference_high"] >= 0.0:
+            return f"{made}; that those of other learners are worth less cannot be told from chance."
+        loss = number(-worst["difference"], worst["difference_stderr"])
+        return f"{made}; {run.policy_name(worst['policy'])} would lose {loss}."
     gap, low, high = chosen["difference"], chosen["difference_low"], chosen["difference_high"]
     if gap is None:
         return "The further right, the better."
@@ -161,7 +162,9 @@ def _meaning(run: RunFile, world: World, rows: list[Row]) -> str:
         error = chosen["difference_stderr"]
         sure = f"difference {plus(gap, error)}, {run.confidence} interval {interval(low, high, error)}"
         return f"{learner} and {run.policy_name(reference)} cannot be told apart here ({sure})."
-    return f"{learner} is worth {size} {'less' if gap < 0.0 else 'more'} than {run.policy_name(reference)}."
+    if gap < 0.0:
+        return f"{learner} is worth {size} less than {run.policy_name(reference)}."
+    return f"{learner} is worth {size} more than {run.policy_name(reference)}, which is not solved to the end then."
 
 
 def _table(run: RunFile, world: World) -> Html:

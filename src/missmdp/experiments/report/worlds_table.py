@@ -32,23 +32,25 @@ def across_worlds(run: RunFile, worlds: list[World]) -> list[Html]:
 
 def _risk(run: RunFile, world: World) -> str | None:
     """Return what the recommended policy would lose in a world that it was not made for."""
-    loss, label = _loss(world, run.recommended_label), world["world"]
-    if loss is None or label == run.recommended_label:
+    row, label = _row(world, run.recommended_label), world["world"]
+    if row is None or row["difference"] is None or label == run.recommended_label:
         return None
     learner = next((one for one in run.learners if one["label"] == label), None)
     doubt = ", against which the data speak" if learner is not None and learner["warnings"] else ""
-    lost = (
-        f"would lose {number(loss)} against the best one tried"
-        if loss > 0.0
-        else "is still the best one tried"
-    )
-    return f"Should {run.learner_name(label)} be right instead{doubt}: the recommended policy {lost}."
+    name = run.learner_name(label)
+    lost = number(abs(row["difference"]), row["difference_stderr"])
+    if row["difference_high"] is not None and row["difference_high"] < 0.0:
+        fares = f"would lose {lost} against that of {name}"
+    elif row["difference_low"] is not None and row["difference_low"] > 0.0:
+        fares = f"would be worth {lost} more than that of {name}, which is not solved to the end then"
+    else:
+        fares = f"and that of {name} cannot be told apart there"
+    return f"Should {name} be right instead{doubt}: the recommended policy {fares}."
 
 
 def _cell(row: Row | None) -> str:
     return UNKNOWN if row is None else number(row["value"], row["stderr"])
 
 
-def _loss(world: World, policy: str | None) -> float | None:
-    values = {row["policy"]: row["value"] for row in world["rows"] if row["value"] is not None}
-    return max(values.values()) - values[policy] if policy in values else None
+def _row(world: World, policy: str | None) -> Row | None:
+    return next((row for row in world["rows"] if row["policy"] == policy), None)
