@@ -10,7 +10,7 @@ PPO_STAMP := $(VENV)/.ready-ppo
 DASK_STAMP := $(VENV)/.ready-dask
 BROWSER_STAMP := $(VENV)/.ready-browser
 
-.PHONY: help demo test test-slow test-browser test-dask test-ppo check format bench figures tables docs baselines clean
+.PHONY: help demo test test-slow test-browser test-dask test-ppo check format bench figures tables docs results clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -92,8 +92,9 @@ docs: $(DOCS_STAMP)  ## the documentation as a site: docs/_build/index.html
 	$(BIN)/python -m sphinx -E -a -W --keep-going -q -b html docs docs/_build
 	@echo "docs/_build/index.html"
 
-baselines: $(PPO_STAMP)  ## the tables of docs/baselines.md, in about an hour
-	$(BIN)/python docs/make_baselines.py --folder baselines
+results: $(PPO_STAMP)  ## the tables and figures of docs/results, in about an hour
+	$(BIN)/missmdp reproduce --profile small -o results
+	$(BIN)/python docs/make_results.py results
 
 clean:           ## remove the environment and what was made
 	rm -rf $(VENV) demo docs/_build .pytest_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""The benchmark in which policies are hardest to tell apart still does so; docs/baselines.md has all six."""
+"""The benchmark in which policies are hardest to tell apart still does so; docs/results has all six."""
 
 import pytest
 

@@ -43,14 +43,12 @@ def distances(learner, measure, size):
 
 
 def gaps(estimates, run, benchmark=ICU):
-    """Return V − V_prior and V_optimal − V_prior in the episodes of a run, on average."""
+    """Return V − V_prior in a policy's episodes, and V_optimal − V_prior in all of the run, on average."""
     optimal, prior = (
         results(kind="baseline", benchmark=benchmark, policy=end)[0] for end in ("optimal", "prior")
     )
-    n = len(estimates)
-    return (estimates - prior.estimates[run, :n]).mean(), (
-        optimal.estimates[run, :n] - prior.estimates[run, :n]
-    ).mean()
+    above = estimates - prior.estimates[run, : len(estimates)]
+    return above.mean(), (optimal.estimates[run] - prior.estimates[run]).mean()
 
 
 def normalised(learner, size):

@@ -10,6 +10,7 @@ from experiments.reproduce.pretend import TINY, pretend
 from missmdp.experiments.reproduce.cells import all_cells
 from missmdp.experiments.reproduce.claims import claims
 from missmdp.experiments.reproduce.figures import draw_figures
+from missmdp.experiments.reproduce.normalised import Scale
 from missmdp.experiments.reproduce.page import write_page
 from missmdp.experiments.reproduce.runner import reproduce
 from missmdp.experiments.reproduce.standings import standings
@@ -113,6 +114,36 @@ def test_baselines_with_seeds_have_errors_between_seeds_and_a_best_one(summary):
     best = runs[int(means.argmax())]
     assert (row["best"], row["best_stderr"]) == pytest.approx((best.mean(), best.std(ddof=1) / np.sqrt(20)))
     assert (row["seeds"], row["episodes"]) == (2, 40)
+
+
+def test_fewer_episodes_are_paired_and_the_scale_has_all_of_them(summary):
+    """POMCP has 20 episodes per run, the ends of its scale have 50."""
+    optimal, prior = (
+        pretend(cell_of(kind="baseline", benchmark="icu-smar", policy=name)).estimates
+        for name in ("optimal", "prior")
+    )
+    wanted = {"kind": "baseline", "benchmark": "icu-smar", "policy": "pomcp", "fully_observed": False}
+    above = np.array(
+        [(pretend(cell_of(**wanted, run=run)).estimates[0] - prior[run, :20]).mean() for run in range(2)]
+    )
+    whole = (optimal - prior).mean(axis=1)
+    row = row_of(summary.baselines, benchmark="icu-smar", policy="pomcp", missing="as in the benchmark")
+    assert row["normalised"] == pytest.approx(above.mean() / whole.mean())
+
+
+def test_one_seed_has_the_error_of_its_episodes():
+    """By the delta method, with what the first episodes have in common."""
+    random = np.random.default_rng(7)
+    scale = Scale(5.0 + random.normal(size=(1, 400)), random.normal(size=(1, 400)))
+    estimates = 3.0 + 0.8 * scale.prior[0, :100] + random.normal(size=100)
+    value = scale.of_run(estimates, 0)
+    above, whole = estimates - scale.prior[0, :100], scale.optimal[0] - scale.prior[0]
+    variance = (
+        above.var(ddof=1) / 100
+        + value.mean**2 * whole.var(ddof=1) / 400
+        - 2 * value.mean * np.cov(above, whole[:100])[0, 1] / 400
+    )
+    assert value.stderr == pytest.approx(np.sqrt(variance) / whole.mean())
 
 
 def test_without_missingness_the_optimum_stands_beside(summary):

@@ -26,9 +26,8 @@ class Scale:
     def gaps(
         self, estimates: NDArray[np.float64], run: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return V − V_prior and V_optimal − V_prior, episode by episode of a run."""
-        prior = self.prior[run, : len(estimates)]
-        return estimates - prior, self.optimal[run, : len(estimates)] - prior
+        """Return V − V_prior in a policy's own episodes, and V_optimal − V_prior in all of the run: maybe more."""
+        return estimates - self.prior[run, : len(estimates)], self.optimal[run] - self.prior[run]
 
     def of_run(self, estimates: NDArray[np.float64], run: int) -> NormalisedValue | None:
         """Return the normalised value of one policy; its error is that of the episodes. None without a scale."""
@@ -68,13 +67,18 @@ def over_runs(
 
 
 def _ratio(numerator: NDArray[np.float64], denominator: NDArray[np.float64]) -> NormalisedValue | None:
+    """Return the ratio of two means, of which the first entries are pairs; None without a scale."""
     if not denominator.mean() > 0.0:
         return None
-    count = len(numerator)
-    covariance = np.cov(numerator, denominator) / count
+    both, most = sorted((len(numerator), len(denominator)))
+    together = float(np.cov(numerator[:both], denominator[:both])[0, 1] / most)
     return NormalisedValue(
         float(numerator.mean()),
         float(denominator.mean()),
-        ((covariance[0, 0], covariance[0, 1]), (covariance[1, 0], covariance[1, 1])),
-        count,
+        ((_variance_of_mean(numerator), together), (together, _variance_of_mean(denominator))),
+        both,
     )
+
+
+def _variance_of_mean(values: NDArray[np.float64]) -> float:
+    return float(values.var(ddof=1) / len(values))

@@ -50,6 +50,16 @@ class Summary:
             if cell.kind == kind and result is not None
         ]
 
+    def _grouped(self, rows: Rows) -> Iterable[tuple[dict[str, Any], Rows]]:
+        """Yield (benchmark, learner, size) with its rows, in the order of the configuration."""
+        names = ("benchmark", "learner", "size")
+        groups: dict[tuple[Any, ...], Rows] = {}
+        for row in rows:
+            groups.setdefault(tuple(row[name] for name in names), []).append(row)
+        benchmarks, learners = self.config.benchmarks, self.config.learners
+        for key in sorted(groups, key=lambda key: (benchmarks.index(key[0]), learners.index(key[1]))):
+            yield dict(zip(names, key, strict=True)), groups[key]
+
     @cached_property
     def learning_runs(self) -> Rows:
         """Total variation, one row per dataset and learner."""
@@ -71,7 +81,7 @@ class Summary:
         """Total variation over runs: mean with its standard error, and quartiles."""
         return [
             {**group, "runs": len(rows), **_spread("atv", rows), **_spread("wtv", rows)}
-            for group, rows in _grouped(self.learning_runs)
+            for group, rows in self._grouped(self.learning_runs)
         ]
 
     @cached_property
@@ -117,7 +127,7 @@ class Summary:
             key = cell.benchmark, cell.policy, cell.size
             by_group.setdefault(key, []).append((cell.run, result.estimates[0]))
         rows: Rows = []
-        for group, runs in _grouped(self.value_runs):
+        for group, runs in self._grouped(self.value_runs):
             estimates = by_group[group["benchmark"], group["learner"], group["size"]]
             rows.append(
                 {
@@ -242,16 +252,6 @@ def write_tables(folder: str | Path) -> Summary:
             write_table(rows, target / f"{name}{suffix}")
     write_table(summary.timings, Path(folder) / "timings.csv")
     return summary
-
-
-def _grouped(rows: Rows) -> Iterable[tuple[dict[str, Any], Rows]]:
-    """Yield (benchmark, learner, size) with its rows, in the order of appearance."""
-    names = ("benchmark", "learner", "size")
-    groups: dict[tuple[Any, ...], Rows] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[name] for name in names), []).append(row)
-    for key in sorted(groups, key=lambda key: (key[0], key[1])):
-        yield dict(zip(names, key, strict=True)), groups[key]
 
 
 def _spread(name: str, rows: Rows) -> dict[str, Any]:
