@@ -47,7 +47,7 @@ def test_the_right_learner_is_nearly_optimal(results, benchmark):
 
 
 def test_the_page_has_the_numbers_of_the_tables(results):
-    text = (results / "index.md").read_text()
+    text = (results / "index.md").read_text().replace("\N{NO-BREAK SPACE}", " ")
     table = text.split("<!-- values -->")[1].split("<!-- end of values -->")[0]
     shown = {
         tuple(line.strip("| ").split(" | ")[:2]): line.split(" | ")[3:] for line in table.splitlines()[3:]

@@ -46,8 +46,10 @@ def stderr(sample):
 
 
 def cells_of(table, *first):
-    """Return the cells of the one line of a Markdown table that begins so, or of its head."""
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    """Return the cells of the one line of a Markdown table that begins so, or of its head; figures are not broken."""
+    assert " ± " not in table
+    breakable = table.replace("\N{NO-BREAK SPACE}", " ")
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in breakable.splitlines()]
     (found,) = [line for line in lines if tuple(line[: len(first)]) == first] if first else [lines[0]]
     return found
 

@@ -11,6 +11,8 @@ from missmdp.model.archive import write_atomically
 
 __all__ = ["markdown_tables", "write_results_markdown"]
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
+
 
 def markdown_tables(summary: Summary) -> dict[str, str]:
     """Return the tables that have anything in them, by name, as Markdown."""
@@ -20,7 +22,8 @@ def markdown_tables(summary: Summary) -> dict[str, str]:
 def _markdown(table: TextTable) -> str:
     aligned = ["---:" if i in table.numbers else ":---" for i in range(len(table.columns))]
     lines = [table.columns, tuple(aligned), *table.rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    # Figures with their errors stay on one line where columns are narrow.
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines).replace(" ± ", f"{NO_BREAK}±{NO_BREAK}")
 
 
 def write_results_markdown(run: str | Path | Summary, target: Path) -> list[str]:
