@@ -210,6 +210,16 @@ def test_another_run_is_not_lost(run, model, tmp_path):
     assert contents_of(tmp_path / "out")["data"]["steps"] == 300
 
 
+def test_a_model_that_would_be_written_over_is_refused(run, model, tmp_path):
+    folder = tmp_path / "out"
+    arguments = [*QUICK, "--steps", "200", "-o", str(folder), "-q"]
+    assert run("run", str(model), *arguments).exit_code == 0
+    learned = folder / "learners" / "amcar" / "learned.mmdp"
+    before = learned.read_bytes()
+    assert "MODEL must not lie in" in failed(run("run", str(learned), *arguments, "--overwrite"))
+    assert learned.read_bytes() == before
+
+
 def test_a_failure_says_what_is_kept(run, model, tmp_path, monkeypatch):
     def fail(*arguments, **options):
         raise MissMDPError("the disk is full")

@@ -103,7 +103,10 @@ def _normalised(world: World, name: str) -> str:
 
 def _troubles(result: RunResult) -> list[str]:
     """Return what should not be overlooked."""
-    found = [f"{label} could not learn from these data: {why}." for label, why in result.skipped.items()]
+    found = [
+        f"{label} could not learn from these data: {why.rstrip('.')}."
+        for label, why in result.skipped.items()
+    ]
     searches = {
         **result.solved,
         **{name: base.result for name, base in result.baselines.items() if base.result},
@@ -115,7 +118,7 @@ def _troubles(result: RunResult) -> list[str]:
         found.append(
             f"Not solved to the precision asked for: {', '.join(stopped)}; better policies may exist (--timeout)."
         )
-    problems = len(result.log.report.problems)
+    problems = len(result.log.problems)
     if problems:
         found.append(
             f"The log does not fit the model in {problems} respect{'s' * (problems > 1)}: see the report."

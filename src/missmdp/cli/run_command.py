@@ -59,7 +59,7 @@ def run(
     from missmdp.experiments.run.folder import RunFolder
     from missmdp.experiments.run.pipeline import run as run_all
 
-    check_usage(data, folder, options)
+    check_usage(model, data, folder, options)
     settings, table = run_settings(options), table_arguments(options)
     mdp, known = load_mdp(model)
     if known is None and not data:

@@ -129,7 +129,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def check_usage(data: tuple[str, ...], folder: Path, options: dict[str, Any]) -> None:
+def check_usage(model: str, data: tuple[str, ...], folder: Path, options: dict[str, Any]) -> None:
     """Raise `click.UsageError` for options that do not go together."""
     if data and options["steps"] is not None:
         raise click.UsageError("--steps is for simulating, and there are DATA; leave one of the two out")
@@ -137,6 +137,8 @@ def check_usage(data: tuple[str, ...], folder: Path, options: dict[str, Any]) ->
     for name in data:
         if Path(name).resolve().is_relative_to(here):
             raise click.UsageError(f"{name}: DATA must not lie in {folder}, which is written to")
+    if Path(model).exists() and here in Path(model).resolve().parents:
+        raise click.UsageError(f"{model}: MODEL must not lie in {folder}, which is written to")
 
 
 def run_settings(options: dict[str, Any]) -> RunSettings:

@@ -91,6 +91,29 @@ def test_other_files_make_another_run(tmp_path):
         run(tmp_path / "out", data=tmp_path / "two.csv")
 
 
+def test_other_data_in_memory_make_another_run(tmp_path):
+    one, other = (mm.collect(ward(), 200, seed=seed) for seed in (1, 2))
+    run(tmp_path / "out", data=one)
+    run(tmp_path / "out", data=one)
+    for data in (other, other.to_pandas()):
+        with pytest.raises(DataError, match="holds another run, on other data"):
+            run(tmp_path / "out", data=data)
+
+
+def test_data_are_not_read_from_what_is_written_over(tmp_path):
+    log = run(tmp_path / "out").folder.log
+    before = log.read_bytes()
+    with pytest.raises(DataError, match="must not lie in"):
+        run(tmp_path / "out", data=log, overwrite=True)
+    assert log.read_bytes() == before
+
+
+def test_settings_that_json_does_not_have(tmp_path):
+    found = run(tmp_path / "out", timeout=float("inf"))
+    assert json.loads(found.folder.contents.read_bytes())["settings"]["timeout"] is None
+    run(tmp_path / "out", timeout=float("inf"))
+
+
 def test_an_old_run_stays_if_the_new_data_cannot_be_read(tmp_path):
     table = tmp_path / "own.csv"
     mm.collect(ward(), 200, seed=1).to_csv(table)

@@ -1,6 +1,7 @@
 """A whole run, against the same done by hand, step by step."""
 
 import csv
+import itertools
 import json
 
 import numpy as np
@@ -412,6 +413,27 @@ def test_logs_that_say_next_to_nothing(tmp_path, infection, ward_seen):
     assert result.report.exists()
     if count == 1:
         assert result.heldout is None
-        assert "too short" in contents["recommended"]["why"]
+        assert "Nothing could be held out" in contents["recommended"]["why"]
     if all(value is not None for value in infection):
         assert any(sentence.startswith("Nothing is missing") for sentence in contents["cannot_know"])
+
+
+def test_data_that_the_truth_rules_out_are_told(tmp_path):
+    """The MDP allows them, but not M: nothing goes missing in what is said to be the truth."""
+    mdp = ward_mdp()
+    seen = mm.MissMDP(mdp, mm.MissingnessFunction.fully_observed(mdp))
+    log = mm.collect(ward(), 300, seed=1)
+    settings = quick(episodes=20, sensitivity_episodes=0)
+    result = mm.run(seen, log, tmp_path / "out", settings, progress=False)
+    contents = json.loads(result.folder.contents.read_bytes())
+    by_hand = sum(
+        (log.observations[start:end] < 0).any() for start, end in itertools.pairwise(log.offsets.tolist())
+    )
+    assert result.log.ruled_out == by_hand > 0
+    assert contents["data"]["problems"][-1].startswith(
+        f"{by_hand} of {log.n_episodes} episodes cannot happen"
+    )
+    assert contents["cannot_know"][0].startswith("Values did not go missing in these data as the model says")
+    assert not any("other transitions" in sentence for sentence in contents["cannot_know"]), "none were tried"
+    fitting = mm.run(ward(), log, tmp_path / "fits", settings, progress=False)
+    assert (fitting.log.ruled_out, fitting.log.problems) == (0, ())

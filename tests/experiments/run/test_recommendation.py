@@ -1,12 +1,14 @@
 """Which learner is recommended: the best on held-out data, unless a simpler one does as well."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 import missmdp as mm
 from experiments.run.wards import ward
 from missmdp.evaluation.heldout import HeldOut
+from missmdp.experiments.run.figures import at_most
 from missmdp.experiments.run.recommendation import free_parameters, recommend
 
 pytestmark = pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
@@ -69,9 +71,31 @@ def test_the_best_is_taken_or_a_simpler_one_that_is_as_good(learners, scores, ch
 def test_without_held_out_data_the_simplest_is_taken(learners):
     found = recommend(learners, None)
     assert found.label == "amcar"
-    assert "too short" in found.why
+    assert "Nothing could be held out" in found.why
 
 
 def test_one_learner_is_no_choice(learners):
     found = recommend({"aimi": learners["aimi"]}, {"aimi": score(0.0, 0.0)})
     assert (found.label, found.why) == ("aimi", "AIMI is the only learner in this run.")
+
+
+def test_where_something_is_impossible_for_all_no_score_is_told(learners):
+    """A gap that occurs in one fold only is impossible after the others."""
+    scores = {
+        label: score(gap, 0.01, -math.inf) for label, gap in zip(learners, (-0.5, 0.0, -0.5), strict=True)
+    }
+    why = recommend(learners, {label: replace(one, impossible=1) for label, one in scores.items()}).why
+    assert "AsMAR foretells observations that it has not seen best: it takes 1 episode for impossible" in why
+    assert "∞" not in why
+
+
+def test_equally_good_learners_have_no_winner(learners):
+    why = recommend(learners, {label: score(0.0, 0.0) for label in learners}).why
+    assert why.startswith("AMCAR foretells observations that it has not seen as well as any")
+
+
+@pytest.mark.parametrize(
+    ("bound", "text"), [(0.0184, "0.019"), (0.25, "0.25"), (0.3, "0.3"), (0.1201, "0.13"), (0.0, "0")]
+)
+def test_bounds_are_not_rounded_down(bound, text):
+    assert at_most(bound) == text

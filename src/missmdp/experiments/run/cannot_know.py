@@ -38,6 +38,11 @@ def _truth(result: RunResult) -> Iterator[str]:
             "Distances from the truth, optimal and normalised values are known here only because the data were "
             "simulated. Data of your own do not give them."
         )
+    elif result.log.ruled_out:
+        yield (
+            "Values did not go missing in these data as the model says: some episodes could not have happened. So what "
+            "policies are worth in the truth is not what they are worth where the data come from."
+        )
     else:
         yield (
             "What policies are worth in the truth holds if values went missing in these data as the model says, which "
@@ -62,7 +67,7 @@ def _self_censoring(result: RunResult) -> Iterator[str]:
 
 def _likelihood(result: RunResult) -> Iterator[str]:
     if result.heldout is None:
-        yield "The log is too short to compare the learners on data that they have not seen."
+        yield "Nothing could be held out, so that the learners are not compared on data that they have not seen."
     elif len(result.learned) > 1:
         yield (
             "Held-out likelihood ranks the learners, but does not say that the best one is right: missingness "
@@ -78,9 +83,14 @@ def _dynamics(result: RunResult) -> Iterator[str]:
         if result.log.report.ok
         else "some steps in the log are impossible in it"
     )
+    tried = (
+        " What was tried of other transitions shows how much may depend on them."
+        if result.sensitivity
+        else ""
+    )
     yield (
         f"Transition probabilities and rewards are taken from the model ({fits}); whether the probabilities are right "
-        "was not tested. The sensitivity to other transitions says how much depends on them."
+        f"was not tested.{tried}"
     )
 
 
@@ -93,7 +103,7 @@ def _always_observed(result: RunResult) -> Iterator[str]:
         were = "was" if len(names) == 1 else "were"
         yield (
             f"{_listed(names)} {were} never missing in {counted(steps, 'observation')}, and taken as always observed; "
-            f"with 95 % confidence up to {100 * rate:.2g} % could still be missing."
+            f"if rows were independent, up to {100 * rate:.2g} % of each could still go missing, with 95 % confidence."
         )
 
 

@@ -14,7 +14,7 @@ from missmdp.experiments.run.result import Problem, RunResult
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.types import MissingnessTypes
 
-__all__ = ["data_contents", "feature_rows", "model_contents"]
+__all__ = ["data_contents", "data_hash", "feature_rows", "model_contents"]
 
 _MOST_PATTERNS = 12
 _MOST_ASSOCIATIONS = 12
@@ -85,7 +85,7 @@ def data_contents(result: RunResult) -> dict[str, Any]:
     return {
         "source": "simulated" if log.simulated else "table",
         "files": log.files,
-        "sha256": _hash(dataset),
+        "sha256": data_hash(dataset),
         "steps": dataset.n_steps,
         "episodes": dataset.n_episodes,
         "mean_length": dataset.n_steps / dataset.n_episodes,
@@ -97,11 +97,12 @@ def data_contents(result: RunResult) -> dict[str, Any]:
         "associations": [_association(found) for found in described.strongest(_MOST_ASSOCIATIONS)],
         "notes": log.report.notes,
         "fits": log.report.ok,
-        "problems": log.report.problems,
+        "problems": log.problems,
     }
 
 
-def _hash(dataset: Dataset) -> str:
+def data_hash(dataset: Dataset) -> str:
+    """Return the SHA-256 of what was seen and done in a log."""
     digest = hashlib.sha256()
     for array in (dataset.observations, dataset.actions, dataset.offsets):
         # Whatever the width of integers.

@@ -6,7 +6,7 @@ import math
 
 from missmdp.evaluation.statistics import decimals, signed
 
-__all__ = ["ROUNDING", "places", "with_error"]
+__all__ = ["ROUNDING", "at_most", "places", "with_error"]
 
 ROUNDING = 1e-9
 """Differences and errors up to this are those of the arithmetic."""
@@ -17,6 +17,14 @@ def with_error(value: float, stderr: float) -> str:
     digits = places(stderr)
     error = "" if math.isnan(stderr) else f" ± {stderr:.{digits}f}"
     return f"{signed(value, digits)}{error}"
+
+
+def at_most(bound: float) -> str:
+    """Return a bound between 0 and 1 with two digits that are not too small."""
+    if not bound > 0.0:
+        return "0"
+    digits = 1 - math.floor(math.log10(bound))
+    return f"{math.ceil(round(bound * 10.0**digits, 6)) / 10.0**digits:.2g}"
 
 
 def places(stderr: float) -> int:

@@ -36,7 +36,7 @@ _FILES = (
     *(f"tables/{name}{ending}" for name, ending in product(TABLE_NAMES, (".csv", ".parquet"))),
 )
 """All that a run may write. Nothing else in the folder is touched."""
-_OTHER = {"model": "of another model", "files": "on other data"}
+_OTHER = {"model": "of another model", "files": "on other data", "data": "on other data"}
 """What is said where there is no short value to show."""
 
 
@@ -95,12 +95,16 @@ class RunFolder:
         overwrite
             Whether another run may be written over.
         """
+        here = self.path.absolute().resolve()
+        for name in identity.files:
+            if Path(name).resolve().is_relative_to(here):
+                raise DataError(f"{name}: the data must not lie in {self.path}, which is written to")
         if not self._occupied():
             return
         known = self._known()
         if known is None:
             raise DataError(f"{self.path} is not empty, and holds no run; give another folder")
-        difference = None if overwrite else _difference(known, json.loads(json.dumps(asdict(identity))))
+        difference = None if overwrite else _difference(known, json.loads(_json(asdict(identity))))
         if difference is not None:
             raise DataError(
                 f"{self.path} holds another run, {difference}; give another folder, or pass overwrite=True"
@@ -151,7 +155,8 @@ class RunFolder:
 
 
 def _json(contents: Mapping[str, Any]) -> bytes:
-    return f"{json.dumps(contents, indent=1, ensure_ascii=False, allow_nan=False)}\n".encode()
+    # How a table is read may be said with anything.
+    return f"{json.dumps(contents, indent=1, ensure_ascii=False, allow_nan=False, default=str)}\n".encode()
 
 
 def _difference(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from missmdp.evaluation.compare import Difference
 from missmdp.evaluation.sensitivity import SensitivityRow
-from missmdp.experiments.run.figures import ROUNDING, with_error
+from missmdp.experiments.run.figures import ROUNDING, at_most, with_error
 from missmdp.experiments.run.result import RunResult
 
 __all__ = ["meaning"]
@@ -79,7 +79,7 @@ def _bound(result: RunResult) -> Iterator[str]:
         return
     yield (
         f"If its assumption holds ({bound.assumes}), what {name} learned is nowhere off by more than "
-        f"{bound.worst:.2g}, with probability {bound.confidence:g}."
+        f"{at_most(bound.worst)}, with probability {bound.confidence:g}."
     )
 
 

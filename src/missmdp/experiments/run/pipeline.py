@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from missmdp.data.dataset import Dataset
 from missmdp.errors import DataError
+from missmdp.experiments.run.contents_data import data_hash
 from missmdp.experiments.run.folder import RunFolder, RunIdentity
 from missmdp.experiments.run.problem import as_problem
 from missmdp.experiments.run.result import Problem, RunResult
@@ -69,9 +71,13 @@ def run(
     _check(problem, data, settings)
     where = RunFolder(folder)
     options = dict(table or {})
-    identity = RunIdentity(
-        {**settings.as_dict(simulated=data is None), "table": _plain(options)}, problem.sha256, files_of(data)
-    )
+    files = files_of(data)
+    if data is not None and not files and not isinstance(data, Dataset):
+        data = Dataset.from_table(data, problem.mdp, **options, progress=False)
+    # Files are known by their names, and what is in memory by what is in it.
+    content = data_hash(data) if isinstance(data, Dataset) else None
+    own = {**settings.as_dict(simulated=data is None), "table": _plain(options), "data": content}
+    identity = RunIdentity(own, problem.sha256, files)
     where.check(identity, overwrite=overwrite)
     return RunWork(problem, settings, where, identity, Stages(progress)).do(data, options)
 

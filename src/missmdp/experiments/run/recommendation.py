@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from missmdp.evaluation.heldout import HeldOut
 from missmdp.experiments.run.figures import with_error
 from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.bounds import counted
 
 __all__ = ["Recommendation", "free_parameters", "recommend"]
 
@@ -49,8 +50,8 @@ def recommend(
     if heldout is None:
         return Recommendation(
             simplest,
-            f"The log is too short to hold anything out, so the learners cannot be compared; {names[simplest]} has the "
-            f"fewest free parameters ({sizes[simplest]:,}).",
+            f"Nothing could be held out, so the learners cannot be compared; no other has fewer free parameters than "
+            f"{names[simplest]} ({sizes[simplest]:,}).",
         )
     best = max(heldout, key=lambda label: (heldout[label].difference == 0.0, -sizes[label]))
     equal = [label for label in heldout if label == best or _within_error(heldout[label])]
@@ -63,8 +64,8 @@ def recommend(
     if chosen == best:
         return Recommendation(
             best,
-            f"{names[best]} foretells observations that it has not seen best: held-out log-likelihood "
-            f"{with_error(heldout[best].per_step, heldout[best].stderr)} {unit}{others}.",
+            f"{names[best]} foretells observations that it has not seen {_how_well(heldout, best)}: "
+            f"{_score(heldout[best], unit)}{others}.",
         )
     return Recommendation(
         chosen,
@@ -74,13 +75,26 @@ def recommend(
     )
 
 
+def _how_well(heldout: Mapping[str, HeldOut], best: str) -> str:
+    return "as well as any" if any(heldout[o].difference == 0.0 for o in heldout if o != best) else "best"
+
+
+def _score(score: HeldOut, unit: str) -> str:
+    if score.impossible:
+        some = counted(score.impossible, score.by[:-1])
+        return f"it takes {some} for impossible, no learner takes fewer, and it leads in the rest ({unit})"
+    return f"held-out log-likelihood {with_error(score.per_step, score.stderr)} {unit}"
+
+
 def _within_error(score: HeldOut) -> bool:
     return math.isfinite(score.difference) and -score.difference <= score.difference_stderr
 
 
 def _worse(score: HeldOut) -> str:
+    if math.isnan(score.difference):
+        return "not to be compared"
     if not math.isfinite(score.difference):
-        return "worse: it takes some of them for impossible"
+        return "worse: it takes some of them for impossible that the best does not"
     if score.difference == 0.0:
         return "no worse"
     return f"{with_error(-score.difference, score.difference_stderr)} worse"

@@ -20,7 +20,7 @@ from missmdp.experiments.run.group_truth import GroupTruth
 from missmdp.experiments.run.recommendation import Recommendation
 from missmdp.experiments.run.settings import RunSettings
 from missmdp.learn.base import MissingnessEstimator
-from missmdp.learn.bounds import Bound
+from missmdp.learn.bounds import Bound, counted
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
@@ -58,6 +58,19 @@ class Log:
     description: Description
     report: DataReport
     """Whether they fit the MDP."""
+    ruled_out: int = 0
+    """Episodes that can happen in the MDP, but not as values go missing in the truth, where that is known."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What does not fit, in sentences."""
+        if not self.ruled_out:
+            return self.report.problems
+        ruled_out = (
+            f"{self.ruled_out:,} of {counted(self.dataset.n_episodes, 'episode')} cannot happen if values go missing "
+            "as the model says: in these data they went missing in another way"
+        )
+        return (*self.report.problems, ruled_out)
 
 
 @dataclass(frozen=True, eq=False)

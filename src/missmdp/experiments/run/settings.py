@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -138,4 +139,6 @@ class RunSettings:
 
     def as_dict(self, *, simulated: bool) -> dict[str, Any]:
         """Return the settings for a file; what was simulated has a number of steps, and what was not has none."""
-        return {**asdict(self), "steps": self.steps if simulated else None}
+        given = {**asdict(self), "steps": self.steps if simulated else None}
+        # No limit is no number that a file could hold.
+        return {name: None if value == math.inf else value for name, value in given.items()}

@@ -12,6 +12,7 @@ from missmdp.data.description.describe import describe
 from missmdp.data.validation.validate import validate
 from missmdp.errors import DataError, MissMDPError
 from missmdp.evaluation.heldout import HeldOut, held_out_likelihood
+from missmdp.evaluation.likelihood import log_likelihood
 from missmdp.evaluation.sensitivity import SensitivityRow, sensitivity
 from missmdp.experiments.run.contents import run_contents
 from missmdp.experiments.run.contents_learners import solve_text
@@ -103,15 +104,27 @@ class RunWork:
         with self.stages.stage("data", "Data", doing) as stage:
             dataset = self._dataset(data, table)
             report = validate(dataset, self.problem.mdp, progress=False)
-            log = Log(dataset, data is None, tuple(self.identity.files), describe(dataset), report)
+            log = Log(
+                dataset,
+                data is None,
+                tuple(self.identity.files),
+                describe(dataset),
+                report,
+                0 if data is None or not report.ok else self._ruled_out(dataset),
+            )
             self.folder.begin(self.identity)
             if log.simulated:
                 dataset.to_parquet(self.folder.log)
             self.tables.write_data(log.description)
             stage.result = f"{'simulated, ' if log.simulated else ''}{log.description.size}"
-            if not report.ok:
-                stage.result += f"; {counted(len(report.problems), 'problem')}: see the report"
+            if log.problems:
+                stage.result += f"; {counted(len(log.problems), 'problem')}: see the report"
         return log
+
+    def _ruled_out(self, dataset: Dataset) -> int:
+        """Return how many episodes are impossible as values go missing in the truth."""
+        truth = self.problem.truth
+        return 0 if truth is None else len(log_likelihood(dataset, truth).impossible)
 
     def _dataset(self, data: Any, table: Mapping[str, Any]) -> Dataset:
         mdp, simulator = self.problem.mdp, self.problem.simulator
