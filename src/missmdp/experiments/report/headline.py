@@ -125,7 +125,7 @@ def _share_verdict(
     if low > 1.0:
         return (
             f"The policy learned with {learner} gets more than {scale}: the policy with that knowledge is not solved "
-            "to the end."
+            "to the end, or this is luck."
         )
     if share >= 1.0 or (stderr is not None and share + stderr >= 1.0 and share > 0.995):
         return f"The policy learned with {learner} gets, as far as can be told, all of {scale}."

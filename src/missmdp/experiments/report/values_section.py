@@ -164,7 +164,8 @@ def _meaning(run: RunFile, world: World, rows: list[Row]) -> str:
         return f"{learner} and {run.policy_name(reference)} cannot be told apart here ({sure})."
     if gap < 0.0:
         return f"{learner} is worth {size} less than {run.policy_name(reference)}."
-    return f"{learner} is worth {size} more than {run.policy_name(reference)}, which is not solved to the end then."
+    than = f"more than {run.policy_name(reference)}, which is not solved to the end then, or had bad luck"
+    return f"{learner} is worth {size} {than}."
 
 
 def _table(run: RunFile, world: World) -> Html:

@@ -42,7 +42,7 @@ def _risk(run: RunFile, world: World) -> str | None:
     if row["difference_high"] is not None and row["difference_high"] < 0.0:
         fares = f"would lose {lost} against that of {name}"
     elif row["difference_low"] is not None and row["difference_low"] > 0.0:
-        fares = f"would be worth {lost} more than that of {name}, which is not solved to the end then"
+        fares = f"would be worth {lost} more than that of {name}, which is not solved to the end then, or had bad luck"
     else:
         fares = f"and that of {name} cannot be told apart there"
     return f"Should {name} be right instead{doubt}: the recommended policy {fares}."
