@@ -73,7 +73,7 @@ def test_folds_by_hand(recording, count, folds):
     log = episodes_of(model.mdp, episodes)
     found = mm.held_out_likelihood({"one": recording}, log, model.mdp, folds, seed=4)["one"]
     assert (found.folds, found.by, found.steps) == (folds, "episodes", log.n_steps)
-    assert (found.impossible, found.outside) == (0, 0)
+    assert (found.impossible, found.outside, found.units) == (0, 0, log.n_episodes)
 
     totals, held = {}, []
     for train in recording.seen:

@@ -58,6 +58,8 @@ class HeldOut:
     """What counts as one independent observation of the score."""
     outside: int
     """Observations left out for all learners: those after which T rules out the rest of an episode, whatever M is."""
+    units: int
+    """How many of `by` there are: with few of them, errors are rough."""
 
     def __str__(self) -> str:
         text = f"{_with_error(self.per_step, self.stderr)} per step"
@@ -259,6 +261,7 @@ def _results(
             impossible=int(np.isneginf(own).sum()),
             by=plan.by,
             outside=int((~scored).sum()),
+            units=int(used.sum()),
         )
     return found
 

@@ -93,6 +93,7 @@ def learner(label, name, assumes, groups, known, **changes):
             "folds": 5,
             "difference": 0.0,
             "difference_stderr": 0.0,
+            "units": 40,
         },
         "solve": {
             "lower": -10.0,
@@ -161,6 +162,7 @@ def sample(*, known=True):
         "folds": 5,
         "difference": -0.3,
         "difference_stderr": 0.02,
+        "units": 40,
     }
     learners = [
         learner("amcar", "AMCAR", "MCAR", [{**pattern_groups(known)[0], "given": {}}], known, heldout=heldout)

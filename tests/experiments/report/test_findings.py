@@ -181,16 +181,23 @@ def test_warnings_are_shown_under_their_learner(say):
 
 
 @pytest.mark.parametrize(
-    ("difference", "stderr", "verdict"),
-    [(-0.3, 0.02, "AsMAR predicts new data clearly best"), (-0.03, 0.02, "AMCAR cannot be told from it")],
+    ("difference", "units", "verdict"),
+    [
+        (-0.3, 40, "AsMAR predicts new data clearly best"),
+        (-0.03, 40, "AMCAR cannot be told from it"),
+        # Student's quantiles: 2.02 standard errors with 40 episodes, 4.30 with three.
+        (-0.06, 40, "AsMAR predicts new data clearly best"),
+        (-0.06, 3, "AMCAR cannot be told from it"),
+    ],
 )
-def test_predictions_are_judged_by_their_error(say, difference, stderr, verdict):
+def test_predictions_are_judged_by_their_error(say, difference, units, verdict):
     run = sample()
     for learner in (run["learners"][0], run["learners"][2]):
         learner["heldout"] = {
             **run["learners"][0]["heldout"],
             "difference": difference,
-            "difference_stderr": stderr,
+            "difference_stderr": 0.02,
+            "units": units,
         }
     run["learners"][2]["heldout"] |= {"difference": -1.0}
     assert verdict in say(run, "heldout")

@@ -1,3 +1,4 @@
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,6 +70,17 @@ def test_a_damaged_cell_is_run_again(undisturbed, tmp_path):
     done = reproduce(TINY, tmp_path, workers=1, progress=False, work=pretend)
     assert (done.finished, done.status) == (3, "finished")
     assert tables(tmp_path) == tables(undisturbed)
+
+
+def test_what_a_killed_run_was_writing_is_swept_away(tmp_path):
+    cells = tmp_path / "cells"
+    cells.mkdir()
+    old, new = cells / ".value-x.npz.0123", cells / ".value-y.npz.4567"
+    for path in (old, new):
+        path.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    CellStore(tmp_path).sweep()
+    assert [path.name for path in cells.iterdir()] == [new.name]
 
 
 def test_more_runs_extend_fewer(undisturbed, tmp_path):

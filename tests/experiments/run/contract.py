@@ -54,6 +54,7 @@ LEARNER = {
             "folds": int,
             "difference": NUMBER,
             "difference_stderr": Maybe(NUMBER),
+            "units": int,
         }
     ),
     "solve": {

@@ -22,7 +22,7 @@ def learners():
 
 
 def score(difference, stderr, per_step=-1.5):
-    return HeldOut(per_step + difference, 0.01, 500, 5, difference, stderr, 0, "episodes", 0)
+    return HeldOut(per_step + difference, 0.01, 500, 5, difference, stderr, 0, "episodes", 0, 40)
 
 
 def test_free_parameters_are_counted():

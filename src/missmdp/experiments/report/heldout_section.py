@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from missmdp.evaluation.statistics import student_interval
 from missmdp.experiments.report.dot_chart import Dot, dot_chart
 from missmdp.experiments.report.markup import Html
 from missmdp.experiments.report.page import Section, figure, note, paragraph, table
@@ -15,7 +16,6 @@ from missmdp.experiments.report.words import UNKNOWN, count, listed, number, per
 __all__ = ["heldout_section"]
 
 _TITLE = "Who predicts new data best?"
-_TWO_SIDED = 1.959963984540054
 
 Learner = dict[str, Any]
 
@@ -41,7 +41,7 @@ def heldout_section(run: RunFile) -> Section:
         "Each learner was shown a part of the data and had to say how likely the rest is, with its gaps "
         f"({count(first['folds'], 'part')} in turn, {count(first['steps'], 'step')})."
     )
-    figures = [figure(chart, *_meaning(known, best)), *_impossible(known), _table(known)]
+    figures = [figure(chart, *_meaning(run, known, best)), *_impossible(known), _table(known)]
     return Section("heldout", _TITLE, (introduction, *figures))
 
 
@@ -64,7 +64,7 @@ def _score(learner: Learner, key: str, otherwise: float) -> float:
 
 
 def _dot(run: RunFile, learner: Learner) -> Dot:
-    value, half = learner["heldout"]["difference"], _TWO_SIDED * _score(learner, "difference_stderr", 0.0)
+    value, half = learner["heldout"]["difference"], _half(run, learner)
     return Dot(
         learner["name"],
         value,
@@ -77,6 +77,12 @@ def _dot(run: RunFile, learner: Learner) -> Dot:
     )
 
 
+def _half(run: RunFile, learner: Learner) -> float:
+    """Return half the width of the interval of a difference: with few episodes it is wide."""
+    error, units = learner["heldout"]["difference_stderr"], learner["heldout"]["units"]
+    return student_interval(0.0, error, units, run.content["confidence"])[1] if error and units > 1 else 0.0
+
+
 def _difference(learner: Learner) -> str:
     value, error = learner["heldout"]["difference"], learner["heldout"]["difference_stderr"]
     if value is None:
@@ -87,7 +93,7 @@ def _difference(learner: Learner) -> str:
     return text if error is None else f"{text} ± {number(error, error)}"
 
 
-def _meaning(known: list[Learner], best: Learner) -> list[str]:
+def _meaning(run: RunFile, known: list[Learner], best: Learner) -> list[str]:
     others = [learner for learner in known if learner is not best]
     if not others:
         return [f"Only {best['name']} was looked at, so there is nothing to compare it with."]
@@ -96,7 +102,7 @@ def _meaning(known: list[Learner], best: Learner) -> list[str]:
     close = [
         learner["name"]
         for learner in others
-        if _score(learner, "difference", -math.inf) >= -2.0 * _score(learner, "difference_stderr", 0.0)
+        if _score(learner, "difference", -math.inf) >= -_half(run, learner)
     ]
     if close:
         verdict = (

@@ -98,6 +98,7 @@ def reproduce(
             check_baseline(name, benchmark_model(benchmark))
     store = CellStore(folder)
     store.check_writable()
+    store.sweep()
     store.write_config(config)
     cells = all_cells(config)
     missing = [cell for cell in cells if store.read(cell) is None]

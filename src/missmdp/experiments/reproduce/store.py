@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import math
+import contextlib
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ __all__ = ["CellStore", "is_reproduction"]
 
 _KIND = "missmdp cell"
 _CONFIG = "config.toml"
+_ABANDONED = 3600.0
+"""Seconds after which nobody writes to a file any more."""
 
 
 def is_reproduction(folder: str | Path) -> bool:
@@ -83,7 +86,9 @@ class CellStore:
         except OSError as error:
             raise MissMDPError(f"{self.folder}: cannot be written to ({error.strerror or error})") from error
 
-    def seconds(self, cells: list[Cell]) -> float:
-        """Return what finished cells took altogether."""
-        found = [self.read(cell) for cell in cells]
-        return math.fsum(result.seconds for result in found if result is not None)
+    def sweep(self) -> None:
+        """Remove what was being written when an earlier run was killed, long enough ago to be nobody's."""
+        for path in (self.folder / "cells").glob(".*.npz.*"):
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > _ABANDONED:
+                    path.unlink()

@@ -102,6 +102,7 @@ def heldout_row(score: HeldOut) -> dict[str, Any]:
         "impossible",
         "by",
         "outside",
+        "units",
     )
     return {name: getattr(score, name) for name in names}
 
