@@ -1,7 +1,7 @@
 """Copy the tables and figures of a run of `missmdp reproduce` to docs/results, and put its numbers into the page there.
 
-    missmdp reproduce --profile small -o small
-    python docs/make_results.py small
+missmdp reproduce --profile small -o small
+python docs/make_results.py small
 """
 
 from __future__ import annotations
