@@ -56,7 +56,7 @@ test: $(DEV_STAMP)  ## the tests that run in minutes
 	$(BIN)/pytest -m "not slow and not browser"
 
 test-slow: $(DEV_STAMP)  ## the statistical and exhaustive rest
-	$(BIN)/pytest -m "slow and not browser" -n 2
+	$(BIN)/pytest -m "slow and not browser" -n 2 --dist worksteal
 
 test-browser: $(BROWSER_STAMP)  ## reports in a real browser (Chromium)
 	$(BIN)/pytest -m browser tests/browser
