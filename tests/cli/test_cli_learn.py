@@ -267,6 +267,10 @@ def test_a_block_of_one_is_refused(run, log):
             "/max_depth/max_depth.csv: there is no precision must",
             "/max_depth/max_depth.csv: there is no precision must",
         ),
+        (
+            "if so, pass missing=['?'] (--missing '?' for commands)",
+            "if so, pass --missing '?'",
+        ),
         ("nothing to change", "nothing to change"),
     ],
 )

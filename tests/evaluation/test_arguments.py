@@ -126,6 +126,19 @@ def test_policies_for_other_worlds(model):
     other = mm.MissMDP(renamed, mm.MissingnessFunction.fully_observed(renamed))
     with pytest.raises(mm.ModelError, match="has the features"):
         mm.evaluate(policy, other, 5, 0, **QUIET)
+    turned = mm.FactoredMDP(
+        {"first": ["x", "y"], "second": ["y", "x"]},
+        model.actions,
+        lambda s, a: {s: 1.0},
+        0.0,
+        {("x", "x"): 1.0},
+        discount=0.9,
+    )
+    another = mm.MissMDP(turned, mm.MissingnessFunction.fully_observed(turned))
+    with pytest.raises(
+        mm.ModelError, match=r"\['x', 'y'\] of second, in this order; this model has \['y', 'x'\]"
+    ):
+        mm.evaluate(policy, another, 5, 0, **QUIET)
     deaf = build(np.ones((1, 1, 1)), np.ones((1, 1)), [[0.0]], [1.0])
     louder = build(np.ones((1, 1, 1)), np.full((1, 2), 0.5), [[0.0]], [1.0])
     with pytest.raises(mm.ModelError, match="other observations"):

@@ -41,7 +41,7 @@ _SUFFIXES = (".mmdp", ".csv", ".parquet", ".pq")
     type=click.Choice(_LEARNERS, case_sensitive=False),
     default="asmar",
     show_default=True,
-    help="amcar: missing at random, whatever the state. asmar: depends on always-observed features. aimi: depends "
+    help="amcar: by pure chance, whatever the state. asmar: depends on always-observed features. aimi: depends "
     "on other features, each indicator on its own.",
 )
 @click.option(

@@ -52,7 +52,8 @@ def cli(context: click.Context) -> None:
 
     Commands that find out how values go missing also take an MDP: module:function that returns a FactoredMDP, or
     a folder with the tables transitions, rewards, initial and optionally terminal (.csv or .parquet), and
-    optionally discount.txt. Tables have one column per feature; transitions also action, next_<feature> and
+    optionally discount.txt and features (the columns feature and value: values in their order, else words are
+    in that of the alphabet). Tables have one column per feature; transitions also action, next_<feature> and
     probability, rewards also action and reward, initial also probability.
     """
     if context.invoked_subcommand is None:

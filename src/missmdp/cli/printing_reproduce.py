@@ -25,6 +25,7 @@ __all__ = ["ReproduceProgress", "print_plan", "print_reproduction"]
 
 _EVERY = 30.0
 """Seconds between two lines where there is no terminal."""
+_NONE = "–"
 _KINDS: dict[Kind, str] = {"baseline": "baselines", "learning": "total variation", "value": "policies"}
 
 
@@ -44,7 +45,7 @@ def print_plan(config: ReproduceConfig, folder: Path, workers: int | None) -> No
                     words,
                     f"{len(own):,}",
                     f"{len(own) - len(left):,}",
-                    in_words(_expected(left)) if left else "–",
+                    in_words(_expected(left)) if left else _NONE,
                 )
                 for column, text in zip(columns, row, strict=True):
                     column.append(text)
@@ -151,6 +152,8 @@ def print_reproduction(done: Reproduction) -> None:
         print_sentence(
             "1 is what the optimal policy is worth, 0 what the prior's is. Intervals are over runs."
         )
+        if any(_NONE in column for column in columns):
+            print_sentence(f"{_NONE} stands where there are too few runs or episodes to say anything.")
     print_sentence(
         f"{done.cells:,} cells ({done.found:,} from before) in {in_words(done.seconds)}: tables, figures and "
         f"report.html are in {done.folder}"
@@ -164,13 +167,13 @@ def _add(columns: list[Column], row: dict[str, object], distance: float | None) 
         str(row["learner"]),
         f"{row['size']:,}",
         str(row["runs"]),
-        "–" if distance is None else f"{distance:.3f}",
+        _NONE if distance is None else f"{distance:.3f}",
         _signed(row["normalised"]),
-        "–" if low is None else f"[{_signed(low)}, {_signed(high)}]",
+        _NONE if low is None else f"[{_signed(low)}, {_signed(high)}]",
     )
     for column, text in zip(columns, cells, strict=True):
         column.append(text)
 
 
 def _signed(value: object) -> str:
-    return f"{value:.2f}".replace("-", "−") if isinstance(value, float) else "–"
+    return f"{value:.2f}".replace("-", "−") if isinstance(value, float) else _NONE

@@ -45,7 +45,7 @@ _OPTIONS = (
         "learners",
         multiple=True,
         type=click.Choice(["amcar", "asmar", "aimi"], case_sensitive=False),
-        help="amcar: missing at random, whatever the state. asmar: depends on always-observed features. aimi: depends "
+        help="amcar: by pure chance, whatever the state. asmar: depends on always-observed features. aimi: depends "
         "on other features, each indicator on its own. Repeat.  [default: all three]",
     ),
     click.option(

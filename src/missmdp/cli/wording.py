@@ -23,6 +23,8 @@ _ARGUMENTS = (
 
 def as_typed(message: str) -> str:
     """Return a message in which arguments that a Python user would pass are options that one can type."""
+    # Where the library names the option too, that is all one needs here.
+    message = re.sub(r" \(--[^()]* for commands\)", "", message)
     message = re.sub(
         rf"\b(pass|leave out) ({_COLUMNS})='([^']*)'",
         lambda found: f"{'give' if found[1] == 'pass' else found[1]} --{found[2]} {shlex.quote(found[3])}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from missmdp.errors import ModelError
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
+from missmdp.model.space import FeatureSpace
 
 __all__ = ["check_acts_in", "check_interface"]
 
@@ -28,9 +29,18 @@ def check_interface(own: MissMDP | POMDP, model: MissMDP | POMDP) -> None:
     if isinstance(own, MissMDP) and isinstance(model, MissMDP):
         mine, theirs = own.space.features, model.space.features
         if mine != theirs:
-            raise ModelError(f"{tracks}, which has the features {mine!r}; this model has {theirs!r}")
+            raise ModelError(f"{tracks}, which has {_unlike(mine, theirs)}")
     elif list(own.observations) != list(model.observations):
         raise ModelError(f"{tracks}; this model has other observations")
+
+
+def _unlike(mine: FeatureSpace, theirs: FeatureSpace) -> str:
+    """Return how the features of two models differ."""
+    if mine.names != theirs.names:
+        return f"the features {list(mine.names)}; this model has {list(theirs.names)}"
+    other = theirs.as_dict()
+    name, own = next((name, own) for name, own in mine.as_dict().items() if own != other[name])
+    return f"the values {list(own)} of {name}, in this order; this model has {list(other[name])}"
 
 
 def check_acts_in(own: MissMDP | POMDP, observe_initial: bool, model: MissMDP | POMDP) -> None:

@@ -409,8 +409,10 @@ def test_what_does_not_fit_the_model_is_refused():
         mm.validate(GOOD, model)
     with pytest.raises(mm.DataError, match="no column 'rung'"):
         mm.validate({name: values for name, values in GOOD.items() if name != "rung"}, ladder())
-    with pytest.raises(mm.DataError, match="no row of the table has both"):
+    with pytest.raises(mm.DataError, match="row 1.*'step' is missing"):
         mm.validate({**GOOD, "step": [None] * 4}, ladder())
+    with pytest.raises(mm.DataError, match="row 1.*'step' cannot be '2024-01-01'; steps are integers"):
+        mm.validate({**GOOD, "step": ["2024-01-01"] * 4}, ladder())
 
 
 def test_sets_that_hash_alike_are_told_apart():

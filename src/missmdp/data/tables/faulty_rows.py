@@ -102,7 +102,9 @@ def checked_rows(source: Any, mdp: FactoredMDP, *, progress: bool | None, **opti
         {n: size - 1 for n, size in sizes.items() if size > 1 and n not in table.bins}
     )
     if not len(rows.step):
-        raise DataError("no row of the table has both an episode and a step")
+        places = (options.get("episode", "episode"), options.get("step", "step"))
+        faults = [unknown.first for unknown in unknowns.values() if unknown.column in places]
+        raise DataError(faults[0] if faults else "no row of the table has both an episode and a step")
     broken = broken_episodes(rows.step, rows.actions, rows.offsets)
     sentences: list[str] = []
     if broken.size:

@@ -119,8 +119,10 @@ def values(summary: Summary) -> list[str]:
         f"The right learner’s policy reaches a normalised value of {LEAST}, by the lower end of its 95 % interval, on "
         f"{len(holding)} of {len(found)} benchmarks"
     )
-    missed = [claim.benchmark for claim in found if not claim.holds]
-    return [f"{first}{f'; not on {listed(missed)}' if missed else ''}.", *sentences]
+    for verdict, words in (("no", "not on"), ("open", "too few runs to say so on")):
+        without = [claim.benchmark for claim in found if claim.verdict == verdict]
+        first += f"; {words} {listed(without)}" if without else ""
+    return [f"{first}.", *sentences]
 
 
 def model_free(summary: Summary) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from missmdp.experiments.reproduce.expected import right_learner
 from missmdp.experiments.reproduce.summary import Summary
@@ -31,8 +31,15 @@ class Claim:
     @property
     def holds(self) -> bool:
         """Whether the interval is above what is to be reached."""
-        low = self.row["normalised_low"]
-        return low is not None and low >= LEAST
+        return self.verdict == "yes"
+
+    @property
+    def verdict(self) -> Literal["yes", "no", "open"]:
+        """Whether the interval is above what is to be reached or below it; open if it is neither, or there is none."""
+        low, high = self.row["normalised_low"], self.row["normalised_high"]
+        if low is not None and low >= LEAST:
+            return "yes"
+        return "no" if high is not None and high < LEAST else "open"
 
 
 def claims(summary: Summary) -> list[Claim]:

@@ -83,7 +83,7 @@ def _claims(summary: Summary) -> TextTable:
             f"{claim.learner}, {size_text(claim.size)}",
             plus_minus(claim.row["normalised"], claim.row["normalised_stderr"]),
             interval_text(claim.row),
-            "yes" if claim.holds else "no",
+            claim.verdict,
             ", ".join(f"{row['learner']} {signed(row['normalised'], 2)}" for row in claim.others),
         )
         for claim in claims(summary)
