@@ -52,8 +52,10 @@ def test_free_parameters_are_counted():
             [(-0.5, 0.01), (-0.01, 0.02), (0.0, 0.0)],
             "asmar",
         ),  # as good as the best; aimi has no fewer parameters
-        ([(-0.019, 0.02), (-0.01, 0.02), (0.0, 0.0)], "amcar"),  # both as good: the simplest
-        ([(-0.021, 0.02), (-0.03, 0.02), (0.0, 0.0)], "aimi"),  # both just outside
+        # Student's quantile with 40 episodes: 2.023.
+        ([(-0.0404, 0.02), (-0.01, 0.02), (0.0, 0.0)], "amcar"),  # both as good: the simplest
+        ([(-0.0405, 0.02), (-0.05, 0.02), (0.0, 0.0)], "aimi"),  # both just outside
+        ([(-0.5, math.nan), (-math.inf, math.nan), (0.0, 0.0)], "amcar"),  # no error: anything may be chance
         ([(-math.inf, math.nan), (-math.inf, math.nan), (0.0, 0.0)], "aimi"),
         ([(0.0, 0.0), (-0.5, 0.6), (-0.5, 0.6)], "amcar"),
     ],
@@ -64,8 +66,43 @@ def test_the_best_is_taken_or_a_simpler_one_that_is_as_good(learners, scores, ch
     assert found.label == chosen
     best = next(label for label, one in heldout.items() if one.difference == 0.0)
     name, best_name = type(learners[chosen]).__name__, type(learners[best]).__name__
-    assert found.why.startswith(f"{best_name} foretells")
-    assert (f"but {name} does as well" in found.why) == (chosen != best)
+    assert found.why.startswith((f"{best_name} predicts", f"{best_name} is ahead"))
+    assert (f"but {name} is not told apart from it" in found.why) == (chosen != best)
+
+
+@pytest.mark.parametrize(
+    ("scores", "units", "words"),
+    [
+        ([(-0.5, 0.01), (0.0, 0.0), (-0.3, 0.01)], 40, "AsMAR predicts unseen observations best"),
+        ([(-0.05, 0.02), (-0.05, 0.02), (0.0, 0.0)], 40, "AIMI predicts unseen observations best"),
+        # Student's quantile with three episodes: 4.30.
+        ([(-0.05, 0.02), (-0.05, 0.02), (0.0, 0.0)], 3, "taken as the simpler one: 1 free parameter rather than 2"),
+        ([(-0.5, 0.01), (-0.01, 0.02), (0.0, 0.0)], 40, "taken as the first: both have 2 free parameters"),
+        ([(0.0, 0.0), (-0.01, 0.02), (-0.02, 0.02)], 40, "but not told apart from AsMAR and AIMI"),
+    ],
+)
+def test_words_say_whether_learners_are_told_apart(learners, scores, units, words):
+    heldout = {label: replace(score(*one), units=units) for label, one in zip(learners, scores, strict=True)}
+    why = recommend(learners, heldout).why
+    assert words in why
+    assert ("best" in why) == ("told apart" not in why)
+
+
+def test_the_confidence_decides_what_may_be_chance(learners):
+    heldout = {label: score(gap, 0.02) for label, gap in zip(learners, (-0.05, -0.05, 0.0), strict=True)}
+    assert recommend(learners, heldout, 0.95).label == "aimi"
+    assert recommend(learners, heldout, 0.99).label == "amcar"
+
+
+@pytest.mark.parametrize(("outside", "told"), [(0, False), (55, False), (56, True), (2500, True)])
+def test_steps_that_could_not_be_used_are_told_where_they_are_many(learners, outside, told):
+    """Of 500 + 55 steps, 55 are just less than a tenth."""
+    heldout = {
+        label: replace(score(gap, 0.01), outside=outside)
+        for label, gap in zip(learners, (-0.5, 0.0, -0.5), strict=True)
+    }
+    why = recommend(learners, heldout).why
+    assert (f"{outside:,} of {outside + 500:,} steps could not be used" in why) == told
 
 
 def test_without_held_out_data_the_simplest_is_taken(learners):
@@ -85,13 +122,13 @@ def test_where_something_is_impossible_for_all_no_score_is_told(learners):
         label: score(gap, 0.01, -math.inf) for label, gap in zip(learners, (-0.5, 0.0, -0.5), strict=True)
     }
     why = recommend(learners, {label: replace(one, impossible=1) for label, one in scores.items()}).why
-    assert "AsMAR foretells observations that it has not seen best: it takes 1 episode for impossible" in why
+    assert "AsMAR predicts unseen observations best: it takes 1 episode for impossible" in why
     assert "∞" not in why
 
 
 def test_equally_good_learners_have_no_winner(learners):
     why = recommend(learners, {label: score(0.0, 0.0) for label in learners}).why
-    assert why.startswith("AMCAR foretells observations that it has not seen as well as any")
+    assert why.startswith("AMCAR predicts unseen observations as well as any")
 
 
 @pytest.mark.parametrize(

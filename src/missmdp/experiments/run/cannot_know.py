@@ -60,7 +60,7 @@ def _self_censoring(result: RunResult) -> Iterator[str]:
         return
     yield (
         f"Whether {_listed(features, 'or')} goes missing because of what the value would have been (self-censoring) "
-        "cannot be seen in single rows: a missing value does not show what it was. The learners take it that this "
+        "cannot be seen in single rows: a missing value does not show what it was. The learners assume that this "
         "does not happen."
     )
 

@@ -91,7 +91,7 @@ def _distance(learned: Learned) -> dict[str, Any] | None:
 
 
 def heldout_row(score: HeldOut) -> dict[str, Any]:
-    """Return how well a learner foretells what it has not seen, as one row."""
+    """Return how well a learner predicts what it has not seen, as one row."""
     names = (
         "per_step",
         "stderr",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from missmdp.evaluation.heldout import HeldOut
 from missmdp.experiments.run.figures import with_error
+from missmdp.experiments.run.margin import margin, much_is_outside
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.bounds import counted
 
 __all__ = ["Recommendation", "free_parameters", "recommend"]
+
+_UNIT = "nats per observation"
 
 
 @dataclass(frozen=True)
@@ -28,19 +31,23 @@ def free_parameters(learner: MissingnessEstimator) -> int:
 
 
 def recommend(
-    learners: Mapping[str, MissingnessEstimator], heldout: Mapping[str, HeldOut] | None
+    learners: Mapping[str, MissingnessEstimator],
+    heldout: Mapping[str, HeldOut] | None,
+    confidence: float = 0.95,
 ) -> Recommendation:
-    """Return the learner that foretells best what it has not seen, unless a simpler one does as well.
+    """Return the learner that predicts best what it has not seen, unless a simpler one cannot be told apart from it.
 
-    Those whose log-likelihood is within one standard error of the best one's count as equally good; of these the one
-    with the fewest free parameters is taken, since its assumption says most.
+    Those whose difference to the best one may be chance count as equally good; of these the one with the fewest free
+    parameters is taken, since its assumption says most.
 
     Parameters
     ----------
     learners
         Label → fitted learner, from what assumes most to what assumes least.
     heldout
-        How well they foretell, or None where nothing could be held out.
+        How well they predict, or None where nothing could be held out.
+    confidence
+        Of the intervals that decide whether a difference may be chance.
     """
     sizes = {label: free_parameters(learner) for label, learner in learners.items()}
     simplest = min(sizes, key=sizes.__getitem__)
@@ -54,40 +61,79 @@ def recommend(
             f"{names[simplest]} ({sizes[simplest]:,}).",
         )
     best = max(heldout, key=lambda label: (heldout[label].difference == 0.0, -sizes[label]))
-    equal = [label for label in heldout if label == best or _within_error(heldout[label])]
+    equal = [label for label in heldout if label == best or _may_be_chance(heldout[label], confidence)]
     chosen = min(equal, key=sizes.__getitem__)
-    others = "; ".join(
-        f"{names[label]} is {_worse(heldout[label])}" for label in heldout if label not in (best, chosen)
-    )
-    others = f" ({others})" if others else ""
-    unit = "nats per observation"
-    if chosen == best:
-        return Recommendation(
-            best,
-            f"{names[best]} foretells observations that it has not seen {_how_well(heldout, best)}: "
-            f"{_score(heldout[best], unit)}{others}.",
+    compared = _Compared(names, sizes, heldout, best, equal)
+    why = compared.why_the_best() if chosen == best else compared.why_another(chosen)
+    return Recommendation(chosen, f"{why}{_outside(heldout[best])}")
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """What is known of all learners, by label, and which of them are as good as the best."""
+
+    names: Mapping[str, str]
+    sizes: Mapping[str, int]
+    heldout: Mapping[str, HeldOut]
+    best: str
+    equal: Sequence[str]
+
+    def why_the_best(self) -> str:
+        name, score = self.names[self.best], _score(self.heldout[self.best])
+        close = [self.names[label] for label in self.equal if label != self.best]
+        others = self._others(self.best)
+        if not close:
+            return f"{name} predicts unseen observations best: {score}{others}."
+        if all(self.heldout[label].difference == 0.0 for label in self.equal):
+            return f"{name} predicts unseen observations as well as any: {score}{others}."
+        return (
+            f"{name} is ahead in predicting unseen observations, but not told apart from {' and '.join(close)}: "
+            f"{score}{others}. It is taken since none of these has fewer free parameters ({self.sizes[self.best]:,})."
         )
-    return Recommendation(
-        chosen,
-        f"{names[best]} foretells observations that it has not seen best, but {names[chosen]} does as well within one "
-        f"standard error ({_worse(heldout[chosen])}, in {unit}) and has fewer free parameters: {sizes[chosen]:,} "
-        f"rather than {sizes[best]:,}{others}.",
+
+    def why_another(self, chosen: str) -> str:
+        best, name = self.names[self.best], self.names[chosen]
+        fewer = self.sizes[chosen] < self.sizes[self.best]
+        simpler = (
+            f"as the simpler one: {counted(self.sizes[chosen], 'free parameter')} rather than {self.sizes[self.best]:,}"
+            if fewer
+            else f"as the first: both have {counted(self.sizes[chosen], 'free parameter')}"
+        )
+        return (
+            f"{best} is ahead in predicting unseen observations, but {name} is not told apart from it "
+            f"({_worse(self.heldout[chosen])}, in {_UNIT}) and is taken {simpler}{self._others(chosen)}."
+        )
+
+    def _others(self, chosen: str) -> str:
+        told = [
+            f"{self.names[label]} is {_worse(score)}"
+            for label, score in self.heldout.items()
+            if label not in (self.best, chosen)
+        ]
+        return f" ({'; '.join(told)})" if told else ""
+
+
+def _may_be_chance(score: HeldOut, confidence: float) -> bool:
+    return math.isfinite(score.difference) and -score.difference <= margin(
+        score.difference_stderr, score.units, confidence
     )
 
 
-def _how_well(heldout: Mapping[str, HeldOut], best: str) -> str:
-    return "as well as any" if any(heldout[o].difference == 0.0 for o in heldout if o != best) else "best"
+def _outside(score: HeldOut) -> str:
+    """Return a word on steps that could not be used, if they are many."""
+    if not much_is_outside(score.outside, score.steps):
+        return ""
+    return (
+        f" But {score.outside:,} of {score.outside + score.steps:,} steps could not be used for this: the model rules "
+        "out the rest of their episodes."
+    )
 
 
-def _score(score: HeldOut, unit: str) -> str:
+def _score(score: HeldOut) -> str:
     if score.impossible:
         some = counted(score.impossible, score.by[:-1])
-        return f"it takes {some} for impossible, no learner takes fewer, and it leads in the rest ({unit})"
-    return f"held-out log-likelihood {with_error(score.per_step, score.stderr)} {unit}"
-
-
-def _within_error(score: HeldOut) -> bool:
-    return math.isfinite(score.difference) and -score.difference <= score.difference_stderr
+        return f"it takes {some} for impossible, no learner takes fewer, and it leads in the rest ({_UNIT})"
+    return f"held-out log-likelihood {with_error(score.per_step, score.stderr)} {_UNIT}"
 
 
 def _worse(score: HeldOut) -> str:

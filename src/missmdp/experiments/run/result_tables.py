@@ -54,7 +54,7 @@ class RunTables:
         self._write("learned", rows, ("learner",))
 
     def write_heldout(self, scores: Mapping[str, HeldOut] | None, recommended: str) -> None:
-        """Write how well each learner foretells what it has not seen."""
+        """Write how well each learner predicts what it has not seen."""
         rows = [
             {"learner": label, **heldout_row(score), "recommended": label == recommended}
             for label, score in (scores or {}).items()

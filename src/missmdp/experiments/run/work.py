@@ -161,7 +161,7 @@ class RunWork:
     def hold_out(
         self, log: Log, learned: Mapping[str, Learned]
     ) -> tuple[dict[str, HeldOut] | None, Recommendation]:
-        """Return how well learners foretell what they have not seen, and which one to trust."""
+        """Return how well learners predict what they have not seen, and which one to trust."""
         with self.stages.stage("heldout", "Holding out", f"{self.settings.folds} folds") as stage:
             makers = {label: make for label, make in self.settings.makers().items() if label in learned}
             try:
@@ -176,7 +176,9 @@ class RunWork:
             except DataError:
                 # Too short a log, or one in which nothing is possible: then there is no telling.
                 scores = None
-            recommended = recommend({label: found.learner for label, found in learned.items()}, scores)
+            recommended = recommend(
+                {label: found.learner for label, found in learned.items()}, scores, self.settings.confidence
+            )
             self.tables.write_heldout(scores, recommended.label)
             stage.result = f"{learned[recommended.label].name} is recommended"
         return scores, recommended
