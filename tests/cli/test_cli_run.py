@@ -125,6 +125,32 @@ def test_own_tables(run, tables, table, tmp_path):
     assert "optimal" not in result.stdout
 
 
+def test_data_without_gaps_are_said_to_have_none(run, tables, tmp_path):
+    path = tmp_path / "whole.csv"
+    mdp = ward_mdp()
+    mm.collect(mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, {})), 200, seed=1).to_csv(path)
+    printed = run("run", tables, path, "-o", tmp_path / "out", *QUICK).stdout
+    assert "Nothing is missing in the data, so there was nothing to learn." in printed
+
+
+def test_steps_that_the_model_rules_out_are_told(run, tables, tmp_path):
+    """Nobody gets from 0 to 2 in one step, so that only the first row of each episode can be judged."""
+    path = tmp_path / "odd.csv"
+    rows = [
+        f"{e},{t},{2 * (t > 0) if t % 3 != 2 else ''},normal,{'wait' if t < 9 else ''}"
+        for e in range(20)
+        for t in range(10)
+    ]
+    path.write_text("\n".join(["episode,step,infection,ward,action", *rows]) + "\n")
+    printed = " ".join(run("run", tables, path, "-o", tmp_path / "out", *QUICK).stdout.split())
+    assert "180 of 200 steps could not be used" in printed
+    assert "The log does not fit the model in" in printed
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "180 of 200 steps could not be used" in page
+    assert "The data do not fit the model" in page
+    assert "clearly best" not in page
+
+
 def test_defaults_are_those_of_the_library():
     typed = command.make_context("run", ["icu-smar"]).params
     assert run_settings(typed) == mm.RunSettings()

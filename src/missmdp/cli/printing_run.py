@@ -89,7 +89,7 @@ def _interval(world: World, name: str, confidence: float) -> str:
     evaluation = world.comparison[name]
     interval = evaluation.interval(confidence)
     finite = all(map(math.isfinite, interval))
-    return interval_text(interval, places(evaluation.stderr)) if finite else _NOTHING
+    return interval_text(interval, places(evaluation.stderr, evaluation.mean)) if finite else _NOTHING
 
 
 def _normalised(world: World, name: str) -> str:
@@ -103,7 +103,9 @@ def _normalised(world: World, name: str) -> str:
 
 def _troubles(result: RunResult) -> list[str]:
     """Return what should not be overlooked."""
-    found = [
+    nothing_missing = not any(result.log.dataset.missing_rates().values())
+    found = ["Nothing is missing in the data, so there was nothing to learn."] if nothing_missing else []
+    found += [
         f"{label} could not learn from these data: {why.rstrip('.')}."
         for label, why in result.skipped.items()
     ]

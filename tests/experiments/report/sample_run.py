@@ -3,7 +3,7 @@
 import copy
 import json
 
-WHY = "AsMAR foretells best"
+WHY = "AsMAR predicts best"
 FEATURES = {"infection": ["0", "1", "2"], "test": ["0", "1"], "heart_rate": ["low", "high"]}
 HIDDEN = ("infection", "heart_rate")
 

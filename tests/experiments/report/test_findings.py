@@ -60,7 +60,38 @@ def test_the_headline_compares_with_all(say):
         assert part in text
     assert "infection is missing most often: 62 % of the time" in text
     assert "gaps depend on test" in text
-    assert "AsMAR foretells best." in text
+    assert "AsMAR predicts best." in text
+
+
+def test_the_headline_says_what_the_recommended_learner_assumes(say):
+    assert "AsMAR assumes: gaps depend only on values that are always recorded." in say(sample())
+
+
+def test_the_headline_warns_where_the_data_do_not_fit(say):
+    run = sample()
+    run["data"]["fits"] = True
+    assert "do not fit" not in say(run)
+    run["data"] |= {"fits": False, "problems": ["one", "two"]}
+    assert "Take care: The data do not fit the model (2 problems, listed below)" in say(run)
+    run["recommended"] = {}
+    assert "The data do not fit the model" in say(run)
+
+
+@pytest.mark.parametrize(("worst", "told"), [(0.49, False), (0.5, True), (1.0, True)])
+def test_the_headline_warns_where_a_bound_says_nothing(say, worst, told):
+    run = sample()
+    run["learners"][1]["bound"]["worst"] = worst
+    assert ("too few data to rely on what AsMAR learned" in say(run)) == told
+
+
+def test_a_gain_of_the_size_of_rounding_is_none(say):
+    run = sample()
+    for row in run["values"][0]["rows"]:
+        row |= dict.fromkeys(("normalised", "normalised_stderr", "normalised_low", "normalised_high"))
+        row |= {"value": -17.0 - 1e-7 * (row["policy"] == "asmar"), "stderr": 1e-7}
+    text = say(run)
+    assert "More than guessing0.00compared" in text
+    assert "0.000000" not in text
 
 
 def test_a_scale_that_is_unsure_is_not_sold_as_sure(say):
@@ -86,7 +117,10 @@ def test_without_a_scale_the_policy_is_held_against_guessing(say, value, verdict
 
 def test_without_the_truth_the_headline_is_conditional(say):
     text = say(sample(known=False))
-    assert "If what AsMAR assumes is true" in text
+    assert (
+        "If what AsMAR assumes is true (gaps depend only on values that are always recorded), the policy"
+        in text
+    )
     assert "7.000 more than guessing" in text
     assert "perfect knowledge" not in text
 
@@ -172,6 +206,21 @@ def test_a_learner_that_looks_for_nothing_is_not_said_to_have_found_nothing(say)
     assert "AMCAR looks for nothing that drives missingness" in say(sample(), "graph")
 
 
+def without_always_observed():
+    run = sample()
+    run["learners"][1] |= {"always_observed": [], "graph": {"edges": [], "threshold": 0.05}}
+    run["learners"][1]["groups"] = [{**group, "given": {}} for group in run["learners"][1]["groups"]]
+    return run
+
+
+def test_asmar_without_always_observed_features_is_amcar(say):
+    assert "the same as AMCAR" not in say(sample(), "graph") + say(sample(), "learned")
+    run = without_always_observed()
+    assert "AsMAR is here the same as AMCAR, since no feature is always recorded." in say(run, "graph")
+    assert "AsMAR looks for nothing" not in say(run, "graph")
+    assert "so that AsMAR is here the same as AMCAR." in say(run, "learned")
+
+
 def test_warnings_are_shown_under_their_learner(say):
     text = say(sample(), "assumptions")
     amcar = text.index("AMCAR:")
@@ -201,6 +250,28 @@ def test_predictions_are_judged_by_their_error(say, difference, units, verdict):
         }
     run["learners"][2]["heldout"] |= {"difference": -1.0}
     assert verdict in say(run, "heldout")
+
+
+@pytest.mark.parametrize(("outside", "clearly"), [(0, True), (111, True), (112, False), (9000, False)])
+def test_steps_that_could_not_be_used_are_told_and_weighed(say, outside, clearly):
+    """Of 1,000 + 111 steps, 111 are just less than a tenth."""
+    run = sample()
+    for learner, difference in zip(run["learners"], (-0.3, 0.0, -1.0), strict=True):
+        learner["heldout"] |= {"difference": difference, "difference_stderr": 0.02, "outside": outside}
+    text = say(run, "heldout")
+    told = f"{outside:,} of {outside + 1000:,} steps could not be used: the model rules out the rest of these"
+    assert (told in text) == (outside > 0)
+    assert ("AsMAR predicts new data clearly best" in text) == clearly
+    assert ("too little of the data to settle it" in text) == (not clearly)
+
+
+def test_without_errors_nobody_is_clearly_best_unless_others_are_ruled_out(say):
+    run = sample()
+    for learner, difference in zip(run["learners"], (-0.3, 0.0, None), strict=True):
+        learner["heldout"] |= {"difference": difference, "difference_stderr": None}
+    assert "AsMAR is ahead, but AMCAR cannot be told from it" in say(run, "heldout")
+    run["learners"][0]["heldout"]["difference"] = None
+    assert "AsMAR predicts new data clearly best" in say(run, "heldout")
 
 
 def test_equally_good_predictions_have_no_winner(say):
@@ -262,7 +333,23 @@ def test_impossible_observations_are_told(say):
 def test_coverage_is_counted(say):
     known, inside = covered(sample()["learners"][1]["groups"])
     assert (known, inside) == (8, 7)
-    assert "Of 8 true probabilities 7 lie inside their intervals" in say(sample(), "learned")
+    text = say(sample(), "learned")
+    assert "Of 8 true probabilities 7 lie inside their intervals" in text
+    assert (
+        "Outside: nothing missing where test = 0 (learned 10.0 %, interval 5.0 % to 15.0 %, truth 18.0 %)."
+        in text
+    )
+    assert "one or more lie outside by bad luck with probability 5 % at most" in text
+
+
+def test_where_nothing_is_missing_there_is_nothing_to_learn(say):
+    run = sample()
+    whole = {"missing": [], "estimate": 1.0, "lower": 0.9, "upper": 1.0, "truth": 1.0}
+    for learner in run["learners"]:
+        learner["groups"] = [{**learner["groups"][0], "feature_names": [], "patterns": [whole]}]
+    text = say(run, "learned")
+    assert text.count("Nothing is missing in these data, so there was nothing to learn.") == 3
+    assert "probability" not in text
 
 
 def test_a_truth_that_differs_within_a_group_must_lie_inside_all_over_it():
@@ -305,6 +392,20 @@ def test_how_to_use_the_policy_is_python(tmp_path):
     assert code.count("\n") == 4
     assert 'mm.load_policy("policy.mmpolicy").agent()' in code
     assert "'infection': None" in code
+
+
+def test_settings_that_say_nothing_are_left_out(say):
+    run = sample(known=False)
+    empty = {"missing": [], "bins": {}}
+    run["settings"] = {"data": None, "unknown_truth": True, "timeout": None, "table": empty, "max_trials": 3}
+    text = say(run, "method")
+    assert (
+        "All settingsdataread from a tablehow values go missing in truthset aside, as if it were not known"
+        in text
+    )
+    assert "max trials3" in text
+    for absent in ("none", "false", "timeout", "observations", "bins"):
+        assert absent not in text
 
 
 def test_settings_seeds_and_files_are_told(say):

@@ -24,6 +24,7 @@ from missmdp.experiments.report.words import (
     [
         (number(-68.6512, 0.17), "−68.65"),
         (number(-68.6512, 0.0017), "−68.6512"),
+        (number(141.61968734, 4e-7), "141.62"),
         (number(1234.5), "1,234.50"),
         (number(0.00123), "0.00123"),
         (number(0.0), "0.00"),

@@ -8,7 +8,7 @@ import pytest
 import missmdp as mm
 from experiments.run.wards import ward
 from missmdp.evaluation.heldout import HeldOut
-from missmdp.experiments.run.figures import at_most
+from missmdp.experiments.run.figures import at_most, with_error
 from missmdp.experiments.run.recommendation import free_parameters, recommend
 
 pytestmark = pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
@@ -76,7 +76,11 @@ def test_the_best_is_taken_or_a_simpler_one_that_is_as_good(learners, scores, ch
         ([(-0.5, 0.01), (0.0, 0.0), (-0.3, 0.01)], 40, "AsMAR predicts unseen observations best"),
         ([(-0.05, 0.02), (-0.05, 0.02), (0.0, 0.0)], 40, "AIMI predicts unseen observations best"),
         # Student's quantile with three episodes: 4.30.
-        ([(-0.05, 0.02), (-0.05, 0.02), (0.0, 0.0)], 3, "taken as the simpler one: 1 free parameter rather than 2"),
+        (
+            [(-0.05, 0.02), (-0.05, 0.02), (0.0, 0.0)],
+            3,
+            "taken as the simpler one: 1 free parameter rather than 2",
+        ),
         ([(-0.5, 0.01), (-0.01, 0.02), (0.0, 0.0)], 40, "taken as the first: both have 2 free parameters"),
         ([(0.0, 0.0), (-0.01, 0.02), (-0.02, 0.02)], 40, "but not told apart from AsMAR and AIMI"),
     ],
@@ -136,3 +140,16 @@ def test_equally_good_learners_have_no_winner(learners):
 )
 def test_bounds_are_not_rounded_down(bound, text):
     assert at_most(bound) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "stderr", "text"),
+    [
+        (141.61968734, 4e-7, "141.6197"),
+        (-3.6176, 0.0612, "−3.618 ± 0.061"),
+        (0.001, 1.5e-5, "0.001000 ± 0.000015"),
+        (2.0, math.nan, "2.0000"),
+    ],
+)
+def test_an_error_of_the_size_of_rounding_is_none(value, stderr, text):
+    assert with_error(value, stderr) == text

@@ -29,7 +29,9 @@ def padded(values: Iterable[float | None], *, part: float = 0.06) -> tuple[float
     if not known:
         return 0.0, 1.0
     low, high = min(known), max(known)
-    room = part * (high - low) or 0.1 * abs(high) or 1.0
+    # What differs by rounding only is one number: ticks between would all read alike.
+    apart = high - low if high - low > 1e-7 * max(abs(low), abs(high)) else 0.0
+    room = part * apart or 0.1 * abs(high) or 1.0
     return low - room, high + room
 
 

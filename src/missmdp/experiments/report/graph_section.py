@@ -91,13 +91,15 @@ def _learned_graph(
     if sentences:
         content.append(bullets(sentences))
     else:
-        content.append(paragraph(_nothing_found(learner)))
+        content.append(paragraph(_nothing_found(run, learner)))
     return content
 
 
-def _nothing_found(learner: dict[str, Any]) -> str:
+def _nothing_found(run: RunFile, learner: dict[str, Any]) -> str:
+    if run.same_as_amcar(learner):
+        return f"{learner['name']} is here the same as AMCAR, since no feature is always recorded."
     if not any(group["given"] for group in learner["groups"]):
-        return f"{learner['name']} looks for nothing that drives missingness: it takes it that nothing does."
+        return f"{learner['name']} looks for nothing that drives missingness: it assumes that nothing does."
     return f"{learner['name']} found nothing that clearly drives missingness."
 
 

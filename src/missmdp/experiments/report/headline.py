@@ -7,7 +7,7 @@ from typing import Any
 
 from missmdp.evaluation.statistics import student_interval
 from missmdp.experiments.report.markup import Html, element, name
-from missmdp.experiments.report.page import Tile, headline, paragraph
+from missmdp.experiments.report.page import Tile, headline, note, paragraph
 from missmdp.experiments.report.run_file import RunFile
 from missmdp.experiments.report.words import (
     count,
@@ -22,6 +22,11 @@ from missmdp.experiments.report.words import (
 
 __all__ = ["headline_box", "headline_title"]
 
+_WORTHLESS = 0.5
+"""A bound on probabilities that says hardly more than nothing."""
+_ROUNDING = 1e-7
+"""Differences and errors up to this share of a value are those of the arithmetic."""
+
 
 def headline_title(run: RunFile) -> str:
     """Return the page's heading."""
@@ -32,7 +37,9 @@ def headline_box(run: RunFile) -> Html:
     """Return the box at the top of a report."""
     learner, world = run.recommended, _world(run)
     if learner is None:
-        return headline([], paragraph(_data_sentence(run)), paragraph("No policy is recommended."))
+        return headline(
+            [], *_misfit(run), paragraph(_data_sentence(run)), paragraph("No policy is recommended.")
+        )
     row = None if world is None else _row(world, learner["label"])
     tiles = [Tile("Recommended policy", learner["name"], "learned from the data")]
     sentences: list[Html] = []
@@ -42,7 +49,38 @@ def headline_box(run: RunFile) -> Html:
         sentences.append(_compared(run, world, row))
     why = run["recommended"].get("why")
     reason = [paragraph(f"Why {learner['name']}: {sentence(why)}", kind="why")] if why else []
-    return headline(tiles, *sentences, paragraph(_data_sentence(run), *_learned(learner)), *reason)
+    warnings = [*_misfit(run), *_too_few(learner)]
+    about = paragraph(_data_sentence(run), *_assumes(run, learner), *_learned(learner))
+    return headline(tiles, *warnings, *sentences, about, *reason)
+
+
+def _misfit(run: RunFile) -> list[Html]:
+    """Return a warning where the data do not fit the model."""
+    if run.data["fits"] is not False:
+        return []
+    problems = len(run.data["problems"])
+    some = f" ({count(problems, 'problem')}, listed below)" if problems else ""
+    return [note(f"The data do not fit the model{some}, so figures here may be wrong.", kind="warning")]
+
+
+def _too_few(learner: dict[str, Any]) -> list[Html]:
+    """Return a warning where what was learned may be off by so much that it says nothing."""
+    bound = learner["bound"]
+    if not bound or bound["worst"] is None or bound["worst"] < _WORTHLESS:
+        return []
+    return [
+        note(
+            f"In some situations there are too few data to rely on what {learner['name']} learned: a chance there may "
+            f"be off by {percent(min(1.0, bound['worst']))}.",
+            kind="warning",
+        )
+    ]
+
+
+def _assumes(run: RunFile, learner: dict[str, Any]) -> list[str]:
+    """Return what the recommended learner assumes, where the verdict does not say it."""
+    assumed = run.assumed(learner["label"])
+    return [f"{learner['name']} assumes: {sentence(assumed)}"] if run.truth_known and assumed else []
 
 
 def _world(run: RunFile) -> dict[str, Any] | None:
@@ -98,6 +136,8 @@ def _over_guessing(
         return gain, None, None, prior["stderr"]
     # As if the two had luck of their own: with the same luck the error is smaller, but it is not in the file.
     stderr = math.hypot(*errors)
+    if max(abs(gain), stderr) <= _ROUNDING * abs(row["value"]):
+        return 0.0, None, None, None
     return gain, *student_interval(gain, stderr, world["episodes"], run["confidence"]), stderr
 
 
@@ -108,7 +148,10 @@ def _verdict(run: RunFile, world: dict[str, Any], row: dict[str, Any]) -> Html:
         ends = row["normalised_low"], row["normalised_high"]
         text = _share_verdict(learner, share, row["normalised_stderr"], *ends)
     else:
-        text = _gain_verdict(learner, *_over_guessing(run, world, row), known=run.truth_known)
+        condition = (
+            "" if run.truth_known else f"If what {learner} assumes is true ({run.assumed(row['policy'])}), "
+        )
+        text = _gain_verdict(learner, *_over_guessing(run, world, row), condition=condition)
     return paragraph(text, kind="verdict")
 
 
@@ -139,11 +182,10 @@ def _gain_verdict(
     high: float | None,
     stderr: float | None,
     *,
-    known: bool,
+    condition: str,
 ) -> str:
     if gain is None:
         return f"The policy learned with {learner} is recommended."
-    condition = "" if known else f"If what {learner} assumes is true, "
     policy = "the policy learned with it" if condition else f"the policy learned with {learner}"
     sure = low is not None and low > 0.0
     if sure or (low is None and gain > 0.0):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from missmdp.evaluation.statistics import student_interval
 from missmdp.experiments.report.dot_chart import Dot, dot_chart
 from missmdp.experiments.report.markup import Html
 from missmdp.experiments.report.page import Section, figure, note, paragraph, table
 from missmdp.experiments.report.run_file import RunFile
 from missmdp.experiments.report.svg import Chart
 from missmdp.experiments.report.words import UNKNOWN, count, listed, number, percent, plus
+from missmdp.experiments.run.margin import margin, much_is_outside
 
 __all__ = ["heldout_section"]
 
@@ -26,6 +26,35 @@ def heldout_section(run: RunFile) -> Section:
     if not known:
         return Section("heldout", _TITLE, (paragraph("This was not looked at in this run."),))
     best = max(known, key=lambda learner: _score(learner, "difference", -math.inf))
+    first = known[0]["heldout"]
+    introduction = paragraph(
+        "Each learner was shown a part of the data and had to say how likely the rest is, with its gaps "
+        f"({count(first['folds'], 'part')} in turn, {count(first['steps'], 'step')})."
+    )
+    content = [*_outside(first), *_findings(run, known, best), *_impossible(known), _table(known)]
+    return Section("heldout", _TITLE, (introduction, *content))
+
+
+def _outside(heldout: dict[str, Any]) -> list[Html]:
+    """Return why some steps are not among those that were scored."""
+    outside = heldout.get("outside") or 0
+    if not outside:
+        return []
+    whole = outside + (heldout["steps"] or 0)
+    return [
+        note(
+            f"{outside:,} of {count(whole, 'step')} could not be used: the model rules out the rest of these episodes.",
+            kind="warning",
+        )
+    ]
+
+
+def _findings(run: RunFile, known: list[Learner], best: Learner) -> list[Html]:
+    """Return a figure of who is ahead, or words where nobody is."""
+    if all(learner["heldout"]["difference"] == 0.0 for learner in known):
+        words = "All predict new data equally well: take the one whose assumption you believe."
+        alone = f"Only {best['name']} was looked at, so there is nothing to compare it with."
+        return [paragraph(words if len(known) > 1 else alone)]
     chart = Chart(
         "heldout",
         "How well each learner predicts data that it has not seen",
@@ -36,13 +65,7 @@ def heldout_section(run: RunFile) -> Section:
             marks=[0.0],
         ),
     )
-    first = known[0]["heldout"]
-    introduction = paragraph(
-        "Each learner was shown a part of the data and had to say how likely the rest is, with its gaps "
-        f"({count(first['folds'], 'part')} in turn, {count(first['steps'], 'step')})."
-    )
-    figures = [figure(chart, *_meaning(run, known, best)), *_impossible(known), _table(known)]
-    return Section("heldout", _TITLE, (introduction, *figures))
+    return [figure(chart, *_meaning(run, known, best))]
 
 
 def _impossible(known: list[Learner]) -> list[Html]:
@@ -68,8 +91,8 @@ def _dot(run: RunFile, learner: Learner) -> Dot:
     return Dot(
         learner["name"],
         value,
-        None if value is None else value - half,
-        None if value is None else value + half,
+        None if value is None or math.isinf(half) else value - half,
+        None if value is None or math.isinf(half) else value + half,
         _difference(learner),
         style=run.style(learner["label"]),
         shape=run.shape(learner["label"]),
@@ -79,8 +102,10 @@ def _dot(run: RunFile, learner: Learner) -> Dot:
 
 def _half(run: RunFile, learner: Learner) -> float:
     """Return half the width of the interval of a difference: with few episodes it is wide."""
-    error, units = learner["heldout"]["difference_stderr"], learner["heldout"]["units"]
-    return student_interval(0.0, error, units, run.content["confidence"])[1] if error and units > 1 else 0.0
+    found = learner["heldout"]
+    if found["difference"] == 0.0:
+        return 0.0
+    return margin(found["difference_stderr"], found["units"] or 0, run.content["confidence"])
 
 
 def _difference(learner: Learner) -> str:
@@ -95,20 +120,19 @@ def _difference(learner: Learner) -> str:
 
 def _meaning(run: RunFile, known: list[Learner], best: Learner) -> list[str]:
     others = [learner for learner in known if learner is not best]
-    if not others:
-        return [f"Only {best['name']} was looked at, so there is nothing to compare it with."]
-    if all(learner["heldout"]["difference"] == 0.0 for learner in others):
-        return ["All predict new data equally well: take the one whose assumption you believe."]
     close = [
         learner["name"]
         for learner in others
-        if _score(learner, "difference", -math.inf) >= -_half(run, learner)
+        if learner["heldout"]["difference"] is not None
+        and learner["heldout"]["difference"] >= -_half(run, learner)
     ]
     if close:
         verdict = (
             f"{best['name']} is ahead, but {listed(close)} cannot be told from it: take the one whose assumption you "
             "believe."
         )
+    elif much_is_outside(best["heldout"].get("outside") or 0, best["heldout"]["steps"] or 0):
+        verdict = f"{best['name']} predicts best what could be used; but that is too little of the data to settle it."
     else:
         verdict = f"{best['name']} predicts new data clearly best: its picture of how values go missing comes first."
     return [*_less_likely(others, best), verdict]

@@ -10,7 +10,16 @@ from missmdp.experiments.report.markup import Html
 from missmdp.experiments.report.page import details, paragraph, table
 from missmdp.experiments.report.words import UNKNOWN, count, percent, percent_range
 
-__all__ = ["Shown", "ShownRow", "chosen_groups", "covered", "learned_table", "some_left_out"]
+__all__ = [
+    "Shown",
+    "ShownRow",
+    "can_lack",
+    "chosen_groups",
+    "covered",
+    "learned_table",
+    "outside",
+    "some_left_out",
+]
 
 Group = dict[str, Any]
 Pattern = dict[str, Any]
@@ -138,16 +147,40 @@ def _heading(group: Group) -> str:
     return f"{where} · {count(group['samples'], 'step')}"
 
 
+def can_lack(group: Group) -> bool:
+    """Return whether there is anything to learn in a group: something in it may be missing."""
+    return not group["never_missing"] and (
+        not group["patterns"] or any(pattern["missing"] for pattern in group["patterns"])
+    )
+
+
 def covered(groups: list[Group]) -> tuple[int, int]:
     """Return how many probabilities have a known truth, and how many intervals hold it, all over their group."""
-    known = inside = 0
-    for pattern in (pattern for group in groups for pattern in group["patterns"]):
-        low, high = _truth(pattern)
-        if None in (low, high, pattern["lower"], pattern["upper"]):
-            continue
-        known += 1
-        inside += pattern["lower"] - _SLACK <= low and high <= pattern["upper"] + _SLACK
-    return known, inside
+    verdicts = [_holds(pattern) for group in groups for pattern in group["patterns"]]
+    known = [verdict for verdict in verdicts if verdict is not None]
+    return len(known), sum(known)
+
+
+def outside(groups: list[Group]) -> list[str]:
+    """Return the probabilities whose truth lies outside their interval, in words."""
+    return [
+        _told(group, pattern) for group in groups for pattern in group["patterns"] if _holds(pattern) is False
+    ]
+
+
+def _holds(pattern: Pattern) -> bool | None:
+    """Return whether the interval holds the truth all over the group, or None where one of them is unknown."""
+    low, high = _truth(pattern)
+    if low is None or high is None or pattern["lower"] is None or pattern["upper"] is None:
+        return None
+    return bool(pattern["lower"] - _SLACK <= low and high <= pattern["upper"] + _SLACK)
+
+
+def _told(group: Group, pattern: Pattern) -> str:
+    learned, between, truth = _numbers(pattern, truth=True)
+    lacks = f"{_lacks(pattern)} missing" if pattern["missing"] else "nothing missing"
+    where = f"where {_given(group)}" if group["given"] else "everywhere"
+    return f"{lacks} {where} (learned {learned}, interval {between}, truth {truth})"
 
 
 def learned_table(learner: dict[str, Any], groups: list[Group], *, truth: bool) -> Html:
@@ -162,7 +195,8 @@ def learned_table(learner: dict[str, Any], groups: list[Group], *, truth: bool) 
     columns = ["where", "steps", "missing", "learned", "interval", *(["truth"] if truth else [])]
     whole = table(f"What {learner['name']} learned", columns, shown, numbers=[1, 3, 4, 5])
     if len(shown) == len(cells) and not more:
-        return details(f"All {count(len(shown), 'probability', 'probabilities')}", whole)
+        title = f"All {len(shown):,} probabilities" if len(shown) > 1 else "As a table"
+        return details(title, whole)
     cut = paragraph("Those with most steps; tables/learned.csv has them all.")
     return details(f"{len(shown)} of {more}{len(cells):,} probabilities", cut, whole)
 

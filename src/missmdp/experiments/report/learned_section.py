@@ -8,9 +8,11 @@ from missmdp.experiments.report.axis import percent_tick
 from missmdp.experiments.report.dot_chart import Dot, Heading, dot_chart
 from missmdp.experiments.report.learned_groups import (
     Shown,
+    can_lack,
     chosen_groups,
     covered,
     learned_table,
+    outside,
     some_left_out,
 )
 from missmdp.experiments.report.markup import Html, element
@@ -23,6 +25,8 @@ __all__ = ["learned_section"]
 
 _MOST_DESCRIBED = 12
 """Dots that the description of a figure lists."""
+_MOST_OUTSIDE = 3
+"""Probabilities outside their intervals that are named."""
 
 
 def learned_section(run: RunFile) -> Section:
@@ -48,7 +52,9 @@ def learned_section(run: RunFile) -> Section:
 
 
 def _learner(run: RunFile, learner: dict[str, Any]) -> list[Html]:
-    groups = [group for group in learner["groups"] if not group["never_missing"]]
+    groups = [group for group in learner["groups"] if can_lack(group)]
+    if learner["groups"] and not groups:
+        return [paragraph("Nothing is missing in these data, so there was nothing to learn.")]
     chosen = chosen_groups(groups)
     content = [_figure(run, learner, groups, chosen)] if chosen else []
     content.append(paragraph(*_sentences(run, learner, groups)))
@@ -112,7 +118,11 @@ def _figure(run: RunFile, learner: dict[str, Any], groups: list[dict[str, Any]],
 
 
 def _sentences(run: RunFile, learner: dict[str, Any], groups: list[dict[str, Any]]) -> list[str]:
-    sentences = [*_coverage(groups), *_distance(run, learner)]
+    sentences = [*_coverage(run, groups), *_distance(run, learner)]
+    if groups and run.same_as_amcar(learner):
+        sentences.append(
+            f"No feature is always recorded in these data, so that {learner['name']} is here the same as AMCAR."
+        )
     if learner["unseen_groups"]:
         groups_text = count(learner["unseen_groups"], "group")
         sentences.append(f"For {groups_text} of situations there are no data at all; there it guesses.")
@@ -121,7 +131,7 @@ def _sentences(run: RunFile, learner: dict[str, Any], groups: list[dict[str, Any
     return sentences
 
 
-def _coverage(groups: list[dict[str, Any]]) -> list[str]:
+def _coverage(run: RunFile, groups: list[dict[str, Any]]) -> list[str]:
     known, inside = covered(groups)
     if not known:
         return []
@@ -132,9 +142,11 @@ def _coverage(groups: list[dict[str, Any]]) -> list[str]:
             else "The truth lies inside."
         ]
     some = f"{inside:,}" if inside else "none"
+    luck = percent(1.0 - run["confidence"])
     return [
-        f"Of {known:,} true probabilities {some} lie inside their intervals; if the assumption is true, all do, "
-        "but for bad luck."
+        f"Of {known:,} true probabilities {some} lie inside their intervals.",
+        f"Outside: {listed(outside(groups), most=_MOST_OUTSIDE)}.",
+        f"If the assumption is true, one or more lie outside by bad luck with probability {luck} at most.",
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 from missmdp.experiments.report.markup import Html, element
 from missmdp.experiments.report.page import Section, bullets, code, details, facts, paragraph, subsection
@@ -52,7 +52,7 @@ def _model(run: RunFile) -> list[tuple[str, str]]:
     return [
         ("model", f"{model['name']}" + (f" ({model['source']})" if model["source"] != model["name"] else "")),
         ("states", f"{_whole(model['states'])}, of which {_whole(model['reachable'])} can be reached"),
-        ("observations", _whole(model["observations"])),
+        *([] if model["observations"] is None else [("observations", _whole(model["observations"]))]),
         ("actions", listed([str(action) for action in model["actions"]], most=12)),
         ("discount", f"{model['discount']:g}" if model["discount"] is not None else UNKNOWN),
         ("decisions per episode", f"at most {_whole(model['horizon'])}"),
@@ -74,12 +74,27 @@ def _run(run: RunFile) -> list[tuple[str, str]]:
 
 
 def _settings(run: RunFile) -> list[tuple[str, str]]:
-    return [(key, _setting(value)) for key, value in run["settings"].items()]
+    """Return the settings that say something: what was left open is not there."""
+    told = {key: value for key, value in run["settings"].items() if not _says_nothing(value)}
+    told.pop("data", None)
+    set_aside = told.pop("unknown_truth", False)
+    data = "simulated from the model" if run.data["source"] == "simulated" else "read from a table"
+    unknown = "set aside, as if it were not known" if set_aside else "not known"
+    truth = "known, and used to judge policies" if run.truth_known else unknown
+    words = [("data", data), ("how values go missing in truth", truth)]
+    return [*words, *((key.replace("_", " "), _setting(value)) for key, value in told.items())]
+
+
+def _says_nothing(value: Any) -> bool:
+    """Return whether a setting is null or empty, or holds nothing else."""
+    if isinstance(value, dict):
+        return all(map(_says_nothing, cast("dict[str, Any]", value).values()))
+    return value is None or value == []
 
 
 def _setting(value: Any) -> str:
-    if value is None:
-        return "none"
+    if isinstance(value, list) and all(isinstance(item, str) for item in cast("list[Any]", value)):
+        return ", ".join(cast("list[str]", value))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

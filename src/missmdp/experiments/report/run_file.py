@@ -33,6 +33,12 @@ _MEANINGS = {
     "aimi": "a gap may depend on all other values, but not on the missing one nor on other gaps",
 }
 """What the paper's learners assume, in short words."""
+_SHORTEST = {
+    "amcar": "gaps are pure chance",
+    "asmar": "gaps depend only on values that are always recorded",
+    "aimi": "no value hides itself, and no gap depends on another",
+}
+"""The same where a sentence goes on after it."""
 _SHAPES = {
     "amcar": "triangle",
     "asmar": "circle",
@@ -108,6 +114,17 @@ class RunFile:
         """Return what a learner assumes, in short words and in the words of the field."""
         plain, known = _MEANINGS.get(learner["label"]), str(learner["assumes"])
         return f"{plain} ({known})" if plain else known
+
+    def assumed(self, label: str) -> str:
+        """Return what a learner assumes, in words that fit into a sentence."""
+        return _SHORTEST.get(label) or next(
+            (str(one["assumes"]) for one in self.learners if one["label"] == label), ""
+        )
+
+    def same_as_amcar(self, learner: dict[str, Any]) -> bool:
+        """Return whether AsMAR has no always-observed feature to look at, so that it learns what AMCAR does."""
+        groups = learner["groups"]
+        return learner["label"] == "asmar" and bool(groups) and not any(group["given"] for group in groups)
 
     def policy_name(self, policy: str) -> str:
         """Return the name of a policy: what it knows."""

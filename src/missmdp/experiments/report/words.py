@@ -26,6 +26,8 @@ __all__ = [
 UNKNOWN = "–"
 """What stands where nothing is known."""
 _PERCENT = "\u00a0%"
+_ROUNDING = 1e-8
+"""Errors up to this share of a figure are those of the arithmetic."""
 
 
 def count(amount: float | None, noun: str, plural: str | None = None) -> str:
@@ -57,7 +59,7 @@ def interval(low: float | None, high: float | None, stderr: float | None = None)
 
 
 def _places(value: float, stderr: float | None) -> int:
-    if stderr is None or stderr <= 1e-12 * abs(value):
+    if stderr is None or stderr <= _ROUNDING * abs(value):
         size = abs(value)
         return 2 if size >= 1.0 or size == 0.0 else min(6, 2 - math.floor(math.log10(size)))
     return min(6, decimals(stderr))

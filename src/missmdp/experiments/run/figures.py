@@ -10,12 +10,14 @@ __all__ = ["ROUNDING", "at_most", "places", "with_error"]
 
 ROUNDING = 1e-9
 """Differences and errors up to this are those of the arithmetic."""
+_RELATIVE = 1e-8
+"""So are errors up to this share of a figure."""
 
 
 def with_error(value: float, stderr: float) -> str:
-    """Return a figure with its standard error."""
-    digits = places(stderr)
-    error = "" if math.isnan(stderr) else f" ± {stderr:.{digits}f}"
+    """Return a figure with its standard error, if it has one beyond rounding."""
+    digits = places(stderr, value)
+    error = "" if math.isnan(stderr) or _is_rounding(stderr, value) else f" ± {stderr:.{digits}f}"
     return f"{signed(value, digits)}{error}"
 
 
@@ -27,6 +29,10 @@ def at_most(bound: float) -> str:
     return f"{math.ceil(round(bound * 10.0**digits, 6)) / 10.0**digits:.2g}"
 
 
-def places(stderr: float) -> int:
-    """Return how many decimals a figure deserves; an error of the size of rounding is none."""
-    return decimals(0.0 if stderr < ROUNDING else stderr)
+def places(stderr: float, value: float = 0.0) -> int:
+    """Return how many decimals a figure deserves, at most six; an error of the size of rounding is none."""
+    return min(6, decimals(0.0 if _is_rounding(stderr, value) else stderr))
+
+
+def _is_rounding(stderr: float, value: float) -> bool:
+    return stderr < max(ROUNDING, _RELATIVE * abs(value))
