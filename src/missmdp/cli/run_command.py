@@ -45,7 +45,7 @@ def run(
     """Learn how values go missing, plan, and say what the policy is worth: all in one.
 
     With DATA, these are read; without, MODEL is simulated. Each learner learns how values go missing, with bounds;
-    one is recommended by how well it foretells what it has not seen. What each learned is solved. Where it is
+    one is recommended by how well it predicts what it has not seen. What each learned is solved. Where it is
     known how values go missing, policies are evaluated in the true model, beside optimal, prior and random. Where MODEL
     is an MDP only, or with --unknown-truth, they are evaluated in a world for each learner, in which that one is right.
 

@@ -1,4 +1,4 @@
-"""Which learner foretells observations that it has not seen: cross-validated log-likelihood.
+"""Which learner predicts observations that it has not seen: cross-validated log-likelihood.
 
 All learners are judged with the same T, so that what tells them apart is M̂ alone: the probabilities of which features
 are seen, and what follows from them for the hidden states. Two missingness functions that give observations the
@@ -38,7 +38,7 @@ Learners = Mapping[str, Callable[[], MissingnessEstimator]]
 
 @dataclass(frozen=True)
 class HeldOut:
-    """How well a learner foretells observations that it was not fitted on, in nats."""
+    """How well a learner predicts observations that it was not fitted on, in nats."""
 
     per_step: float
     """Log-likelihood by the number of observations; −∞ if something held out has probability zero."""
@@ -93,7 +93,7 @@ def held_out_likelihood(
     seed: int = 0,
     progress: bool | None = None,
 ) -> dict[str, HeldOut]:
-    """Return how well each learner foretells observations that it was not fitted on.
+    """Return how well each learner predicts observations that it was not fitted on.
 
     Episodes are dealt into folds at random. Each learner is fitted on all but one fold, the log-likelihood of that one
     is computed with what it learned, and so for all folds. Warnings of assumptions are silenced; `fit` gives them.
