@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
-from experiments.run.wards import censored_ward, ward
+from experiments.run.wards import censored_ward, three_dice, ward
 from missmdp.data.coverage import behaviour_coverage
 from missmdp.experiments.run.group_truth import group_truths
 from missmdp.experiments.run.learned_graph import learned_edges
@@ -14,16 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarnin
 
 def two_causes():
     """Return a model in which c goes missing by a (a lot) and by b (a little), and b by nothing."""
-    mdp = mm.FactoredMDP(
-        features={"a": range(2), "b": range(3), "c": range(2)},
-        actions=["stay"],
-        transition=lambda state, action: {
-            (a, b, c): 1 / 12 for a in range(2) for b in range(3) for c in range(2)
-        },
-        reward=lambda state, action: 0.0,
-        initial={(0, 0, 0): 1.0},
-        progress=False,
-    )
+    mdp = three_dice()
     rates = {"c": lambda state: 0.2 + 0.4 * state.a + 0.02 * state.b, "b": 0.3}
     return mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, rates))
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import missmdp as mm
-from experiments.run.wards import ward
+from experiments.run.wards import three_dice, ward
 from missmdp.evaluation.heldout import HeldOut
 from missmdp.experiments.run.figures import at_most, with_error
 from missmdp.experiments.run.recommendation import free_parameters, recommend
@@ -27,15 +27,7 @@ def score(difference, stderr, per_step=-1.5):
 
 def test_free_parameters_are_counted():
     """By hand: two features that go missing over 2 × 3 values, and one that does not, with 2."""
-    mdp = mm.FactoredMDP(
-        features={"a": range(2), "b": range(3), "c": range(2)},
-        actions=["stay"],
-        transition=lambda state, action: {
-            (a, b, c): 1 / 12 for a in range(2) for b in range(3) for c in range(2)
-        },
-        reward=lambda state, action: 0.0,
-        initial={(0, 0, 0): 1.0},
-    )
+    mdp = three_dice()
     model = mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, {"a": 0.5, "b": 0.4}))
     log = mm.collect(model, 300, seed=0)
     assert free_parameters(mm.AMCAR().fit(log)) == 3  # 2² patterns

@@ -61,3 +61,17 @@ def without_times(contents):
         for row in search["trace"] or ():
             del row["seconds"]
     return contents
+
+
+def three_dice():
+    """Return an MDP with features of 2, 3 and 2 values that are drawn anew in every step."""
+    return mm.FactoredMDP(
+        features={"a": range(2), "b": range(3), "c": range(2)},
+        actions=["stay"],
+        transition=lambda state, action: {
+            (a, b, c): 1 / 12 for a in range(2) for b in range(3) for c in range(2)
+        },
+        reward=lambda state, action: 0.0,
+        initial={(0, 0, 0): 1.0},
+        progress=False,
+    )

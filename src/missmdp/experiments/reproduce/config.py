@@ -18,12 +18,16 @@ from missmdp.benchmarks.registry import list_benchmarks
 from missmdp.data.arguments import checked_whole
 from missmdp.errors import DataError, FormatError, ModelError
 from missmdp.experiments.baselines import BASELINES
+from missmdp.learn.aimi import AIMI
+from missmdp.learn.asmar import AMCAR, AsMAR
+from missmdp.learn.base import MissingnessEstimator
 from missmdp.model.archive import write_atomically
 from missmdp.model.checks import number
 
 __all__ = ["LEARNERS", "ReproduceConfig", "field_type"]
 
-LEARNERS = ("AMCAR", "AsMAR", "AIMI")
+LEARNERS: dict[str, type[MissingnessEstimator]] = {"AMCAR": AMCAR, "AsMAR": AsMAR, "AIMI": AIMI}
+"""The paper's learners by name, as they are by default."""
 SIZES = (10, 50, 100, 500, 1_000, 5_000, 10_000, 100_000, 1_000_000, 10_000_000)
 """The paper's dataset sizes."""
 
@@ -37,7 +41,7 @@ class ReproduceConfig:
     """The grid of experiments; the defaults are the paper's."""
 
     benchmarks: tuple[str, ...] = _setting(tuple(list_benchmarks()), "Benchmarks.")
-    learners: tuple[str, ...] = _setting(LEARNERS, "Learners.")
+    learners: tuple[str, ...] = _setting(tuple(LEARNERS), "Learners.")
     sizes: tuple[int, ...] = _setting(SIZES, "Dataset sizes at which total variation is measured.")
     runs: int = _setting(20, "Independent datasets of each size for total variation.")
     value_sizes: tuple[int, ...] = _setting(

@@ -19,9 +19,7 @@ from missmdp.evaluation.distance import total_variation
 from missmdp.evaluation.value import evaluate
 from missmdp.experiments.baselines import BaselineSettings, MadePolicy, make_baseline
 from missmdp.experiments.reproduce.cells import SCALE, Cell, benchmark_model
-from missmdp.learn.aimi import AIMI
-from missmdp.learn.asmar import AMCAR, AsMAR
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.experiments.reproduce.config import LEARNERS
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
@@ -30,8 +28,6 @@ from missmdp.plan.ppo.settings import PPOSettings
 from missmdp.plan.sarsop.solver import Sarsop
 
 __all__ = ["CellResult", "run_cell"]
-
-_LEARNERS: dict[str, type[MissingnessEstimator]] = {"AMCAR": AMCAR, "AsMAR": AsMAR, "AIMI": AIMI}
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +63,7 @@ def _learning(cell: Cell) -> CellResult:
 
 
 def _learned(cell: Cell, learner: str) -> MissingnessFunction:
-    return _LEARNERS[learner]().fit(_counts(cell.benchmark, cell.size, cell.data_seed)).missingness_
+    return LEARNERS[learner]().fit(_counts(cell.benchmark, cell.size, cell.data_seed)).missingness_
 
 
 @lru_cache(maxsize=1)
