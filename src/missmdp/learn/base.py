@@ -21,7 +21,7 @@ from missmdp.learn.limits import Method
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.space import FeatureSpace
 
-__all__ = ["MissingnessEstimator", "Structure"]
+__all__ = ["Estimator", "MissingnessEstimator", "Structure"]
 
 UnseenChoice = Literal["uniform", "pooled"]
 
@@ -41,47 +41,91 @@ class Structure(NamedTuple):
     """In how many ways the data could have decided what the groups are; the failure budget is split over them."""
 
 
-class MissingnessEstimator(ABC):
-    """Base of the learners.
+class Estimator(ABC):
+    """What learns a missingness function from data: parameters in the constructor, what was learned ends in `_`.
 
     Attributes
     ----------
     missingness_ : MissingnessFunction
         M̂, over all states of the MDP.
-    counts_ : tuple of GroupCounts
-        The counters, one for each factor of M̂.
     always_observed_ : tuple of str
         The features taken as always observed: those declared, or those never missing in the data.
     unseen_ : tuple of Unseen
         The groups of reachable states without data, and what they got.
     warnings_ : tuple of Finding
         Where the data speak against what the learner assumes.
+    assumed_ : str
+        What was assumed.
+    """
+
+    missingness_: MissingnessFunction
+    always_observed_: tuple[str, ...]
+    unseen_: tuple[Unseen, ...]
+    warnings_: tuple[Finding, ...]
+    assumed_: str
+
+    @property
+    @abstractmethod
+    def assumes(self) -> str:
+        """The assumption under which M̂ converges to M."""
+
+    @abstractmethod
+    def fit(self, data: Any) -> Self:
+        """Learn M̂ and return self."""
+
+    @abstractmethod
+    def bound(self, confidence: float = 0.95) -> Bound:
+        """Return how far M̂ can be from M."""
+
+    @abstractmethod
+    def check_parameters(self, features: FeatureSpace) -> None:
+        """Raise `DataError` if a parameter cannot be."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters of the constructor by name."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters of the constructor and return self."""
+        known = self.get_params()
+        for name, value in parameters.items():
+            if name not in known:
+                raise DataError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = {name: p.default for name, p in inspect.signature(type(self)).parameters.items()}
+        given = [f"{n}={v!r}" for n, v in self.get_params().items() if repr(v) != repr(defaults[n])]
+        return f"{type(self).__name__}({', '.join(given)})"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.endswith("_") and not name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__} has no {name} yet: call fit(data) first")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+class MissingnessEstimator(Estimator):
+    """Base of the learners that count.
+
+    Attributes
+    ----------
+    counts_ : tuple of GroupCounts
+        The counters, one for each factor of M̂.
     estimates_ : tuple of numpy.ndarray
         The probabilities of each counter's patterns, shape (groups, patterns) each.
     structure_ : Structure
         What was counted.
-    assumed_ : str
-        What was assumed.
     """
 
     smoothing: float
     unseen: UnseenChoice
     always_observed: Sequence[str] | None
 
-    missingness_: MissingnessFunction
     counts_: tuple[GroupCounts, ...]
-    always_observed_: tuple[str, ...]
-    unseen_: tuple[Unseen, ...]
-    warnings_: tuple[Finding, ...]
     estimates_: tuple[NDArray[np.float64], ...]
     structure_: Structure
-    assumed_: str
     observation_counts_: ObservationCounts
-
-    @property
-    @abstractmethod
-    def assumes(self) -> str:
-        """The assumption under which M̂ converges to M."""
 
     def fit(self, data: Dataset | ObservationCounts) -> Self:
         """Learn M̂ from a dataset or from its counts, and return self."""
@@ -188,29 +232,6 @@ class MissingnessEstimator(ABC):
                     else f", in {counts.counts[~counts.observed[:, place]].sum():,} observations"
                 )
                 raise DataError(f"{name!r} is declared always observed, but it goes missing{seen}")
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of the constructor by name."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Set parameters of the constructor and return self."""
-        known = self.get_params()
-        for name, value in parameters.items():
-            if name not in known:
-                raise DataError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}")
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        defaults = {name: p.default for name, p in inspect.signature(type(self)).parameters.items()}
-        given = [f"{n}={v!r}" for n, v in self.get_params().items() if repr(v) != repr(defaults[n])]
-        return f"{type(self).__name__}({', '.join(given)})"
-
-    def __getattr__(self, name: str) -> Any:
-        if name.endswith("_") and not name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__} has no {name} yet: call fit(data) first")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def checked_names(features: FeatureSpace, names: Any, what: str) -> tuple[str, ...]:
