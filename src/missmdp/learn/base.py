@@ -207,31 +207,47 @@ class MissingnessEstimator(Estimator):
 
     def check_parameters(self, features: FeatureSpace) -> None:
         """Raise `DataError` if a parameter cannot be."""
-        value = cast("Any", self.smoothing)
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float | np.integer | np.floating)
-            or not (0.0 <= value <= _MOST_SMOOTHING)
-        ):
-            raise DataError(f"smoothing must be a number from 0 to {_MOST_SMOOTHING:g}, got {value!r}")
-        if self.unseen not in ("uniform", "pooled"):
-            raise DataError(f"unseen must be 'uniform' or 'pooled', got {self.unseen!r}")
-        if self.always_observed is not None:
-            checked_names(features, self.always_observed, "always_observed")
+        check_shared_parameters(features, self.smoothing, self.unseen, self.always_observed)
 
     def check_declared(
         self, features: FeatureSpace, missing: NDArray[np.bool_], counts: ObservationCounts | None = None
     ) -> None:
         """Raise `DataError` if a feature of the mask `missing`, shape (n,), is declared never to go missing."""
-        for name in self.always_observed or ():
-            place = features.position(name)
-            if missing[place]:
-                seen = (
-                    ""
-                    if counts is None
-                    else f", in {counts.counts[~counts.observed[:, place]].sum():,} observations"
-                )
-                raise DataError(f"{name!r} is declared always observed, but it goes missing{seen}")
+        check_always_observed(self.always_observed or (), features, missing, counts)
+
+
+def check_shared_parameters(
+    features: FeatureSpace, smoothing: Any, unseen: Any, always_observed: Sequence[str] | None
+) -> None:
+    """Raise `DataError` if a parameter that learners share cannot be."""
+    if (
+        isinstance(smoothing, bool)
+        or not isinstance(smoothing, int | float | np.integer | np.floating)
+        or not (0.0 <= smoothing <= _MOST_SMOOTHING)
+    ):
+        raise DataError(f"smoothing must be a number from 0 to {_MOST_SMOOTHING:g}, got {smoothing!r}")
+    if unseen not in ("uniform", "pooled"):
+        raise DataError(f"unseen must be 'uniform' or 'pooled', got {unseen!r}")
+    if always_observed is not None:
+        checked_names(features, always_observed, "always_observed")
+
+
+def check_always_observed(
+    declared: Iterable[str],
+    features: FeatureSpace,
+    missing: NDArray[np.bool_],
+    counts: ObservationCounts | None = None,
+) -> None:
+    """Raise `DataError` if a declared feature is one of the mask `missing`, shape (n,)."""
+    for name in declared:
+        place = features.position(name)
+        if missing[place]:
+            seen = (
+                ""
+                if counts is None
+                else f", in {counts.counts[~counts.observed[:, place]].sum():,} observations"
+            )
+            raise DataError(f"{name!r} is declared always observed, but it goes missing{seen}")
 
 
 def checked_names(features: FeatureSpace, names: Any, what: str) -> tuple[str, ...]:
