@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from missmdp.learn.asmar import AMCAR, AsMAR
     from missmdp.learn.base import MissingnessEstimator
     from missmdp.learn.bounds import Bound, GroupBound
+    from missmdp.learn.icin import ICIN
     from missmdp.learn.sample_size import SampleSize, samples_needed
     from missmdp.model.belief import (
         initial_belief,
@@ -110,6 +111,7 @@ _HOME = {
     "missmdp.learn.asmar": ("AMCAR", "AsMAR"),
     "missmdp.learn.base": ("MissingnessEstimator",),
     "missmdp.learn.bounds": ("Bound", "GroupBound"),
+    "missmdp.learn.icin": ("ICIN",),
     "missmdp.learn.sample_size": ("SampleSize", "samples_needed"),
     "missmdp.model.belief": (
         "initial_belief",
@@ -144,6 +146,7 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [
     "AIMI",
     "AMCAR",
+    "ICIN",
     "MISSING",
     "POMCP",
     "POMDP",

@@ -1,0 +1,248 @@
+"""ICIN: indicators that depend on each other, without self-censoring, in closed form."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, NoReturn, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.data.counts import ObservationCounts, as_counts
+from missmdp.data.dataset import Dataset
+from missmdp.errors import AssumptionWarning, DataError
+from missmdp.learn.assumptions import Finding, never_observed
+from missmdp.learn.base import Estimator, UnseenChoice, check_always_observed, check_shared_parameters
+from missmdp.learn.em.structures import Blocks, checked_blocks
+from missmdp.learn.groups import Unseen
+from missmdp.learn.icin_weights import Shown, Weights, pattern_probabilities, pattern_weights
+from missmdp.model.mdp import FactoredMDP
+from missmdp.model.missingness import MissingnessFunction
+from missmdp.model.space import MISSING, FeatureSpace
+
+__all__ = ["ICIN"]
+
+_CLEARLY = 10.0
+"""A pattern that is never seen is reported if it would be expected more often than this."""
+
+_MOST_NAMED = 3
+"""Patterns that one warning names."""
+
+
+class ICIN(Estimator):
+    """Learns M when indicators may depend on each other, but none on its own feature.
+
+    Itemwise conditionally independent nonresponse: given all other values and all other indicators, whether a
+    feature is missing does not depend on its value. This holds more often than what `AIMI` assumes, which adds that
+    indicators are independent. M̂ comes in closed form from how often each observation occurs, and fits these
+    frequencies exactly, so that no data can speak against the assumption. It needs complete cases (observations that
+    show everything), and every pattern of the features that go missing must be possible.
+
+    Parameters
+    ----------
+    blocks
+        Features that go missing together, such as [("x", "y")]: a block is one indicator. Features that are in
+        none, and always go missing together in the data, become one block by themselves; [("x",), ("y",)]
+        keeps x and y apart.
+    smoothing
+        κ, added to how often a pattern is seen, and to how often it would be expected from smaller ones.
+    always_observed
+        Features that are known to be always observed: data in which one goes missing are refused.
+    unseen
+        What is assumed where there are no data: "uniform", which is odds of 1 for one feature or block and no
+        dependence between several, or "pooled", what holds for all values taken together.
+
+    Attributes
+    ----------
+    blocks_ : tuple of tuple of str
+        The features that go missing, by block.
+
+    Notes
+    -----
+    Sadinle and Reiter, Itemwise conditionally independent nonresponse modelling for incomplete multivariate data,
+    Biometrika 2017. With one feature or block that goes missing, M̂ is that of `AIMI`.
+
+    Examples
+    --------
+    >>> import missmdp as mm
+    >>> truth = mm.load_benchmark("predator-smar")
+    >>> learner = mm.ICIN().fit(mm.collect(truth, 100_000, seed=0))
+    >>> learner.blocks_
+    (('x', 'y'),)
+    >>> mm.total_variation(learner.missingness_, truth.missingness).worst < 0.05
+    True
+    """
+
+    blocks_: tuple[tuple[str, ...], ...]
+
+    @property
+    def assumes(self) -> str:
+        """No self-censoring, given the other indicators."""
+        return "no self-censoring, where indicators may depend on each other"
+
+    def __init__(
+        self,
+        *,
+        blocks: Sequence[Sequence[str]] = (),
+        smoothing: float = 1e-3,
+        always_observed: Sequence[str] | None = None,
+        unseen: UnseenChoice = "uniform",
+    ) -> None:
+        self.blocks = blocks
+        self.smoothing = smoothing
+        self.always_observed = always_observed
+        self.unseen = unseen
+
+    def check_parameters(self, features: FeatureSpace) -> None:
+        """Raise `DataError` if a parameter cannot be."""
+        check_shared_parameters(features, self.smoothing, self.unseen, self.always_observed)
+        checked_blocks(features, self.blocks)
+
+    def fit(self, data: Dataset | ObservationCounts) -> Self:
+        """Learn M̂ from a dataset or from its counts, and return self."""
+        counts = as_counts(data)
+        mdp, features = counts.mdp, counts.mdp.space.features
+        self.check_parameters(features)
+        if counts.n_steps == 0:
+            raise DataError("there are no observations to learn from")
+        check_always_observed(
+            self.always_observed or (), features, ~features.mask(counts.always_observed()), counts
+        )
+        blocks = _blocks(counts, checked_blocks(features, self.blocks))
+        sets = [_count(counts, pattern) for pattern in blocks.patterns]
+        weights = pattern_weights(
+            [one.shown for one in sets], smoothing=float(self.smoothing), pooled=self.unseen == "pooled"
+        )
+        table = pattern_probabilities(weights)
+        self.missingness_ = MissingnessFunction(mdp.space, blocks.patterns, table)
+        self.blocks_ = blocks.names
+        self.always_observed_ = counts.always_observed()
+        self.assumed_ = self.assumes
+        self.unseen_ = tuple(_unseen(mdp, blocks, weights, sets, self.unseen))
+        self.warnings_ = (
+            *never_observed(counts),
+            *_no_complete_cases(sets[0]),
+            *_outside(counts, sets),
+            *_impossible_patterns(blocks, weights, sets),
+            *_impossible_data(sets, table),
+        )
+        for finding in self.warnings_:
+            warnings.warn(str(finding), AssumptionWarning, stacklevel=2)
+        return self
+
+    def bound(self, confidence: float = 0.95) -> NoReturn:
+        """Raise `DataError`: there is no finite-sample bound for this M̂."""
+        if not hasattr(self, "missingness_"):
+            raise DataError("ICIN has learned nothing yet: call fit(data) first")
+        raise DataError(
+            "ICIN has no bound that holds for a finite number of samples; AIMI has one, if indicators are independent, "
+            "and AsMAR, if they depend on always-observed features only"
+        )
+
+
+class _Set(NamedTuple):
+    """One set of features that are missing together, in the data."""
+
+    shown: Shown
+    given: NDArray[np.signedinteger]
+    """The values of each observation of `shown`, `MISSING` for those that are missing, shape (G, n)."""
+    outside: int
+    """How often the set is missing in observations that no state of the model shows."""
+
+
+def _blocks(counts: ObservationCounts, named: list[tuple[str, ...]]) -> Blocks:
+    """Return the named blocks, and the other features in blocks of those that always go missing together."""
+    mdp, features = counts.mdp, counts.mdp.space.features
+    inside = features.mask(name for block in named for name in block)
+    given = Blocks.seen_in(mdp, counts.observed | ~inside, named)
+    found = Blocks.seen_in(mdp, counts.observed | inside)
+    return Blocks.of(features, [*given.names, *found.names], mdp.n_states)
+
+
+def _count(counts: ObservationCounts, pattern: NDArray[np.bool_]) -> _Set:
+    """Return how often each observation occurs that shows exactly the features of a pattern, shape (n,)."""
+    space = counts.mdp.space
+    ranks, label = np.unique(
+        space.features.rank(np.where(pattern, space.codes, MISSING)), return_inverse=True
+    )
+    rows = (counts.observed == pattern).all(axis=1)
+    wanted, times = space.features.rank(counts.codes[rows]), counts.counts[rows]
+    place = np.minimum(np.searchsorted(ranks, wanted), len(ranks) - 1)
+    inside = ranks[place] == wanted
+    total = np.bincount(place[inside], times[inside], minlength=len(ranks))
+    shown = Shown(label.reshape(-1).astype(np.int64), total.astype(np.float64))
+    return _Set(shown, space.features.unrank(ranks), int(times[~inside].sum()))
+
+
+def _unseen(
+    mdp: FactoredMDP, blocks: Blocks, weights: Weights, sets: Sequence[_Set], gets: str
+) -> Iterator[Unseen]:
+    """Yield the groups of reachable states for which no data say how often a set is missing."""
+    features = mdp.space.features
+    reachable = np.flatnonzero(mdp.reachable)
+    for pattern, one, unseen in zip(blocks.patterns, sets, weights.unseen, strict=True):
+        label = one.shown.label[reachable]
+        for group in np.unique(label[unseen[label]]):
+            codes = one.given[group]
+            values = {
+                name: values[codes[i]]
+                for i, (name, values) in enumerate(features.as_dict().items())
+                if pattern[i]
+            }
+            yield Unseen(features.chosen(~pattern), values, reachable[label == group], gets)
+
+
+def _no_complete_cases(complete: _Set) -> Iterator[Finding]:
+    if not complete.shown.times.any():
+        yield Finding(
+            "no observation shows every feature, and ICIN learns how indicators depend on values from those that do",
+            (),
+        )
+
+
+def _outside(counts: ObservationCounts, sets: Sequence[_Set]) -> Iterator[Finding]:
+    outside = sum(one.outside for one in sets)
+    if outside:
+        yield Finding(
+            f"{outside:,} of {counts.n_steps:,} observations have values that no state of the model has, and are "
+            "left out (missmdp.validate says which)",
+            (),
+        )
+
+
+def _impossible_patterns(blocks: Blocks, weights: Weights, sets: Sequence[_Set]) -> Iterator[Finding]:
+    """Yield the sets that are never missing though the data say that they could be, against positivity."""
+    seen = [bool(one.shown.times.any()) for one in sets]
+    numbers = range(1, len(sets))
+    within_more = [m for m in numbers if not seen[m] and any(seen[k] for k in numbers if k & m == m)]
+    never = [m for m in numbers if not seen[m] and m not in within_more and weights.expected[m] > _CLEARLY]
+    for which, what in ((within_more, "only missing together with more"), (never, "never missing at once")):
+        if which:
+            more = f" and {len(which) - _MOST_NAMED} other sets" if len(which) > _MOST_NAMED else ""
+            listed = "; ".join(" + ".join(_features(blocks, m)) for m in which[:_MOST_NAMED])
+            yield Finding(
+                f"{listed}{more}: {what}; ICIN takes every pattern as possible, so that what it says of this rests on "
+                "smoothing (if features go missing together, give blocks)",
+                tuple(dict.fromkeys(name for m in which for name in _features(blocks, m))),
+            )
+
+
+def _features(blocks: Blocks, m: int) -> tuple[str, ...]:
+    """Return the features that a missing set lacks."""
+    return tuple(name for i, block in enumerate(blocks.names) if m >> i & 1 for name in block)
+
+
+def _impossible_data(sets: Sequence[_Set], table: NDArray[np.float64]) -> Iterator[Finding]:
+    """Yield how many observations M̂ takes for impossible, which happens without smoothing."""
+    times = 0
+    for m, (shown, _, _) in enumerate(sets):
+        possible = np.zeros(len(shown.times), dtype=np.bool_)
+        np.logical_or.at(possible, shown.label, table[:, m] > 0.0)
+        times += int(shown.times[~possible].sum())
+    if times:
+        yield Finding(
+            f"{times:,} observations are impossible under M̂, as smaller patterns were never seen with their values "
+            "(smoothing > 0 helps)",
+            (),
+        )
