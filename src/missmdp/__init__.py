@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from missmdp.learn.asmar import AMCAR, AsMAR
     from missmdp.learn.base import MissingnessEstimator
     from missmdp.learn.bounds import Bound, GroupBound
+    from missmdp.learn.em.estimator import DynamicsEM
     from missmdp.learn.icin import ICIN
     from missmdp.learn.sample_size import SampleSize, samples_needed
     from missmdp.model.belief import (
@@ -109,6 +110,7 @@ _HOME = {
     "missmdp.experiments.run.settings": ("RunSettings",),
     "missmdp.learn.aimi": ("AIMI",),
     "missmdp.learn.asmar": ("AMCAR", "AsMAR"),
+    "missmdp.learn.em.estimator": ("DynamicsEM",),
     "missmdp.learn.base": ("MissingnessEstimator",),
     "missmdp.learn.bounds": ("Bound", "GroupBound"),
     "missmdp.learn.icin": ("ICIN",),
@@ -165,6 +167,7 @@ __all__ = [
     "Dataset",
     "Description",
     "Difference",
+    "DynamicsEM",
     "Evaluation",
     "FactoredMDP",
     "FormatError",

@@ -60,7 +60,10 @@ class GroupBound:
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """With probability at least `confidence`, M̂ is no farther from M than this, if `assumes` holds."""
+    """With probability at least `confidence`, M̂ is no farther from M than this, if `assumes` holds.
+
+    Where `guaranteed` is False, it is a bootstrap's estimate of that.
+    """
 
     confidence: float
     method: Method
@@ -76,6 +79,8 @@ class Bound:
     """The largest |M̂(z | s) − M(z | s)| over reachable states: the ε of Theorems 1 and 2."""
     tv: float
     """The largest total variation over reachable states."""
+    guaranteed: bool = True
+    """Whether this is a bound that holds at every sample size; a bootstrap's intervals are not."""
 
     @property
     def n_groups(self) -> int:
@@ -95,11 +100,7 @@ class Bound:
 
     def describe(self) -> str:
         """Return what the bound says, in sentences."""
-        lines = [
-            f"Assuming {self.assumes}: with probability at least {self.confidence:.12g} every learned probability is "
-            f"within {self.worst:.3g} of the true one, and every state's distribution within {self.tv:.3g} in total "
-            f"variation ({self.method}, {self.behaviour} behaviour, {counted(self.n_groups, 'group')})."
-        ]
+        lines = [self._statement()]
         unseen = sum(group.samples == 0 for group in self.per_group)
         if unseen:
             lines.append(f"No data at all: {counted(unseen, 'group')}, of which nothing is known.")
@@ -115,6 +116,19 @@ class Bound:
             if group.never_missing:
                 lines.append("Declare always_observed=[…] where that is known.")
         return "\n".join(lines)
+
+    def _statement(self) -> str:
+        if not self.guaranteed:
+            return (
+                f"Assuming {self.assumes}: by a bootstrap, at {self.confidence:.12g} each, learned probabilities are "
+                f"within {self.worst:.3g} of the true ones, and states' distributions within {self.tv:.3g} in total "
+                "variation. This is no guarantee."
+            )
+        return (
+            f"Assuming {self.assumes}: with probability at least {self.confidence:.12g} every learned probability is "
+            f"within {self.worst:.3g} of the true one, and every state's distribution within {self.tv:.3g} in total "
+            f"variation ({self.method}, {self.behaviour} behaviour, {counted(self.n_groups, 'group')})."
+        )
 
     __str__ = describe
 

@@ -21,7 +21,8 @@ from missmdp.learn.intervals import (
 
 __all__ = ["Limits", "Method", "checked_behaviour", "checked_method", "group_limits"]
 
-Method = Literal["auto", "okamoto", "clopper-pearson", "weissman", "anytime"]
+Method = Literal["auto", "okamoto", "clopper-pearson", "weissman", "anytime", "bootstrap"]
+"""How intervals were made. "bootstrap" is for learners without a finite-sample bound, and no guarantee."""
 
 _METHODS: dict[str, Method] = {
     "auto": "auto",

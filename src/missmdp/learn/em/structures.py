@@ -22,7 +22,18 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.space import FeatureSpace
 
-__all__ = ["Blocks", "Factor", "Factors", "by_values", "graph_factors", "joint_factors", "named_factors"]
+__all__ = [
+    "Blocks",
+    "Factor",
+    "Factors",
+    "block_factor",
+    "by_values",
+    "checked_blocks",
+    "graph_factors",
+    "joined_blocks",
+    "joint_factors",
+    "named_factors",
+]
 
 _MAX_ENTRIES = 20_000_000
 """Entries of P(pattern | state) above which a structure is refused (160 MB)."""
@@ -54,7 +65,7 @@ class Blocks:
                 f"{count} features or blocks go missing on their own, which makes 2^{count} patterns; with "
                 f"{n_states:,} states that is {2.0**count * n_states:.2g} probabilities, too many"
             )
-        missing = (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(np.bool_)
+        missing = _bits(count)
         patterns = np.ones((len(missing), len(features)), dtype=np.bool_)
         for i, block in enumerate(blocks):
             patterns[:, features.mask(block)] = ~missing[:, i : i + 1]
@@ -79,7 +90,7 @@ class Blocks:
             Blocks that are known; features in none of them are blocks of their own then.
         """
         features = mdp.space.features
-        absent = ~observed.all(axis=0)
+        absent: NDArray[np.bool_] = np.asarray(~observed.all(axis=0), dtype=np.bool_)
         if given is None:
             columns: dict[bytes, list[str]] = {}
             for place in np.flatnonzero(absent):
@@ -150,7 +161,7 @@ class Factor:
         """Return the counts (pattern × state) added up, shape (G, O)."""
         place = self.label * self.n_outcomes + self.outcome[:, None]
         flat = np.bincount(place.reshape(-1), expected.reshape(-1), minlength=self.n_groups * self.n_outcomes)
-        return flat.reshape(self.n_groups, self.n_outcomes)
+        return flat.astype(np.float64).reshape(self.n_groups, self.n_outcomes)
 
     def spread(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return a table (G, O) as one over patterns and states, shape (K, S)."""
@@ -168,9 +179,10 @@ class Factors:
 
     def table(self, thetas: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         """Return M as P(pattern | state) for all patterns of the blocks, shape (K, S)."""
-        product = self.parts[0].spread(thetas[0])
-        for part, theta in zip(self.parts[1:], thetas[1:], strict=True):
-            product = product * part.spread(theta)
+        n_states = self.parts[0].label.shape[1]
+        product = np.ones((len(self.blocks.patterns), n_states))
+        for part, theta in zip(self.parts, thetas, strict=True):
+            product *= part.spread(theta)
         return product
 
     def counts(self, expected: NDArray[np.float64]) -> list[NDArray[np.float64]]:
@@ -230,7 +242,7 @@ def graph_factors(mdp: FactoredMDP, blocks: Blocks, graph: MissingnessGraph) -> 
                 "MissingnessGraph if nothing drives its missingness"
             )
     parts: list[Factor] = []
-    for group in _joined(blocks, graph):
+    for group in joined_blocks(blocks, graph):
         names = [name for i in group for name in blocks.names[i]]
         parents = {parent for name in names for parent in graph.parents(name)}
         parts.append(_joint(mdp, blocks, group, tuple(f for f in features.names if f in parents)))
@@ -274,7 +286,17 @@ def _numbers(bits: NDArray[np.bool_]) -> NDArray[np.int64]:
     return bits.astype(np.int64) @ np.left_shift(1, np.arange(bits.shape[1], dtype=np.int64))
 
 
-def _joined(blocks: Blocks, graph: MissingnessGraph) -> list[tuple[int, ...]]:
+def _bits(count: int) -> NDArray[np.bool_]:
+    """Return all rows of so many bits, the first one changing fastest, shape (2ᵐ, m)."""
+    rows = np.zeros((1, 0), dtype=np.bool_)
+    for _ in range(count):
+        rows = np.concatenate(
+            [np.pad(rows, ((0, 0), (0, 1))), np.pad(rows, ((0, 0), (0, 1)), constant_values=True)]
+        )
+    return rows
+
+
+def joined_blocks(blocks: Blocks, graph: MissingnessGraph) -> list[tuple[int, ...]]:
     """Return the blocks in groups that the graph's dependences connect."""
     home = {name: i for i, block in enumerate(blocks.names) for name in block}
     label = list(range(len(blocks.names)))

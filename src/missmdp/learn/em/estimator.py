@@ -1,0 +1,422 @@
+"""DynamicsEM: maximum likelihood from whole histories, with the dynamics known."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.data.arguments import checked_count, checked_seed
+from missmdp.data.counts import as_counts
+from missmdp.data.dataset import NO_ACTION, Dataset
+from missmdp.errors import AssumptionWarning, DataError
+from missmdp.learn.assumptions import Finding
+from missmdp.learn.base import Estimator, checked_names
+from missmdp.learn.bounds import Bound
+from missmdp.learn.em.histories import Histories, prepare_histories
+from missmdp.learn.em.intervals import bootstrap_bound, cells_without_data
+from missmdp.learn.em.iterate import EMFit, StructureModel, iterate, penalised
+from missmdp.learn.em.learned_graph import factors_graph
+from missmdp.learn.em.logistic import logistic_model
+from missmdp.learn.em.resampling import resampled_fits
+from missmdp.learn.em.search import Allowed, Found, Searcher
+from missmdp.learn.em.start import asmar_table, perturbed
+from missmdp.learn.em.structures import Blocks, checked_blocks, graph_factors, joined_blocks, named_factors
+from missmdp.model.mdp import FactoredMDP, checked_mdp
+from missmdp.model.mgraph import MissingnessGraph
+from missmdp.model.missingness import MissingnessFunction
+from missmdp.model.space import FeatureSpace
+from missmdp.progress import show_status
+
+__all__ = ["DynamicsEM", "StructureChoice"]
+
+StructureChoice = Literal["auto", "mcar", "smar", "logistic", "saturated"] | MissingnessGraph
+
+_NAMES: dict[str, str] = {
+    "auto": "auto",
+    "mcar": "mcar",
+    "smar": "smar",
+    "simple mar": "smar",
+    "logistic": "logistic",
+    "saturated": "saturated",
+}
+
+_SAME = 0.5
+"""Nats within which two starts have found the same likelihood."""
+_APART = 0.02
+"""Total variation, over visits, above which two M are not the same."""
+
+
+class DynamicsEM(Estimator):
+    """Learns M from whole histories: the known dynamics tell what was missing.
+
+    What came before and what comes after say how probable each hidden state was; M is fitted to that, and the two
+    are repeated until the likelihood stays (Baum–Welch with T known). All observations count, also the incomplete
+    ones, and features may drive their own missingness as far as the dynamics give that away: `identifiability` says
+    how far. Whoever made the log may have reacted to what was seen.
+
+    Parameters
+    ----------
+    mdp
+        The MDP whose dynamics are known.
+    structure
+        What M may look like. "auto" looks for reasons in the data: for each feature or block a tree of questions
+        about features (its own included) and about which others are missing, by a score like BIC. A
+        `MissingnessGraph`: indicators depend on their parents, and are independent but for the graph's dependences.
+        "mcar", "smar" (simple MAR), "logistic" (independent indicators, effects of values and of pairs of values) or
+        "saturated" (any distribution in every state).
+    pseudo_count
+        Observations that each group of states gets beside its own, distributed as AsMAR has it; 0 for plain
+        maximum likelihood.
+    lump
+        With an m-graph: whether values of the parents that act alike may share their probability, where the
+        score says so.
+    blocks
+        Features that go missing together, such as [("x", "y")]; by default those that do so in the data.
+    always_observed
+        The features that are known to be always observed.
+    starts
+        From how many points to start: AsMAR, and random ones. A warning says so where they disagree.
+    tolerance
+        Stop when an iteration gains less than this per observation, in nats.
+    max_iterations
+        Stop after this many at the latest, with a warning.
+    seed
+        Decides the random starts.
+    threads
+        How many threads to use; by default one per core. The result does not depend on it.
+    progress
+        Whether to show progress, with the log-likelihood; by default on a terminal.
+
+    Attributes
+    ----------
+    log_likelihood_ : float
+        Of the observations given the actions, in nats. That an episode goes on or has ended counts as seen.
+    bic_ : float
+        The log-likelihood minus half the number of parameters times log n: higher is better.
+    n_parameters_ : int
+        The free parameters of M.
+    trace_ : tuple of float
+        The penalised log-likelihood, iteration by iteration; it never falls.
+    converged_ : bool
+        Whether the iterations ended by themselves.
+    graph_ : MissingnessGraph
+        What M depends on: given, or found.
+    blocks_ : tuple of tuple of str
+        The features that go missing, those that do so together in one block.
+    patterns_ : numpy.ndarray
+        The patterns of the blocks (True = observed), shape (K, n).
+    expected_counts_ : numpy.ndarray
+        How often each pattern came with each state, in expectation, shape (K, S).
+    starts_ : tuple of float
+        The penalised log-likelihood that each start reached.
+
+    Notes
+    -----
+    There is no finite-sample bound. `bound` has intervals from a bootstrap, which are no guarantee.
+
+    Examples
+    --------
+    >>> import missmdp as mm
+    >>> truth = mm.load_benchmark("predator-mnar-unid")
+    >>> log = mm.collect(truth, 20_000, seed=0)
+    >>> learner = mm.DynamicsEM(truth.mdp).fit(log)
+    >>> mm.total_variation(learner.missingness_, truth).average < 0.02
+    True
+    """
+
+    log_likelihood_: float
+    bic_: float
+    n_parameters_: int
+    trace_: tuple[float, ...]
+    converged_: bool
+    graph_: MissingnessGraph
+    blocks_: tuple[tuple[str, ...], ...]
+    patterns_: NDArray[np.bool_]
+    expected_counts_: NDArray[np.float64]
+    starts_: tuple[float, ...]
+    found_: Found | None
+    fit_: EMFit
+    histories_: Histories
+
+    def __init__(
+        self,
+        mdp: FactoredMDP,
+        structure: StructureChoice = "auto",
+        *,
+        pseudo_count: float = 1.0,
+        lump: bool = True,
+        blocks: Sequence[Sequence[str]] | None = None,
+        always_observed: Sequence[str] | None = None,
+        starts: int = 2,
+        tolerance: float = 1e-7,
+        max_iterations: int = 1000,
+        seed: int = 0,
+        threads: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.mdp = mdp
+        self.structure = structure
+        self.pseudo_count = pseudo_count
+        self.lump = lump
+        self.blocks = blocks
+        self.always_observed = always_observed
+        self.starts = starts
+        self.tolerance = tolerance
+        self.max_iterations = max_iterations
+        self.seed = seed
+        self.threads = threads
+        self.progress = progress
+
+    @property
+    def assumes(self) -> str:
+        """Known dynamics, and the structure."""
+        if isinstance(self.structure, MissingnessGraph):
+            what = "indicators that depend on their parents in the m-graph only"
+        else:
+            what = {
+                "auto": "that missingness has the structure found in the data",
+                "mcar": "MCAR",
+                "smar": "simple MAR",
+                "logistic": "independent indicators with effects of single values and pairs",
+                "saturated": "nothing about M",
+            }[_NAMES[self.structure.lower()]]
+        return f"known dynamics, and {what}"
+
+    def check_parameters(self, features: FeatureSpace) -> None:
+        """Raise `DataError` if a parameter cannot be."""
+        checked_mdp(self.mdp)
+        if not isinstance(self.structure, MissingnessGraph) and str(self.structure).lower() not in _NAMES:
+            raise DataError(
+                f"structure must be a MissingnessGraph or one of {', '.join(dict.fromkeys(_NAMES.values()))}, "
+                f"got {self.structure!r}"
+            )
+        value = cast("Any", self.pseudo_count)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1e9:
+            raise DataError(f"pseudo_count must be a number from 0 to 1e9, got {value!r}")
+        if not 0.0 < self.tolerance < 1.0:
+            raise DataError(f"tolerance must be between 0 and 1, got {self.tolerance!r}")
+        checked_count(self.starts, "starts")
+        checked_count(self.max_iterations, "max_iterations")
+        checked_seed(self.seed)
+        if self.blocks is not None:
+            checked_blocks(features, self.blocks)
+        if self.always_observed is not None:
+            checked_names(features, self.always_observed, "always_observed")
+
+    def fit(self, data: Dataset) -> Self:
+        """Learn M̂ from a log with its actions, and return self."""
+        log = self._log(data)
+        features = log.mdp.space.features
+        self.check_parameters(features)
+        if log.n_steps == 0:
+            raise DataError("there are no observations to learn from")
+        counts = as_counts(log)
+        for name, rate in counts.missing_rates().items():
+            if rate > 0.0 and name in (self.always_observed or ()):
+                raise DataError(f"{name!r} is declared always observed, but it goes missing")
+        blocks = Blocks.seen_in(log.mdp, counts.observed, self.blocks)
+        prior = asmar_table(counts, blocks)
+        with show_status("Learning from the dynamics", enabled=self.progress) as say:
+
+            def tell(name: str, value: float) -> None:
+                say(f"{name}, log-likelihood {value:,.1f}")
+
+            histories = prepare_histories(log, blocks)
+            searcher = Searcher(
+                log.mdp, blocks, histories, prior, self.pseudo_count, threads=self.threads, tell=tell
+            )
+            model, found = self._model(searcher)
+            fits = self._fits(searcher, model, prior if found is None else found.fit.table)
+        self._keep(log, searcher, fits, found)
+        return self
+
+    def _log(self, data: Any) -> Dataset:
+        """Return the log in terms of the learner's own MDP."""
+        if not isinstance(data, Dataset):
+            raise DataError(
+                f"DynamicsEM learns from whole histories, so that it needs a Dataset; got {type(data).__name__}"
+            )
+        mdp = checked_mdp(self.mdp)
+        if data.mdp.space.features != mdp.space.features or data.mdp.actions != mdp.actions:
+            raise DataError("the dataset has other features, values or actions than the MDP")
+        goes_on = np.ones(data.n_steps, dtype=np.bool_)
+        goes_on[data.offsets[1:] - 1] = False
+        if (goes_on & (data.actions == NO_ACTION)).any():
+            raise DataError("an episode goes on after a step without an action; see missmdp.validate")
+        if data.mdp is mdp:
+            return data
+        return Dataset(
+            mdp,
+            data.observations,
+            data.actions,
+            data.offsets,
+            data.terminated,
+            behaviour=data.behaviour,
+        )
+
+    def _model(self, searcher: Searcher) -> tuple[StructureModel, Found | None]:
+        """Return the structure with its prior, and how it was found where it was looked for."""
+        mdp, blocks = searcher.mdp, searcher.blocks
+        if isinstance(self.structure, MissingnessGraph):
+            factors = graph_factors(mdp, blocks, self.structure)
+            if not self.lump or not blocks.names:
+                return self._penalised(searcher, factors), None
+            found = searcher.search(_parents(mdp, blocks, self.structure))
+            return self._penalised(searcher, found.factors), found
+        name = _NAMES[self.structure.lower()]
+        if name == "auto" and blocks.names:
+            everything = mdp.space.features.names
+            found = searcher.search([(everything, tuple(range(i))) for i in range(len(blocks.names))])
+            return self._penalised(searcher, found.factors), found
+        if name == "logistic" and blocks.names:
+            everything = [mdp.space.features.names] * len(blocks.names)
+            return logistic_model(mdp, blocks, everything, searcher.prior, self.pseudo_count), None
+        shape = "mcar" if name in ("auto", "logistic") else name
+        return self._penalised(searcher, named_factors(mdp, blocks, shape)), None
+
+    def _penalised(self, searcher: Searcher, factors: Any) -> StructureModel:
+        return penalised(factors, searcher.prior, searcher.visits, self.pseudo_count)
+
+    def _fits(self, searcher: Searcher, model: StructureModel, first: NDArray[np.float64]) -> list[EMFit]:
+        """Return the fits from all starts, that from AsMAR (or from the search) first."""
+        generator = np.random.default_rng(self.seed)
+        starts = [first, *(perturbed(searcher.prior, generator) for _ in range(self.starts - 1))]
+        return [
+            iterate(
+                searcher.histories,
+                model,
+                start,
+                tolerance=self.tolerance,
+                max_iterations=self.max_iterations,
+                threads=self.threads,
+                report=None
+                if searcher.tell is None
+                else lambda _, value: cast("Any", searcher.tell)(model.name, value),
+            )
+            for start in starts
+        ]
+
+    def _keep(self, log: Dataset, searcher: Searcher, fits: list[EMFit], found: Found | None) -> None:
+        mdp, blocks, histories = log.mdp, searcher.blocks, searcher.histories
+        best = max(fits, key=lambda fit: fit.objective)
+        self.fit_, self.found_, self.histories_ = best, found, histories
+        self.missingness_ = _function(mdp, blocks, best.table)
+        self.log_likelihood_ = best.log_likelihood
+        self.n_parameters_ = best.model.n_parameters(mdp.reachable)
+        self.bic_ = best.bic(log.n_steps, mdp.reachable)
+        self.trace_, self.converged_ = best.trace, best.converged
+        self.starts_ = tuple(fit.objective for fit in fits)
+        self.blocks_, self.patterns_ = blocks.names, blocks.patterns
+        self.expected_counts_ = best.expected
+        self.always_observed_ = tuple(n for n in mdp.space.features.names if n not in blocks.features)
+        self.graph_ = factors_graph(mdp, best.model)
+        self.unseen_ = cells_without_data(mdp, best)
+        self.assumed_ = self.assumes
+        self.warnings_ = tuple(self._findings(best, fits, histories))
+        for finding in self.warnings_:
+            warnings.warn(str(finding), AssumptionWarning, stacklevel=3)
+
+    def _findings(self, best: EMFit, fits: list[EMFit], histories: Histories) -> list[Finding]:
+        found: list[Finding] = []
+        if histories.impossible:
+            found.append(
+                Finding(
+                    f"{histories.impossible:,} of {histories.n_steps:,} observations cannot happen after what came "
+                    "before them, whatever is missing, and are left out (missmdp.validate says which)",
+                    (),
+                )
+            )
+        if not best.converged:
+            found.append(
+                Finding(
+                    f"the likelihood still rises after {len(best.trace):,} iterations (max_iterations)", ()
+                )
+            )
+        visits = best.expected.sum(axis=0) / max(float(best.expected.sum()), 1e-300)
+        apart = [float(0.5 * np.abs(fit.table - best.table).sum(axis=0) @ visits) for fit in fits]
+        lower = [best.objective - fit.objective for fit in fits]
+        if any(gap <= _SAME and distance > _APART for gap, distance in zip(lower, apart, strict=True)):
+            found.append(
+                Finding(
+                    f"different M explain the data equally well (total variation {max(apart):.2f} over visits): M "
+                    "is not identified with this structure; see missmdp.identifiability",
+                    (),
+                )
+            )
+        elif max(lower) > _SAME:
+            found.append(
+                Finding(
+                    f"starts disagree: some end at a log-likelihood that is {max(lower):,.1f} lower; the best is "
+                    "kept, and more starts may find a better one",
+                    (),
+                )
+            )
+        return found
+
+    def bootstrap(self, draws: int = 100, seed: int = 0) -> list[MissingnessFunction]:
+        """Return M̂ fitted to logs that are drawn from the log with replacement, with the structure kept.
+
+        Whole episodes are drawn, or pieces between full observations where there are fewer than 20 episodes.
+        """
+        self._check_fitted()
+        checked_count(draws, "draws")
+        fits = resampled_fits(self.histories_, self.fit_, draws, checked_seed(seed), self.threads)
+        blocks = self.fit_.model.blocks
+        return [_function(self.mdp, blocks, fit.table) for fit in fits]
+
+    def bound(
+        self,
+        confidence: float = 0.95,
+        method: str = "bootstrap",
+        *,
+        behaviour: Any = None,
+        draws: int = 100,
+        seed: int = 0,
+    ) -> Bound:
+        """Return intervals for M from a bootstrap. They are no guarantee: there is no finite-sample bound.
+
+        Parameters
+        ----------
+        confidence
+            Of each interval on its own.
+        method
+            "bootstrap" is the only one.
+        behaviour
+            Has no influence: the likelihood is the same whatever whoever acted reacted to.
+        draws
+            How many logs to draw.
+        seed
+            Decides what is drawn.
+        """
+        self._check_fitted()
+        if method not in ("bootstrap", "auto"):
+            raise DataError(
+                f"DynamicsEM has no finite-sample bound, so that there is no method {method!r}; it has 'bootstrap'"
+            )
+        fits = list(
+            resampled_fits(self.histories_, self.fit_, checked_count(draws, "draws"), seed, self.threads)
+        )
+        return bootstrap_bound(self.mdp, self.fit_, fits, confidence, self.assumed_)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "missingness_"):
+            raise DataError("DynamicsEM has learned nothing yet: call fit(data) first")
+
+
+def _parents(mdp: FactoredMDP, blocks: Blocks, graph: MissingnessGraph) -> list[Allowed]:
+    """Return what the indicator of each block may depend on: its parents, and blocks that it is joined with."""
+    allowed: list[Allowed] = [((), ())] * len(blocks.names)
+    for group in joined_blocks(blocks, graph):
+        parents = {p for i in group for name in blocks.names[i] for p in graph.parents(name)}
+        listed = tuple(name for name in mdp.space.features.names if name in parents)
+        for i in group:
+            allowed[i] = (listed, tuple(j for j in group if j < i))
+    return allowed
+
+
+def _function(mdp: FactoredMDP, blocks: Blocks, table: NDArray[np.float64]) -> MissingnessFunction:
+    return MissingnessFunction(mdp.space, blocks.patterns, np.ascontiguousarray(table.T))

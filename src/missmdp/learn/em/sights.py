@@ -1,0 +1,117 @@
+"""What can be seen at a step: an observation, and whether the episode goes on.
+
+An episode goes on from states that are not terminal only, and one that ended in a terminal state is in one: that
+is seen too, even where the features are not. A log that was cut says nothing of its last state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.data.dataset import Dataset
+from missmdp.data.validation.support import distinct_observations
+from missmdp.model.mdp import FactoredMDP
+from missmdp.model.space import MISSING
+
+__all__ = ["Sights", "distinct_sights"]
+
+_GOES_ON, _ENDED, _OPEN = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class Sights:
+    """The distinct sights of a log, D of them, and the states that each leaves possible."""
+
+    codes: NDArray[np.integer[Any]]
+    """The observations, shape (D, n)."""
+    of_row: NDArray[np.int64]
+    """Which sight each row of the log is, shape (N,)."""
+    start: NDArray[np.int64]
+    """The states of each sight, shape (D + 1,)."""
+    state: NDArray[np.int64]
+
+    @property
+    def owner(self) -> NDArray[np.int64]:
+        """The sight of each entry of `state`."""
+        return np.repeat(np.arange(len(self.codes)), np.diff(self.start))
+
+    @property
+    def observed(self) -> NDArray[np.bool_]:
+        """Which features each sight shows, shape (D, n)."""
+        return self.codes != MISSING
+
+
+def distinct_sights(dataset: Dataset) -> Sights:
+    """Return the sights of a log."""
+    mdp = dataset.mdp
+    distinct = distinct_observations(mdp.space.features, dataset.observations)
+    start, state = _admitting(mdp, distinct.codes)
+    ending = np.full(dataset.n_steps, _OPEN, dtype=np.int64)
+    if mdp.terminal.any() and not _goes_on_from_terminal(dataset, distinct.of_row, start, state):
+        ending[:] = _GOES_ON
+        last = dataset.offsets[1:] - 1
+        ending[last] = np.where(dataset.terminated, _ENDED, _OPEN)
+    seen, of_row = np.unique(distinct.of_row * 3 + ending, return_inverse=True)
+    observation, kind = seen // 3, seen % 3
+    owner, kept = _expanded(start, state, observation)
+    fits = np.choose(
+        kind[owner], [~mdp.terminal[kept], mdp.terminal[kept], np.ones(len(kept), dtype=np.bool_)]
+    )
+    owner, kept = owner[fits], kept[fits]
+    return Sights(
+        distinct.codes[observation],
+        of_row.reshape(-1).astype(np.int64),
+        np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(seen)))]).astype(np.int64),
+        kept,
+    )
+
+
+def _admitting(
+    mdp: FactoredMDP, codes: NDArray[np.integer[Any]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the states that admit each observation: where they begin, and the states."""
+    space = mdp.space
+    observed = codes != MISSING
+    patterns, which = np.unique(observed, axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    ranks = space.features.rank(codes)
+    lists: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)] * len(codes)
+    for k, pattern in enumerate(patterns):
+        of_state = space.features.rank(np.where(pattern, space.codes, MISSING))
+        order = np.argsort(of_state, kind="stable")
+        ordered = of_state[order]
+        for z in np.flatnonzero(which == k):
+            lists[z] = np.sort(order[_first(ordered, ranks[z]) : _first(ordered, ranks[z] + 1)])
+    sizes = np.array([len(found) for found in lists], dtype=np.int64)
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), np.concatenate(lists).astype(np.int64)
+
+
+def _first(ordered: NDArray[np.int64], value: int) -> int:
+    return int(np.searchsorted(ordered, np.array([value]))[0])
+
+
+def _expanded(
+    start: NDArray[np.int64], values: NDArray[np.int64], chosen: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the values of the chosen lists one after the other, and which of the chosen each belongs to."""
+    sizes = np.diff(start)[chosen]
+    owner = np.repeat(np.arange(len(chosen)), sizes)
+    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return owner, values[start[chosen][owner] + within]
+
+
+def _goes_on_from_terminal(
+    dataset: Dataset, of_row: NDArray[np.int64], start: NDArray[np.int64], state: NDArray[np.int64]
+) -> bool:
+    """Return whether the log goes on after observations that only terminal states admit, as some logs do."""
+    sizes = np.diff(start)
+    ended = np.zeros(len(sizes))
+    np.add.at(ended, np.repeat(np.arange(len(sizes)), sizes), dataset.mdp.terminal[state])
+    only = (sizes > 0) & (ended == sizes)
+    going = np.ones(dataset.n_steps, dtype=np.bool_)
+    going[dataset.offsets[1:] - 1] = False
+    return bool(only[of_row[going]].any())

@@ -1,0 +1,179 @@
+"""Context-specific structure: trees of questions about features, whose answers are lumped.
+
+A tree puts the cells of a factor (a state, with the indicators of earlier blocks) into leaves that share one
+probability. Each question looks at one or two variables; its answers are lumped by how often the block goes missing
+with them. Questions are asked as long as the score rises: log-likelihood, minus ½ log n for each further leaf, minus
+what it takes to say which question was asked and how its answers were lumped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.learn.em.clustering import best_lumps, entropy_gain
+from missmdp.learn.em.structures import Blocks, Factor, block_factor
+from missmdp.model.mdp import FactoredMDP
+
+__all__ = ["Cells", "Tree", "block_cells", "grow"]
+
+_MOST_LEAVES = 256
+_MOST_PAIRED = 12
+"""Variables up to which pairs of them are asked about; with more, pairs of those that tell most alone."""
+_MOST_ANSWERS = 2000
+"""Answers above which a pair of variables is not asked about."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """What trees sort: the cells of one block's indicator, and the variables that describe them."""
+
+    factor: Factor
+    """The finest factor: one group per cell."""
+    variables: tuple[str | int, ...]
+    """A feature by name, or an earlier block by number."""
+    values: NDArray[np.int64]
+    """The value of each variable, 0 .. size − 1, shape (cells, variables)."""
+    sizes: tuple[int, ...]
+    live: NDArray[np.bool_]
+    """The cells with a state that can be reached, shape (cells,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A partition of cells."""
+
+    leaf: NDArray[np.int64]
+    """The leaf of each cell, shape (cells,)."""
+    count: int
+    cost: float
+    """What is taken off the log-likelihood: ½ log n for each leaf, and the words that the questions take."""
+    asked: tuple[str | int, ...]
+    """The variables that some question looks at."""
+
+
+def block_cells(
+    mdp: FactoredMDP, blocks: Blocks, block: int, features: Sequence[str], after: Sequence[int]
+) -> Cells:
+    """Return the cells of a block's indicator, told apart by some features and by indicators of earlier blocks."""
+    factor = block_factor(mdp, blocks, block, features, after)
+    # Any member of a cell has the cell's values.
+    pattern, state = np.unravel_index(
+        np.unique(factor.label.reshape(-1), return_index=True)[1], factor.label.shape
+    )
+    places = [mdp.space.features.position(name) for name in features]
+    values = np.concatenate(
+        [mdp.space.codes[state][:, places], blocks.missing[pattern][:, list(after)]], axis=1
+    ).astype(np.int64)
+    sizes = tuple(int(mdp.space.features.sizes[place]) for place in places) + (2,) * len(after)
+    live = np.zeros(factor.n_groups, dtype=np.bool_)
+    live[np.unique(factor.label[:, mdp.reachable])] = True
+    return Cells(factor, (*features, *after), values, sizes, live)
+
+
+def grow(cells: Cells, counts: NDArray[np.float64], n_steps: int) -> Tree:
+    """Return the tree with the best score that single questions lead to.
+
+    Parameters
+    ----------
+    cells
+        What to sort.
+    counts
+        Expected counts of seen and missing in each cell, shape (cells, 2).
+    n_steps
+        The number of observations.
+    """
+    return _Growth(cells, counts, math.log(n_steps)).tree()
+
+
+@dataclass(frozen=True, eq=False)
+class _Question:
+    gain: float
+    variables: tuple[int, ...]
+    answer: NDArray[np.int64]
+    """The lump of each cell of the leaf."""
+    count: int
+
+
+class _Growth:
+    def __init__(self, cells: Cells, counts: NDArray[np.float64], log_n: float) -> None:
+        self.cells = cells
+        self.counts = np.where(cells.live[:, None], counts, 0.0)
+        self.log_n = log_n
+        n_variables = len(cells.variables)
+        self.singles = [(v,) for v in range(n_variables) if cells.sizes[v] > 1]
+        paired = [v for (v,) in self.singles]
+        if len(paired) > _MOST_PAIRED:
+            alone = {v: self._likelihood(np.arange(len(counts)), (v,)) for v in paired}
+            paired = sorted(sorted(paired, key=lambda v: -alone[v])[:_MOST_PAIRED])
+        self.pairs = [
+            (v, w) for v, w in combinations(paired, 2) if cells.sizes[v] * cells.sizes[w] <= _MOST_ANSWERS
+        ]
+        # Which of the questions is asked, or none at all.
+        self.words = math.log(max(len(self.singles) + len(self.pairs), 1) + 1)
+
+    def tree(self) -> Tree:
+        leaves = [np.flatnonzero(np.ones(len(self.counts), dtype=np.bool_))]
+        questions = [self._best(leaves[0])]
+        cost = 0.5 * self.log_n
+        asked: set[int] = set()
+        while len(leaves) < _MOST_LEAVES:
+            place = max(range(len(leaves)), key=lambda i: questions[i].gain)
+            question = questions[place]
+            if question.gain <= 0.0:
+                break
+            members = leaves[place]
+            parts = [members[question.answer == lump] for lump in range(question.count)]
+            rise = self._entropy(parts) - self._entropy([members])
+            cost += rise - question.gain
+            asked |= set(question.variables)
+            leaves[place : place + 1] = parts
+            questions[place : place + 1] = [self._best(part) for part in parts]
+        leaf = np.empty(len(self.counts), dtype=np.int64)
+        for number, members in enumerate(leaves):
+            leaf[members] = number
+        names = tuple(self.cells.variables[v] for v in sorted(asked))
+        return Tree(leaf, len(leaves), cost, names)
+
+    def _entropy(self, parts: Sequence[NDArray[np.int64]]) -> float:
+        return sum(float(entropy_gain(self.counts[part].sum(axis=0))) for part in parts)
+
+    def _best(self, members: NDArray[np.int64]) -> _Question:
+        """Return the question about some cells that adds most to the score; its gain is 0 if none adds anything."""
+        best = _Question(0.0, (), np.zeros(len(members), dtype=np.int64), 1)
+        total = self.counts[members].sum(axis=0)
+        # Frequencies of 0 and 1 cannot be told apart further, and few observations cannot pay for a question.
+        if -float(entropy_gain(total)) <= 0.5 * self.log_n:
+            return best
+        for variables in (*self.singles, *self.pairs):
+            answer, table = self._answers(members, variables)
+            if len(table) < 2:
+                continue
+            ceiling = float(entropy_gain(table).sum() - entropy_gain(total)) - 0.5 * self.log_n - self.words
+            if ceiling <= best.gain:
+                continue
+            lumps = best_lumps(table, self.log_n, self.words)
+            if lumps.gain > best.gain:
+                best = _Question(lumps.gain, variables, lumps.label[answer], lumps.count)
+        return best
+
+    def _answers(
+        self, members: NDArray[np.int64], variables: tuple[int, ...]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the answer of each cell and the counts of each answer."""
+        key = np.zeros(len(members), dtype=np.int64)
+        for v in variables:
+            key = key * self.cells.sizes[v] + self.cells.values[members, v]
+        distinct, answer = np.unique(key, return_inverse=True)
+        answer = answer.reshape(-1)
+        table = np.zeros((len(distinct), 2))
+        np.add.at(table, answer, self.counts[members])
+        return answer, table
+
+    def _likelihood(self, members: NDArray[np.int64], variables: tuple[int, ...]) -> float:
+        return float(entropy_gain(self._answers(members, variables)[1]).sum())
