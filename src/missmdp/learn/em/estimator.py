@@ -258,7 +258,7 @@ class DynamicsEM(Estimator):
             behaviour=data.behaviour,
         )
 
-    def _model(self, searcher: Searcher) -> tuple[StructureModel, Found | None]:
+    def _model(self, searcher: Searcher[Histories]) -> tuple[StructureModel, Found | None]:
         """Return the structure with its prior, and how it was found where it was looked for."""
         mdp, blocks = searcher.mdp, searcher.blocks
         if isinstance(self.structure, MissingnessGraph):
@@ -278,10 +278,12 @@ class DynamicsEM(Estimator):
         shape = "mcar" if name in ("auto", "logistic") else name
         return self._penalised(searcher, named_factors(mdp, blocks, shape)), None
 
-    def _penalised(self, searcher: Searcher, factors: Any) -> StructureModel:
+    def _penalised(self, searcher: Searcher[Histories], factors: Any) -> StructureModel:
         return penalised(factors, searcher.prior, searcher.visits, self.pseudo_count)
 
-    def _fits(self, searcher: Searcher, model: StructureModel, first: NDArray[np.float64]) -> list[EMFit]:
+    def _fits(
+        self, searcher: Searcher[Histories], model: StructureModel, first: NDArray[np.float64]
+    ) -> list[EMFit]:
         """Return the fits from all starts, that from AsMAR (or from the search) first."""
         generator = np.random.default_rng(self.seed)
         starts = [first, *(perturbed(searcher.prior, generator) for _ in range(self.starts - 1))]
@@ -300,7 +302,9 @@ class DynamicsEM(Estimator):
             for start in starts
         ]
 
-    def _keep(self, log: Dataset, searcher: Searcher, fits: list[EMFit], found: Found | None) -> None:
+    def _keep(
+        self, log: Dataset, searcher: Searcher[Histories], fits: list[EMFit], found: Found | None
+    ) -> None:
         mdp, blocks, histories = log.mdp, searcher.blocks, searcher.histories
         best = max(fits, key=lambda fit: fit.objective)
         self.fit_, self.found_, self.histories_ = best, found, histories

@@ -10,10 +10,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.learn.em.histories import Histories
+from missmdp.learn.em.histories import Expected
 from missmdp.learn.em.structures import Blocks, Factors
 
-__all__ = ["EMFit", "Maximised", "PenalisedFactors", "StructureModel", "iterate", "penalised"]
+__all__ = ["EMFit", "Evidence", "Maximised", "PenalisedFactors", "StructureModel", "iterate", "penalised"]
 
 Report = Callable[[int, float], None]
 """Is told the iteration and the penalised log-likelihood."""
@@ -27,6 +27,19 @@ class Maximised(NamedTuple):
     log_prior: float
     """What the prior adds to the log-likelihood there, up to a constant."""
     parameters: tuple[NDArray[np.float64], ...]
+
+
+class Evidence(Protocol):
+    """What M is learned from: histories, or single observations."""
+
+    @property
+    def n_steps(self) -> int:
+        """The number of observations."""
+        ...
+
+    def expect(self, table: NDArray[np.float64], threads: int | None = None) -> Expected:
+        """Return expected counts and the log-likelihood under M, P(pattern | state) of shape (K, S)."""
+        ...
 
 
 class StructureModel(Protocol):
@@ -142,7 +155,7 @@ class EMFit:
 
 
 def iterate(
-    histories: Histories,
+    histories: Evidence,
     model: StructureModel,
     start: NDArray[np.float64],
     *,

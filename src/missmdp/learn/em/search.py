@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.learn.em.histories import Histories
-from missmdp.learn.em.iterate import EMFit, iterate, penalised
+from missmdp.learn.em.iterate import EMFit, Evidence, iterate, penalised
 from missmdp.learn.em.structures import Blocks, Factor, Factors
 from missmdp.learn.em.trees import Cells, Tree, block_cells, grow
 from missmdp.model.mdp import FactoredMDP
@@ -29,6 +29,8 @@ _ROUGH = 1e-6
 
 Allowed = tuple[tuple[str, ...], tuple[int, ...]]
 """The features and the earlier blocks that the tree of a block may ask about."""
+
+Data = TypeVar("Data", bound=Evidence)
 
 Tell = Callable[[str, float], None]
 """Is told what was fitted and its log-likelihood."""
@@ -47,11 +49,11 @@ class Found:
 
     @property
     def asked(self) -> tuple[Allowed, ...]:
-        """The features and earlier blocks on which the indicator of each block depends."""
-        return tuple((part.given, part.after) for part in self.factors.parts)
+        """The features and earlier blocks that the tree of each block asks about."""
+        return tuple(_split(tree.asked) for tree in self.trees)
 
 
-class Searcher:
+class Searcher(Generic[Data]):
     """Looks for the structure with the best score.
 
     Parameters
@@ -68,7 +70,7 @@ class Searcher:
         self,
         mdp: FactoredMDP,
         blocks: Blocks,
-        histories: Histories,
+        histories: Data,
         prior: NDArray[np.float64],
         pseudo_count: float,
         *,
@@ -84,16 +86,26 @@ class Searcher:
         self.tell = tell
         self.visits: NDArray[np.float64] = histories.expect(prior, threads).counts.sum(axis=0)
 
-    def search(self, allowed: Sequence[Allowed]) -> Found:
+    def search(
+        self, allowed: Sequence[Allowed], *, starts: Sequence[NDArray[np.float64]] = (), shown: bool = False
+    ) -> Found:
         """Return the best structure in which each block's indicator depends on what is allowed for it.
 
-        It starts from AsMAR and from what has all allowed reasons at once.
+        Parameters
+        ----------
+        starts
+            Where to start, besides AsMAR and what has all allowed reasons at once.
+        shown
+            Whether features of earlier blocks matter only where they are seen (MAR); see `block_cells`.
         """
-        cells = [block_cells(self.mdp, self.blocks, i, *own) for i, own in enumerate(allowed)]
-        everything = Factors("all reasons", self.blocks, tuple(own.factor for own in cells))
-        starts = (self.prior, self.fit(everything, self.prior).table)
-        found = max((self.from_table(allowed, start) for start in starts), key=lambda one: one.score)
-        return self._pruned(found)
+        points = [self.prior]
+        # Where all reasons are seen, the counts do not depend on where one starts.
+        if not shown and any(name in self.blocks.features for features, _ in allowed for name in features):
+            cells = self._cells(allowed, shown)
+            everything = Factors("all reasons", self.blocks, tuple(own.factor for own in cells))
+            points += [self.fit(everything, self.prior).table, *starts]
+        found = [self.from_table(allowed, start, shown=shown) for start in points]
+        return self._pruned(max(found, key=lambda one: one.score), shown)
 
     def fit(self, factors: Factors, start: NDArray[np.float64], *, tolerance: float = _ROUGH) -> EMFit:
         """Return M fitted with some factors and the pseudo-counts."""
@@ -103,9 +115,11 @@ class Searcher:
             self.tell(factors.name, fit.log_likelihood)
         return fit
 
-    def from_table(self, allowed: Sequence[Allowed], start: NDArray[np.float64]) -> Found:
+    def from_table(
+        self, allowed: Sequence[Allowed], start: NDArray[np.float64], *, shown: bool = False
+    ) -> Found:
         """Return the best structure met on the way from an M, growing and fitting in turns."""
-        cells = tuple(block_cells(self.mdp, self.blocks, i, *own) for i, own in enumerate(allowed))
+        cells = self._cells(allowed, shown)
         expected, table = self.histories.expect(start, self.threads).counts, start
         best: Found | None = None
         met: set[bytes] = set()
@@ -126,13 +140,18 @@ class Searcher:
         assert best is not None, "there is at least one round"
         return best
 
+    def _cells(self, allowed: Sequence[Allowed], shown: bool) -> tuple[Cells, ...]:
+        return tuple(
+            block_cells(self.mdp, self.blocks, i, *own, shown=shown) for i, own in enumerate(allowed)
+        )
+
     def _fitted(self, cells: tuple[Cells, ...], trees: tuple[Tree, ...], start: NDArray[np.float64]) -> Found:
-        parts = tuple(_leaves(own, tree) for own, tree in zip(cells, trees, strict=True))
+        parts = tuple(_leaves(self.blocks, own, tree) for own, tree in zip(cells, trees, strict=True))
         factors = Factors("lumped m-graph", self.blocks, parts)
         fit = self.fit(factors, start)
         return Found(cells, trees, factors, fit, fit.log_likelihood - sum(tree.cost for tree in trees))
 
-    def _pruned(self, found: Found) -> Found:
+    def _pruned(self, found: Found, shown: bool) -> Found:
         """Return the structure without variables that do not pay for themselves."""
         while True:
             better = found
@@ -143,18 +162,26 @@ class Searcher:
                         tuple(name for name in features if name != variable),
                         tuple(block for block in after if block != variable),
                     )
-                    better = max(better, self.from_table(allowed, found.fit.table), key=lambda one: one.score)
+                    other = self.from_table(allowed, found.fit.table, shown=shown)
+                    better = max(better, other, key=lambda one: one.score)
             if better is found:
                 return found
             found = better
 
 
-def _leaves(cells: Cells, tree: Tree) -> Factor:
+def _split(asked: Sequence[str | int]) -> Allowed:
+    return tuple(v for v in asked if isinstance(v, str)), tuple(v for v in asked if not isinstance(v, str))
+
+
+def _leaves(blocks: Blocks, cells: Cells, tree: Tree) -> Factor:
     """Return the factor whose groups are the leaves of a tree."""
+    given, after = _split(tree.asked)
+    if cells.shown:
+        after = tuple(sorted({*after, *(blocks.home(name) for name in given if name in blocks.features)}))
     return replace(
         cells.factor,
-        given=tuple(v for v in tree.asked if isinstance(v, str)),
-        after=tuple(v for v in tree.asked if not isinstance(v, str)),
+        given=given,
+        after=after,
         label=tree.leaf[cells.factor.label],
         n_groups=tree.count,
         lumped=True,

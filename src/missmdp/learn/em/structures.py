@@ -118,6 +118,10 @@ class Blocks:
         """All features that can go missing."""
         return tuple(name for block in self.names for name in block)
 
+    def home(self, feature: str) -> int:
+        """Return the number of the block that a feature is in."""
+        return next(i for i, block in enumerate(self.names) if feature in block)
+
 
 def checked_blocks(features: FeatureSpace, blocks: Any) -> list[tuple[str, ...]]:
     """Return blocks of features that do not overlap; raise `DataError` for anything else."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -42,6 +42,8 @@ class Cells:
     sizes: tuple[int, ...]
     live: NDArray[np.bool_]
     """The cells with a state that can be reached, shape (cells,)."""
+    shown: bool = False
+    """Whether features have a value only where they are seen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,22 +60,55 @@ class Tree:
 
 
 def block_cells(
-    mdp: FactoredMDP, blocks: Blocks, block: int, features: Sequence[str], after: Sequence[int]
+    mdp: FactoredMDP,
+    blocks: Blocks,
+    block: int,
+    features: Sequence[str],
+    after: Sequence[int],
+    *,
+    shown: bool = False,
 ) -> Cells:
-    """Return the cells of a block's indicator, told apart by some features and by indicators of earlier blocks."""
-    factor = block_factor(mdp, blocks, block, features, after)
-    # Any member of a cell has the cell's values.
-    pattern, state = np.unravel_index(
-        np.unique(factor.label.reshape(-1), return_index=True)[1], factor.label.shape
+    """Return the cells of a block's indicator, told apart by some features and by indicators of earlier blocks.
+
+    Parameters
+    ----------
+    shown
+        Whether features have a value only where they are seen, as under MAR: that they are missing is one more
+        value, 0. Features that can go missing must be from earlier blocks then.
+    """
+    space = mdp.space
+    columns = [_column(mdp, blocks, name, shown) for name in features]
+    columns += [
+        np.broadcast_to(blocks.missing[:, i : i + 1], (len(blocks.missing), len(space))) for i in after
+    ]
+    sizes = [int(column.max(initial=0)) + 1 for column in columns]
+    joint = np.zeros((len(blocks.missing), len(space)), dtype=np.int64)
+    for column, size in zip(columns, sizes, strict=True):
+        joint = joint * size + column
+    first, place = np.unique(joint, return_index=True, return_inverse=True)[1:]
+    factor = replace(
+        block_factor(mdp, blocks, block, (), ()),
+        given=tuple(features),
+        after=tuple(after),
+        label=place.reshape(joint.shape).astype(np.int64),
+        n_groups=len(first),
     )
-    places = [mdp.space.features.position(name) for name in features]
-    values = np.concatenate(
-        [mdp.space.codes[state][:, places], blocks.missing[pattern][:, list(after)]], axis=1
-    ).astype(np.int64)
-    sizes = tuple(int(mdp.space.features.sizes[place]) for place in places) + (2,) * len(after)
+    # Any member of a cell has the cell's values.
+    values = np.array([column.reshape(-1)[first] for column in columns], dtype=np.int64)
     live = np.zeros(factor.n_groups, dtype=np.bool_)
     live[np.unique(factor.label[:, mdp.reachable])] = True
-    return Cells(factor, (*features, *after), values, sizes, live)
+    return Cells(
+        factor, (*features, *after), values.reshape(len(columns), len(first)).T, tuple(sizes), live, shown
+    )
+
+
+def _column(mdp: FactoredMDP, blocks: Blocks, name: str, shown: bool) -> NDArray[np.int64]:
+    """Return the value of a feature for every pattern and state, shape (K, S)."""
+    codes = mdp.space.codes[:, mdp.space.features.position(name)].astype(np.int64)
+    if not shown or name not in blocks.features:
+        return np.broadcast_to(codes, (len(blocks.missing), len(codes)))
+    home = blocks.home(name)
+    return np.where(blocks.missing[:, home : home + 1], 0, codes[None, :] + 1)
 
 
 def grow(cells: Cells, counts: NDArray[np.float64], n_steps: int) -> Tree:
