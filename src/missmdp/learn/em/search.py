@@ -7,7 +7,7 @@ variable has to prove itself: a structure without it, fitted anew, must have a w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -98,14 +98,32 @@ class Searcher(Generic[Data]):
         shown
             Whether features of earlier blocks matter only where they are seen (MAR); see `block_cells`.
         """
-        points = [self.prior]
-        # Where all reasons are seen, the counts do not depend on where one starts.
-        if not shown and any(name in self.blocks.features for features, _ in allowed for name in features):
-            cells = self._cells(allowed, shown)
-            everything = Factors("all reasons", self.blocks, tuple(own.factor for own in cells))
-            points += [self.fit(everything, self.prior).table, *starts]
-        found = [self.from_table(allowed, start, shown=shown) for start in points]
+        found: list[Found] = []
+        for variant in self._variants(allowed):
+            points = [self.prior]
+            # Where all reasons are seen, the counts do not depend on where one starts.
+            if not shown and any(name in self.blocks.features for names, _ in variant for name in names):
+                cells = self._cells(variant, shown)
+                everything = Factors("all reasons", self.blocks, tuple(own.factor for own in cells))
+                points += [self.fit(everything, self.prior).table, *starts]
+            found += [self.from_table(variant, start, shown=shown) for start in points]
         return self._pruned(max(found, key=lambda one: one.score), shown)
+
+    def _variants(self, allowed: Sequence[Allowed]) -> list[Sequence[Allowed]]:
+        """Return what is allowed, and the same with one block at most that may ask about itself.
+
+        Blocks that censor themselves explain each other's gaps, so that a search for all of them may lose its way.
+        """
+        own = [i for i, (names, _) in enumerate(allowed) if set(names) & set(self.blocks.names[i])]
+        if len(own) < 2:
+            return [allowed]
+        return [allowed, *(self._without_own(allowed, but=i) for i in own)]
+
+    def _without_own(self, allowed: Sequence[Allowed], but: int) -> list[Allowed]:
+        return [
+            (tuple(n for n in names if i == but or n not in self.blocks.names[i]), after)
+            for i, (names, after) in enumerate(allowed)
+        ]
 
     def fit(self, factors: Factors, start: NDArray[np.float64], *, tolerance: float = _ROUGH) -> EMFit:
         """Return M fitted with some factors and the pseudo-counts."""
@@ -155,18 +173,23 @@ class Searcher(Generic[Data]):
         """Return the structure without variables that do not pay for themselves."""
         while True:
             better = found
-            for i, (features, after) in enumerate(found.asked):
-                for variable in (*features, *after):
-                    allowed = list(found.asked)
-                    allowed[i] = (
-                        tuple(name for name in features if name != variable),
-                        tuple(block for block in after if block != variable),
-                    )
+            for i, own in enumerate(found.asked):
+                for fewer in _fewer(own):
+                    allowed = [*found.asked[:i], fewer, *found.asked[i + 1 :]]
                     other = self.from_table(allowed, found.fit.table, shown=shown)
                     better = max(better, other, key=lambda one: one.score)
             if better is found:
                 return found
             found = better
+
+
+def _fewer(asked: Allowed) -> Iterator[Allowed]:
+    """Yield what is left without one variable, and nothing: variables that mean something only together go at once."""
+    features, after = asked
+    if len(features) + len(after) > 1:
+        yield (), ()
+    for variable in (*features, *after):
+        yield tuple(v for v in features if v != variable), tuple(v for v in after if v != variable)
 
 
 def _split(asked: Sequence[str | int]) -> Allowed:
