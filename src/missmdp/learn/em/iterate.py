@@ -160,6 +160,7 @@ def iterate(
     start: NDArray[np.float64],
     *,
     tolerance: float = 1e-7,
+    rest: float = 0.0,
     max_iterations: int = 1000,
     threads: int | None = None,
     report: Report | None = None,
@@ -176,6 +177,8 @@ def iterate(
         P(pattern | state) to begin with, shape (K, S); it need not have the structure.
     tolerance
         Stop when an iteration gains less than this per observation, in nats.
+    rest
+        Stop when all further iterations together would gain less than this, in nats, if gains go on falling as they do.
     max_iterations
         Stop after this many at the latest.
     """
@@ -187,9 +190,17 @@ def iterate(
         trace.append(expected.log_likelihood + now.log_prior)
         if report is not None:
             report(len(trace), trace[-1])
-        converged = len(trace) > 1 and trace[-1] - trace[-2] < enough
+        converged = len(trace) > 1 and (trace[-1] - trace[-2] < enough or _to_come(trace) < rest)
         if converged or len(trace) >= max_iterations:
             return EMFit(
                 model, now, expected.counts, expected.log_likelihood, trace[-1], tuple(trace), converged
             )
         now = model.maximise(expected.counts, now)
+
+
+def _to_come(trace: list[float]) -> float:
+    """Return what is left to gain if each iteration gains a fixed share of what the one before gained."""
+    if len(trace) < 3:
+        return math.inf
+    before, last = trace[-2] - trace[-3], trace[-1] - trace[-2]
+    return last * last / (before - last) if before > last else math.inf

@@ -24,8 +24,8 @@ __all__ = ["Allowed", "Found", "Searcher"]
 _ROUNDS = 12
 _STALE = 3
 """Rounds without a better score after which growing and fitting in turns stops."""
-_ROUGH = 1e-6
-"""Tolerance while searching: a structure need not be fitted to the last digit to be judged."""
+_ROUGH = 0.5
+"""Nats that a fit may have left to gain while searching: a structure need not be fitted to the last digit."""
 
 Allowed = tuple[tuple[str, ...], tuple[int, ...]]
 """The features and the earlier blocks that the tree of a block may ask about."""
@@ -125,10 +125,10 @@ class Searcher(Generic[Data]):
             for i, (names, after) in enumerate(allowed)
         ]
 
-    def fit(self, factors: Factors, start: NDArray[np.float64], *, tolerance: float = _ROUGH) -> EMFit:
-        """Return M fitted with some factors and the pseudo-counts."""
+    def fit(self, factors: Factors, start: NDArray[np.float64], *, rest: float = _ROUGH) -> EMFit:
+        """Return M fitted with some factors and the pseudo-counts, but for about `rest` nats."""
         model = penalised(factors, self.prior, self.visits, self.pseudo_count)
-        fit = iterate(self.histories, model, start, tolerance=tolerance, threads=self.threads)
+        fit = iterate(self.histories, model, start, rest=rest, threads=self.threads)
         if self.tell is not None:
             self.tell(factors.name, fit.log_likelihood)
         return fit
