@@ -77,23 +77,23 @@ def test_one_table_and_what_it_means(run, model, tmp_path):
     assert result.exit_code == 0, result.output
     stages = [line.split()[1] for line in result.stderr.splitlines()]
     assert stages[:2] == ["Data", "Learning"]
-    assert stages.count("Solving") == 5
+    assert stages.count("Solving") == 6
     assert stages[-3:] == ["Evaluating", "Sensitivity", "Report"]
     assert all(line.startswith("✓ ") and line.endswith(" s") for line in result.stderr.splitlines())
     lines = result.stdout.splitlines()
     header = lines.index(next(line for line in lines if line.startswith("policy")))
     assert lines[header].split()[:3] == ["policy", "value", "95"]
-    names = [line.split()[0] for line in lines[header + 1 : header + 7]]
-    assert names == ["amcar", "asmar", "aimi", "optimal", "prior", "random"]
+    names = [line.split()[0] for line in lines[header + 1 : header + 8]]
+    assert names == ["amcar", "asmar", "aimi", "em", "optimal", "prior", "random"]
     found = contents_of(tmp_path / "out")
-    (chosen,) = [line.split()[0] for line in lines[header + 1 : header + 7] if " * " in line]
+    (chosen,) = [line.split()[0] for line in lines[header + 1 : header + 8] if " * " in line]
     assert chosen == found["recommended"]["label"]
     values = {row["policy"]: row for row in found["values"][0]["rows"]}
-    for line in lines[header + 1 : header + 7]:
+    for line in lines[header + 1 : header + 8]:
         row = values[line.split()[0]]
         assert f"{abs(row['value']):.2f}" in line
         assert f"± {row['stderr']:.2f}" in line
-    text = " ".join(" ".join(lines[header + 7 :]).split())
+    text = " ".join(" ".join(lines[header + 8 :]).split())
     for sentence in found["meaning"]:
         assert " ".join(sentence.split()) in text
     assert f"Report: {tmp_path / 'out' / 'report.html'}" in lines
@@ -121,7 +121,7 @@ def test_own_tables(run, tables, table, tmp_path):
     for state in ward_mdp().states:
         assert learned.distribution(state) == pytest.approx(by_hand.missingness_.distribution(state))
     header = next(line for line in result.stdout.splitlines() if line.startswith("policy"))
-    assert header.count("is right") == 3
+    assert header.count("is right") == 4
     assert "optimal" not in result.stdout
 
 
@@ -188,8 +188,8 @@ def test_options_reach_the_run(run, model, tmp_path):
         (("TABLES",), "nothing can be simulated; give DATA"),
         (("MODEL", "absent.csv"), "absent.csv"),
         (("MODEL", "OUT/log.parquet"), "DATA must not lie in"),
-        (("MODEL", "--learner", "em"), "'em' is not one of"),
-        (("MODEL", "--block", "infection,ward", "--learner", "amcar"), "is not among the learners"),
+        (("MODEL", "--learner", "ppo"), "'ppo' is not one of"),
+        (("MODEL", "--block", "infection,ward", "--learner", "amcar"), "are not among the learners"),
         (("MODEL", "--block", "infection"), "a block is two features or more"),
         (("MODEL", "--block", "infection,fever"), "no feature 'fever'"),
         (("MODEL", "--always", "fever"), "no feature 'fever'"),

@@ -25,7 +25,12 @@ _KNOWS = {"optimal": "knows the truth", "prior": "½ everywhere", "random": _NOT
 """What policies that learned nothing take for granted."""
 _INTERVALS = 2
 """The place of intervals in the table."""
-_IN_SHORT = {"amcar": "MCAR", "asmar": "simple MAR", "aimi": "no self-censoring"}
+_IN_SHORT = {
+    "amcar": "MCAR",
+    "asmar": "simple MAR",
+    "aimi": "no self-censoring",
+    "em": "a structure, found",
+}
 
 
 def print_run(result: RunResult) -> None:

@@ -44,9 +44,10 @@ _OPTIONS = (
         "--learner",
         "learners",
         multiple=True,
-        type=click.Choice(["amcar", "asmar", "aimi"], case_sensitive=False),
+        type=click.Choice(["amcar", "asmar", "aimi", "em"], case_sensitive=False),
         help="amcar: by pure chance, whatever the state. asmar: depends on always-observed features. aimi: depends "
-        "on other features, each indicator on its own. Repeat.  [default: all three]",
+        "on other features, each indicator on its own. em: depends on anything, also on the value itself, as far as "
+        "the dynamics give it away; without a guarantee. Repeat.  [default: all four]",
     ),
     click.option(
         "--confidence",
@@ -80,7 +81,7 @@ _OPTIONS = (
         help="amcar, asmar: which patterns to learn.",
     ),
     click.option(
-        "--block", "blocks", multiple=True, metavar="A,B", help="aimi: go missing together; repeat."
+        "--block", "blocks", multiple=True, metavar="A,B", help="aimi, em: go missing together; repeat."
     ),
     click.option(
         "--folds",
@@ -102,7 +103,7 @@ _OPTIONS = (
         default=30.0,
         show_default=True,
         metavar="SECONDS",
-        help="For solving, of each model; there are up to five.",
+        help="For solving, of each model; there are up to six.",
     ),
     click.option("--max-trials", type=Whole(min=0), help="Rounds of solving, of each model."),
     click.option(

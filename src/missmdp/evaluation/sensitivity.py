@@ -29,6 +29,7 @@ from missmdp.evaluation.statistics import decimals, signed, standard_error
 from missmdp.evaluation.value import evaluate
 from missmdp.learn.bounds import Bound, counted
 from missmdp.model.mdp import FactoredMDP
+from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.policy import Policy, as_policy
 from missmdp.model.value_iteration import optimal_values
@@ -93,6 +94,8 @@ def sensitivity(
     episodes: int = 2000,
     seed: int = 0,
     progress: bool | None = None,
+    *,
+    missingness: Sequence[MissingnessFunction] = (),
 ) -> list[SensitivityRow]:
     """Return what a policy is worth in worlds that are a little different from its model.
 
@@ -104,7 +107,8 @@ def sensitivity(
     - anywhere: states that are reachable, but not in this step, so that the policy sees what it holds impossible.
 
     With a bound, the missingness function is moved within its intervals: as seldom observed as they allow, as often
-    observed, and `draws` random ones. Features that were never missing in the data stay observed.
+    observed, and `draws` random ones. Features that were never missing in the data stay observed. Other missingness
+    functions that may be true can be given as they are, such as those that `DynamicsEM.bootstrap` returns.
 
     None of this is a worst case or a guarantee: a world that is as close to the model can be worse. The worst of the
     draws is picked by the same episodes that it is reported on, so that it looks a little worse than it is.
@@ -116,7 +120,7 @@ def sensitivity(
     model
         The model that it was made for, such as one with a learned missingness function.
     bound
-        The learner's bound on the model's missingness function; without it, only T is changed.
+        The learner's bound on the model's missingness function, whose intervals M is moved within.
     shares
         How much of T is replaced.
     draws
@@ -127,6 +131,8 @@ def sensitivity(
         Of the episodes and of the draws.
     progress
         Whether to show progress; by default on a terminal.
+    missingness
+        Missingness functions that are tried as they are: the average over them, and the worst.
     """
     checked_model(model)
     policy, shares = as_policy(policy), _checked_shares(shares)
@@ -135,6 +141,10 @@ def sensitivity(
     if bound is not None:
         factors = intervals_of(_checked_bound(bound), model)
         cases, total = chain(cases, _missingness_cases(model, factors, draws, seed)), total + draws + 2
+    if missingness:
+        worlds = [model.with_missingness(other) for other in missingness]
+        drawn = _Case("missingness", "learned from the log drawn anew", worlds, drawn=True)
+        cases, total = chain(cases, [drawn]), total + len(worlds)
     rows: list[SensitivityRow] = []
     with show_progress("Sensitivity", total, enabled=progress) as advance:
 

@@ -21,13 +21,14 @@ def learned_rows(bound: Bound, features: tuple[str, ...]) -> list[dict[str, Any]
     """Return one row for every group and pattern: its values, how many samples, M̂ and its interval.
 
     Columns are `indicators` (the features whose indicators these are), a column `given_<feature>` for each of the
-    features (None where missingness is not counted by it), `samples`, `missing` (what the pattern lacks),
-    `estimate`, `lower`, `upper`.
+    features (None where missingness is not counted by it), and one `given_R_<feature>` for each other indicator that
+    groups go by, if any do; then `samples`, `missing` (what the pattern lacks), `estimate`, `lower`, `upper`.
     """
+    known = dict.fromkeys([*features, *(name for group in bound.per_group for name in group.given)])
     return [
         {
             "indicators": " + ".join(group.features),
-            **{f"given_{name}": group.given.get(name) for name in features},
+            **{f"given_{name}": group.given.get(name) for name in known},
             "samples": group.samples,
             "missing": missing_in(group.features, pattern),
             "estimate": float(estimate),

@@ -60,6 +60,37 @@ def single_groups(known):
     return [*groups, sentinel]
 
 
+def found_groups(known):
+    """Return groups of DynamicsEM: values that act alike, and another indicator, decide about one feature."""
+    given = [{"infection": "0 or 1"}, {"infection": "2"}, {"infection": "2", "R_heart_rate": "missing"}]
+    return [
+        {
+            "feature_names": ["infection"],
+            "given": where,
+            "samples": 300 + i,
+            "never_missing": False,
+            "patterns": [
+                pattern((), 0.8 - 0.3 * i, 0.04, 0.79 - 0.3 * i if known else None),
+                pattern(("infection",), 0.2 + 0.3 * i, 0.04, 0.21 + 0.3 * i if known else None),
+            ],
+        }
+        for i, where in enumerate(given)
+    ]
+
+
+def em_learner(known):
+    """Return what DynamicsEM found, with intervals of a bootstrap."""
+    one = learner("em", "DynamicsEM", "known dynamics, and what was found", found_groups(known), known)
+    one["bound"] |= {"method": "bootstrap", "behaviour": "adaptive", "guaranteed": False}
+    one["graph"] = {
+        "edges": [["infection", "infection"]],
+        "between": [["infection", "heart_rate"]],
+        "threshold": None,
+    }
+    one["heldout"] = one["heldout"] | {"difference": -0.2, "difference_stderr": 0.02}
+    return one
+
+
 def bounds(lower, upper):
     """Return bounds that close in over a second."""
     return [
@@ -81,11 +112,16 @@ def learner(label, name, assumes, groups, known, **changes):
             "tv": 0.061,
             "method": "auto",
             "behaviour": "blind",
+            "guaranteed": True,
             "text": "Assuming it.\nKnown worst.",
         },
         "groups": groups,
         "distance": {"average": 0.0123, "worst": 0.0456} if known else None,
-        "graph": {"edges": [["test", "infection"], ["test", "heart_rate"]], "threshold": 0.05},
+        "graph": {
+            "edges": [["test", "infection"], ["test", "heart_rate"]],
+            "between": [],
+            "threshold": 0.05,
+        },
         "heldout": {
             "per_step": -1.5,
             "stderr": 0.01,
@@ -154,7 +190,7 @@ def world(name, reference, values, *, scaled):
 
 
 def sample(*, known=True):
-    """Return a run of three learners of which AsMAR is recommended; the truth is known or not."""
+    """Return a run of four learners of which AsMAR is recommended; the truth is known or not."""
     heldout = {
         "per_step": -1.8,
         "stderr": 0.01,
@@ -168,16 +204,18 @@ def sample(*, known=True):
         learner("amcar", "AMCAR", "MCAR", [{**pattern_groups(known)[0], "given": {}}], known, heldout=heldout)
         | {
             "warnings": ["infection: what is missing depends on test (p = 1e-9), which MCAR rules out"],
-            "graph": {"edges": [], "threshold": 0.05},
+            "graph": {"edges": [], "between": [], "threshold": 0.05},
         },
         learner("asmar", "AsMAR", "simple MAR", pattern_groups(known), known),
         learner("aimi", "AIMI", "independent indicators", single_groups(known), known, unseen_groups=3),
+        em_learner(known),
     ]
     if known:
         values = {
             "amcar": -16.0,
             "asmar": -10.02,
             "aimi": -10.4,
+            "em": -10.5,
             "optimal": -10.0,
             "prior": -17.0,
             "random": -90.0,
@@ -188,13 +226,13 @@ def sample(*, known=True):
             world(
                 "amcar",
                 "amcar",
-                {"amcar": -12.0, "asmar": -13.0, "aimi": -13.5, "prior": -12.5, "random": -90.0},
+                {"amcar": -12.0, "asmar": -13.0, "aimi": -13.5, "em": -13.6, "prior": -12.5, "random": -90.0},
                 scaled=False,
             ),
             world(
                 "asmar",
                 "asmar",
-                {"amcar": -16.0, "asmar": -10.0, "aimi": -10.4, "prior": -17.0, "random": -90.0},
+                {"amcar": -16.0, "asmar": -10.0, "aimi": -10.4, "em": -10.5, "prior": -17.0, "random": -90.0},
                 scaled=False,
             ),
         ]
@@ -214,7 +252,7 @@ def sample(*, known=True):
         "version": "1.2.3",
         "seed": 0,
         "confidence": 0.95,
-        "settings": {"steps": 1000, "learners": ["amcar", "asmar", "aimi"], "timeout": None},
+        "settings": {"steps": 1000, "learners": ["amcar", "asmar", "aimi", "em"], "timeout": None},
         "timings": {"data": 0.5, "learn": 1.0, "solve": 61.0},
         "model": {
             "name": "ward",

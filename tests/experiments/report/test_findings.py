@@ -185,8 +185,11 @@ def test_learned_graphs_are_held_against_the_true_one(say):
 
 
 def test_self_censoring_is_named(say):
-    assert "No learner here can learn how infection hides itself" in say(sample(), "graph")
+    alone = "No learner can learn from single records how infection hides itself"
+    assert f"{alone}; only DynamicsEM can, through the dynamics." in say(sample(), "graph")
     run = sample()
+    del run["learners"][3]
+    assert f"{alone}; none here does." in say(run, "graph")
     run["model"]["graph"]["edges"] = [["test", "infection"]]
     assert "No value hides itself; but no learner here assumes just that." in say(run, "graph")
     run["model"]["types"]["fitting_learners"] = ["AsMAR", "AIMI"]
@@ -227,6 +230,12 @@ def test_warnings_are_shown_under_their_learner(say):
     assert text.index("what is missing depends on test (p = 1e-9), which MCAR rules out.") > amcar
     assert text.index("AsMAR:") < amcar
     assert text.count("The tests found nothing that speaks against this.") == 2
+    assert text.index("This was chosen because it explains the data best") > text.index("DynamicsEM:")
+    run = sample()
+    run["learners"][3]["warnings"] = ["M is not identified"]
+    text = say(run, "assumptions")
+    assert "Take care: what was learned is in doubt.M is not identified." in text
+    assert text.count("the data speak against this.") == 1
 
 
 @pytest.mark.parametrize(
@@ -241,14 +250,15 @@ def test_warnings_are_shown_under_their_learner(say):
 )
 def test_predictions_are_judged_by_their_error(say, difference, units, verdict):
     run = sample()
-    for learner in (run["learners"][0], run["learners"][2]):
+    for learner in (run["learners"][0], *run["learners"][2:]):
         learner["heldout"] = {
             **run["learners"][0]["heldout"],
             "difference": difference,
             "difference_stderr": 0.02,
             "units": units,
         }
-    run["learners"][2]["heldout"] |= {"difference": -1.0}
+    for learner in run["learners"][2:]:
+        learner["heldout"]["difference"] = -1.0
     assert verdict in say(run, "heldout")
 
 
@@ -256,7 +266,7 @@ def test_predictions_are_judged_by_their_error(say, difference, units, verdict):
 def test_steps_that_could_not_be_used_are_told_and_weighed(say, outside, clearly):
     """Of 1,000 + 111 steps, 111 are just less than a tenth."""
     run = sample()
-    for learner, difference in zip(run["learners"], (-0.3, 0.0, -1.0), strict=True):
+    for learner, difference in zip(run["learners"], (-0.3, 0.0, -1.0, -1.0), strict=True):
         learner["heldout"] |= {"difference": difference, "difference_stderr": 0.02, "outside": outside}
     text = say(run, "heldout")
     told = f"{outside:,} of {outside + 1000:,} steps could not be used: the model rules out the rest of these"
@@ -267,7 +277,7 @@ def test_steps_that_could_not_be_used_are_told_and_weighed(say, outside, clearly
 
 def test_without_errors_nobody_is_clearly_best_unless_others_are_ruled_out(say):
     run = sample()
-    for learner, difference in zip(run["learners"], (-0.3, 0.0, None), strict=True):
+    for learner, difference in zip(run["learners"], (-0.3, 0.0, None, None), strict=True):
         learner["heldout"] |= {"difference": difference, "difference_stderr": None}
     assert "AsMAR is ahead, but AMCAR cannot be told from it" in say(run, "heldout")
     run["learners"][0]["heldout"]["difference"] = None
@@ -286,7 +296,7 @@ def test_equally_good_predictions_have_no_winner(say):
 
 def test_the_best_prediction_is_the_best_also_where_something_was_held_for_impossible(say):
     run = sample()
-    for learner, difference in zip(run["learners"], (0.0, -0.01, -0.5), strict=True):
+    for learner, difference in zip(run["learners"], (0.0, -0.01, -0.5, -0.5), strict=True):
         learner["heldout"] = {
             **learner["heldout"],
             "per_step": None,
@@ -342,13 +352,39 @@ def test_coverage_is_counted(say):
     assert "one or more lie outside by bad luck with probability 5 % at most" in text
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_intervals_of_a_bootstrap_are_never_a_guarantee(say, known):
+    run = sample(known=known)
+    text = say(run, "learned")
+    assert "The intervals of AsMAR, AMCAR and AIMI hold all at once with 95 % confidence" in text
+    assert "Those of DynamicsEM come from a bootstrap, 95 % each on its own: no guarantee." in text
+    run["learners"] = run["learners"][3:]
+    run["recommended"]["label"] = "em"
+    text = say(run, "learned")
+    assert "hold all at once" not in text
+    assert "The bound in full" not in text
+    assert "at most" not in text
+    assert "The intervals in words" in text
+    if not known:
+        assert (
+            "about 6.1 in 100 records have other gaps in the worst situation; this is no guarantee." in text
+        )
+
+
+def test_learned_structures_have_no_threshold_and_may_have_red_arrows(say):
+    text = say(sample(known=False), "graph")
+    assert "red ones cannot appear, since AsMAR cannot see them." in text
+    assert "Red ones are inferred through the dynamics" in text
+    assert "infection = 2, R_heart_rate = missing" in say(sample(), "learned").replace("\u00a0", " ")
+
+
 def test_where_nothing_is_missing_there_is_nothing_to_learn(say):
     run = sample()
     whole = {"missing": [], "estimate": 1.0, "lower": 0.9, "upper": 1.0, "truth": 1.0}
     for learner in run["learners"]:
         learner["groups"] = [{**learner["groups"][0], "feature_names": [], "patterns": [whole]}]
     text = say(run, "learned")
-    assert text.count("Nothing is missing in these data, so there was nothing to learn.") == 3
+    assert text.count("Nothing is missing in these data, so there was nothing to learn.") == 4
     assert "probability" not in text
 
 

@@ -42,10 +42,17 @@ LEARNER = {
     "warnings": [TEXT],
     "always_observed": [TEXT],
     "unseen_groups": int,
-    "bound": {"worst": NUMBER, "tv": NUMBER, "method": TEXT, "behaviour": TEXT, "text": TEXT},
+    "bound": {
+        "worst": NUMBER,
+        "tv": NUMBER,
+        "method": TEXT,
+        "behaviour": TEXT,
+        "guaranteed": FLAG,
+        "text": TEXT,
+    },
     "groups": [GROUP],
     "distance": Maybe({"average": NUMBER, "worst": NUMBER}),
-    "graph": Maybe({"edges": [[TEXT]], "threshold": NUMBER}),
+    "graph": Maybe({"edges": [[TEXT]], "between": [[TEXT]], "threshold": Maybe(NUMBER)}),
     "heldout": Maybe(
         {
             "per_step": NUMBER,

@@ -207,7 +207,7 @@ def test_what_cannot_go_well_is_told_before_any_work(tmp_path, monkeypatch):
     ("changes", "message"),
     [
         ({"learners": ()}, "there is no learner"),
-        ({"learners": ("amcar", "em")}, "no learner 'em'; there are amcar, asmar, aimi"),
+        ({"learners": ("amcar", "ppo")}, "no learner 'ppo'; there are amcar, asmar, aimi, em"),
         ({"learners": ("amcar", "amcar")}, "given twice"),
         ({"steps": 0}, "steps must be"),
         ({"confidence": 1.0}, "confidence must be"),
@@ -219,7 +219,7 @@ def test_what_cannot_go_well_is_told_before_any_work(tmp_path, monkeypatch):
         ({"seed": -1}, "seed must be"),
         ({"precision": -0.1}, "precision must be"),
         ({"timeout": -1.0}, "timeout must be"),
-        ({"learners": ("amcar",), "blocks": (("x", "y"),)}, "blocks are for the learner aimi"),
+        ({"learners": ("amcar",), "blocks": (("x", "y"),)}, "blocks are for the learners aimi and em"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(changes, message):

@@ -6,8 +6,9 @@ import pytest
 import missmdp as mm
 from experiments.run.wards import censored_ward, three_dice, ward
 from missmdp.data.coverage import behaviour_coverage
+from missmdp.experiments.run.factor_truth import factor_truths
 from missmdp.experiments.run.group_truth import group_truths
-from missmdp.experiments.run.learned_graph import learned_edges
+from missmdp.experiments.run.learned_graph import THRESHOLD, learned_edges, learned_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
 
@@ -42,6 +43,61 @@ def test_chance_draws_no_edges():
 def test_self_censoring_cannot_be_drawn():
     log = mm.collect(censored_ward(), 20_000, seed=0)
     assert ("infection", "infection") not in learned_edges(mm.AIMI().fit(log))
+
+
+def test_the_arrows_of_a_structure_are_its_own():
+    log = mm.collect(censored_ward(), 5_000, seed=0)
+    learner = mm.DynamicsEM(log.mdp, progress=False).fit(log)
+    graph = learned_graph(learner)
+    assert ("infection", "infection") in graph["edges"]
+    assert graph["threshold"] is None
+    assert learned_graph(mm.AIMI().fit(log))["threshold"] == THRESHOLD
+
+
+def joined():
+    """Return a model in which b goes missing by its own value, and c nearly always with it, otherwise by a."""
+    mdp = three_dice()
+
+    def patterns(state):
+        hidden = 0.2 + 0.2 * state.b
+        c_alone = 0.1 + 0.5 * state.a
+        return {
+            (True, True, True): (1 - hidden) * (1 - c_alone),
+            (True, True, False): (1 - hidden) * c_alone,
+            (True, False, True): hidden * 0.1,
+            (True, False, False): hidden * 0.9,
+        }
+
+    return mm.MissMDP(mdp, mm.MissingnessFunction.from_patterns(mdp, patterns))
+
+
+@pytest.mark.parametrize("truth", [censored_ward(), joined()], ids=["censored", "joined"])
+@pytest.mark.parametrize("structure", ["auto", "smar"])
+def test_the_truth_of_a_structure_is_the_average_given_earlier_indicators(truth, structure):
+    """Against sums over all states and patterns, written out; where the structure is right, groups have one truth."""
+    log = mm.collect(truth, 4000, seed=1)
+    learner = mm.DynamicsEM(log.mdp, structure, progress=False).fit(log)
+    bound = learner.bound(0.9, draws=2)
+    weights = behaviour_coverage(truth).share
+    found = factor_truths(learner, truth, weights)
+    assert len(found) == len(bound.per_group)
+    parts = learner.fit_.model.factors.parts
+    places = [(part, g) for part in parts for g in np.unique(part.label[:, truth.mdp.reachable])]
+    own, patterns = truth.missingness, [tuple(row) for row in learner.patterns_]
+    for (part, g), known in zip(places, found, strict=True):
+        sums, low, high = np.zeros(part.n_outcomes), np.ones(part.n_outcomes), np.zeros(part.n_outcomes)
+        for s in range(truth.mdp.n_states):
+            here = np.zeros(part.n_outcomes)
+            for pattern, probability in zip(own.patterns, own.probabilities[s], strict=True):
+                k = patterns.index(tuple(pattern))
+                if part.label[k, s] == g:
+                    here[part.outcome[k]] += probability
+            if here.sum() > 0.0:
+                sums += weights[s] * here
+                low = np.minimum(low, here / here.sum())
+                high = np.maximum(high, here / here.sum())
+        assert known.mean == pytest.approx(sums / sums.sum())
+        assert (known.low, known.high) == (pytest.approx(low), pytest.approx(high))
 
 
 @pytest.mark.parametrize("learner", [mm.AMCAR, mm.AsMAR, mm.AIMI])

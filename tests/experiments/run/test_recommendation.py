@@ -84,6 +84,43 @@ def test_words_say_whether_learners_are_told_apart(learners, scores, units, word
     assert ("best" in why) == ("told apart" not in why)
 
 
+def with_em(learners):
+    return {**learners, "em": mm.DynamicsEM(ward().mdp, progress=False).fit(mm.collect(ward(), 500, seed=0))}
+
+
+@pytest.mark.parametrize(
+    ("scores", "chosen", "words"),
+    [
+        # (difference, its standard error) of amcar, asmar, aimi, em
+        (
+            [(-0.5, 0.01), (-0.01, 0.02), (-0.02, 0.02), (0.0, 0.0)],
+            "asmar",
+            "is taken since it has bounds that hold, which DynamicsEM has not",
+        ),
+        ([(-0.5, 0.01)] * 3 + [(0.0, 0.0)], "em", "DynamicsEM predicts unseen observations best"),
+        (
+            [(-0.5, 0.01), (0.0, 0.0), (-0.5, 0.01), (-0.01, 0.02)],
+            "asmar",
+            "not told apart from DynamicsEM: held-out log-likelihood −1.500 ± 0.010 nats per observation",
+        ),
+        # Less than one nat in 500 steps, in each alike.
+        ([(-0.0019, 1e-9), (-0.5, 0.01), (-0.5, 0.01), (0.0, 0.0)], "amcar", "since it has bounds that hold"),
+        (
+            [(-0.0021, 1e-9), (-0.5, 0.01), (-0.5, 0.01), (0.0, 0.0)],
+            "em",
+            "predicts unseen observations best",
+        ),
+    ],
+)
+def test_of_equally_good_learners_those_with_bounds_come_first(learners, scores, chosen, words):
+    everyone = with_em(learners)
+    heldout = {label: score(*one) for label, one in zip(everyone, scores, strict=True)}
+    found = recommend(everyone, heldout)
+    assert found.label == chosen
+    assert words in found.why
+    assert recommend(everyone, None).label == "amcar"
+
+
 def test_the_confidence_decides_what_may_be_chance(learners):
     heldout = {label: score(gap, 0.02) for label, gap in zip(learners, (-0.05, -0.05, 0.0), strict=True)}
     assert recommend(learners, heldout, 0.95).label == "aimi"

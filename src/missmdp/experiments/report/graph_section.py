@@ -53,7 +53,11 @@ def _true_graph(run: RunFile, graph: dict[str, Any]) -> list[Html]:
     hidden = [parent for parent, child in edges if parent == child]
     fitting: list[str] = types.get("fitting_learners", []) if types else []
     if hidden:
-        caption.append(f"No learner here can learn how {', '.join(hidden)} hides itself from data alone.")
+        able = [one["name"] for one in run.learners if not run.is_guaranteed(one)]
+        found = f"only {listed(able)} can, through the dynamics" if able else "none here does"
+        caption.append(
+            f"No learner can learn from single records how {listed(hidden)} hides itself; {found}."
+        )
     else:
         learnable = (
             f"what {listed(fitting, 'or')} assumes holds"
@@ -76,15 +80,14 @@ def _learned_graph(
         _words(edges),
         graph_chart(features, _missing(run, edges, between), edges, between),
     )
-    caption = [
-        f"Arrows where a value moves the learned chance by more than {percent(graph['threshold'])}, "
-        "among states with data."
-    ]
+    caption = [_which_arrows(graph)]
     if truth is not None:
         caption.append(_against_truth(edges, _pairs(truth["edges"])))
+    elif graph["threshold"] is None:
+        caption.append("Red ones are inferred through the dynamics, so they are as good as the model is.")
     else:
         caption.append(
-            "Weak arrows may be noise; red ones cannot appear, since no learner here can see them."
+            f"Weak arrows may be noise; red ones cannot appear, since {learner['name']} cannot see them."
         )
     content = [figure(chart, *caption, key=_key(edges, between) if first else ())]
     sentences = _sentences(edges)
@@ -95,10 +98,21 @@ def _learned_graph(
     return content
 
 
+def _which_arrows(graph: dict[str, Any]) -> str:
+    if graph["threshold"] is None:
+        return (
+            "Arrows where the structure that explains the data best, by a score like BIC, asks for a value."
+        )
+    return (
+        f"Arrows where a value moves the learned chance by more than {percent(graph['threshold'])}, among states "
+        "with data."
+    )
+
+
 def _nothing_found(run: RunFile, learner: dict[str, Any]) -> str:
     if run.same_as_amcar(learner):
         return f"{learner['name']} is here the same as AMCAR, since no feature is always recorded."
-    if not any(group["given"] for group in learner["groups"]):
+    if run.is_guaranteed(learner) and not any(group["given"] for group in learner["groups"]):
         return f"{learner['name']} looks for nothing that drives missingness: it assumes that nothing does."
     return f"{learner['name']} found nothing that clearly drives missingness."
 

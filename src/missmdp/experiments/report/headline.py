@@ -68,10 +68,11 @@ def _too_few(learner: dict[str, Any]) -> list[Html]:
     bound = learner["bound"]
     if not bound or bound["worst"] is None or bound["worst"] < _WORTHLESS:
         return []
+    by = "" if bound.get("guaranteed", True) else ", as a bootstrap has it"
     return [
         note(
             f"In some situations there are too few data to rely on what {learner['name']} learned: a chance there may "
-            f"be off by {percent(min(1.0, bound['worst']))}.",
+            f"be off by {percent(min(1.0, bound['worst']))}{by}.",
             kind="warning",
         )
     ]

@@ -105,7 +105,9 @@ def _half(run: RunFile, learner: Learner) -> float:
     found = learner["heldout"]
     if found["difference"] == 0.0:
         return 0.0
-    return margin(found["difference_stderr"], found["units"] or 0, run.content["confidence"])
+    return margin(
+        found["difference_stderr"], found["units"] or 0, run.content["confidence"], found["steps"] or 0
+    )
 
 
 def _difference(learner: Learner) -> str:

@@ -35,7 +35,7 @@ def learned_section(run: RunFile) -> Section:
         paragraph(
             "Each learner estimates how likely every combination of gaps is, separately for each group of situations "
             "that it tells apart. Learners differ in what they assume.",
-            f"The intervals hold all at once with {run.confidence} confidence, if the assumption is true.",
+            *_intervals(run),
         )
     ]
     for learner in run.learners:
@@ -51,9 +51,26 @@ def learned_section(run: RunFile) -> Section:
     return Section("learned", "How values go missing: what was learned", tuple(content))
 
 
+def _intervals(run: RunFile) -> list[str]:
+    """Return what the intervals say: those of a bootstrap are never called a guarantee."""
+    sure = [one["name"] for one in run.learners if run.is_guaranteed(one)]
+    unsure = [one["name"] for one in run.learners if not run.is_guaranteed(one)]
+    sentences: list[str] = []
+    if sure or not unsure:
+        of = f" of {listed(sure)}" if unsure else ""
+        sentences.append(
+            f"The intervals{of} hold all at once with {run.confidence} confidence, if the assumption is true."
+        )
+    if unsure:
+        sentences.append(
+            f"Those of {listed(unsure)} come from a bootstrap, {run.confidence} each on its own: no guarantee."
+        )
+    return sentences
+
+
 def _learner(run: RunFile, learner: dict[str, Any]) -> list[Html]:
     groups = [group for group in learner["groups"] if can_lack(group)]
-    if learner["groups"] and not groups:
+    if not groups and (learner["groups"] or not any(run.data["missing_rates"].values())):
         return [paragraph("Nothing is missing in these data, so there was nothing to learn.")]
     chosen = chosen_groups(groups)
     content = [_figure(run, learner, groups, chosen)] if chosen else []
@@ -62,7 +79,8 @@ def _learner(run: RunFile, learner: dict[str, Any]) -> list[Html]:
         content.append(learned_table(learner, groups, truth=run.truth_known))
     bound = learner["bound"]
     if bound and bound["text"]:
-        content.append(details("The bound in full", *map(paragraph, bound["text"].splitlines())))
+        title = "The bound in full" if run.is_guaranteed(learner) else "The intervals in words"
+        content.append(details(title, *map(paragraph, bound["text"].splitlines())))
     return content
 
 
@@ -118,7 +136,7 @@ def _figure(run: RunFile, learner: dict[str, Any], groups: list[dict[str, Any]],
 
 
 def _sentences(run: RunFile, learner: dict[str, Any], groups: list[dict[str, Any]]) -> list[str]:
-    sentences = [*_coverage(run, groups), *_distance(run, learner)]
+    sentences = [*_coverage(run, learner, groups), *_distance(run, learner)]
     if groups and run.same_as_amcar(learner):
         sentences.append(
             f"No feature is always recorded in these data, so that {learner['name']} is here the same as AMCAR."
@@ -131,7 +149,7 @@ def _sentences(run: RunFile, learner: dict[str, Any], groups: list[dict[str, Any
     return sentences
 
 
-def _coverage(run: RunFile, groups: list[dict[str, Any]]) -> list[str]:
+def _coverage(run: RunFile, learner: dict[str, Any], groups: list[dict[str, Any]]) -> list[str]:
     known, inside = covered(groups)
     if not known:
         return []
@@ -143,10 +161,15 @@ def _coverage(run: RunFile, groups: list[dict[str, Any]]) -> list[str]:
         ]
     some = f"{inside:,}" if inside else "none"
     luck = percent(1.0 - run["confidence"])
+    chance = (
+        f"If the assumption is true, one or more lie outside by bad luck with probability {luck} at most."
+        if run.is_guaranteed(learner)
+        else f"Each lies outside by bad luck with probability {luck} or so, if the assumption is true."
+    )
     return [
         f"Of {known:,} true probabilities {some} lie inside their intervals.",
         f"Outside: {listed(outside(groups), most=_MOST_OUTSIDE)}.",
-        f"If the assumption is true, one or more lie outside by bad luck with probability {luck} at most.",
+        chance,
     ]
 
 
@@ -161,6 +184,11 @@ def _distance(run: RunFile, learner: dict[str, Any]) -> list[str]:
         return [f"{text}{worst}."]
     if not bound or bound["tv"] is None:
         return []
+    if not run.is_guaranteed(learner):
+        return [
+            f"As a bootstrap has it, about {points(bound['tv'])} records have other gaps in the worst situation; this "
+            "is no guarantee."
+        ]
     if bound["tv"] >= 1.0:
         return ["In the worst situation anything is possible: there are too few data to say."]
     return [

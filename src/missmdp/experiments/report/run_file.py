@@ -31,18 +31,21 @@ _MEANINGS = {
     "amcar": "gaps are pure chance",
     "asmar": "gaps depend only on values that are always seen",
     "aimi": "a gap may depend on all other values, but not on the missing one nor on other gaps",
+    "em": "a gap may depend on anything, in the way that was found in the data; the dynamics are as in the model",
 }
-"""What the paper's learners assume, in short words."""
+"""What the learners assume, in short words."""
 _SHORTEST = {
     "amcar": "gaps are pure chance",
     "asmar": "gaps depend only on values that are always recorded",
     "aimi": "no value hides itself, and no gap depends on another",
+    "em": "gaps depend on what was found in the data, and the dynamics are as in the model",
 }
 """The same where a sentence goes on after it."""
 _SHAPES = {
     "amcar": "triangle",
     "asmar": "circle",
     "aimi": "square",
+    "em": "wedge",
     "optimal": "diamond",
     "prior": "ring",
     "random": "cross",
@@ -125,6 +128,11 @@ class RunFile:
         """Return whether AsMAR has no always-observed feature to look at, so that it learns what AMCAR does."""
         groups = learner["groups"]
         return learner["label"] == "asmar" and bool(groups) and not any(group["given"] for group in groups)
+
+    def is_guaranteed(self, learner: dict[str, Any]) -> bool:
+        """Return whether a learner's intervals are bounds that hold, rather than a bootstrap's."""
+        bound: dict[str, Any] | None = learner["bound"]
+        return bound is None or bool(bound.get("guaranteed", True))
 
     def policy_name(self, policy: str) -> str:
         """Return the name of a policy: what it knows."""

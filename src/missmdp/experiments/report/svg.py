@@ -99,7 +99,7 @@ class Drawing:
         )
 
     def mark(self, shape: str, x: float, y: float, style: str, hint: str | None = None) -> None:
-        """Add a mark of about 9 pixels: a circle, square, triangle, diamond, ring or cross."""
+        """Add a mark of about 9 pixels: a circle, square, triangle, wedge, diamond, ring or cross."""
         content = [] if hint is None else [element("title", hint)]
         if shape in ("circle", "ring"):
             body = element("circle", cx=x, cy=y, r=4.5 if shape == "circle" else 4.0)
@@ -128,6 +128,7 @@ class Drawing:
 _PATHS = {
     "triangle": "M{x} {y}m0-5l5 9h-10z",
     "diamond": "M{x} {y}m0-5.5l5.5 5.5l-5.5 5.5l-5.5-5.5z",
+    "wedge": "M{x} {y}m0 5l5-9h-10z",
     "cross": "M{x} {y}m-4-4l8 8m0-8l-8 8",
 }
 

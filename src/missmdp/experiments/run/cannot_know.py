@@ -22,6 +22,7 @@ def cannot_know(result: RunResult) -> list[str]:
         *_dynamics(result),
         *_always_observed(result),
         *_without_data(result),
+        *_guarantee(result),
         *_behaviour(result),
         *_solving(result),
     ]
@@ -58,11 +59,20 @@ def _self_censoring(result: RunResult) -> Iterator[str]:
             "every feature as always observed."
         )
         return
-    yield (
+    counting = [found.name for found in result.learned.values() if found.bound.guaranteed]
+    others = [found.name for found in result.learned.values() if not found.bound.guaranteed]
+    text = (
         f"Whether {_listed(features, 'or')} goes missing because of what the value would have been (self-censoring) "
-        "cannot be seen in single rows: a missing value does not show what it was. The learners assume that this "
-        "does not happen."
+        "cannot be seen in single rows: a missing value does not show what it was."
     )
+    if counting:
+        who = (
+            "The learners assume" if not others else f"{_listed(counting)} assume{'s' * (len(counting) == 1)}"
+        )
+        text += f" {who} that this does not happen."
+    for name in others:
+        text += f" {name} infers it from what came before and after, as far as the dynamics give it away."
+    yield text
 
 
 def _likelihood(result: RunResult) -> Iterator[str]:
@@ -122,8 +132,18 @@ def _without_data(result: RunResult) -> Iterator[str]:
         )
 
 
+def _guarantee(result: RunResult) -> Iterator[str]:
+    for found in result.learned.values():
+        if not found.bound.guaranteed:
+            yield (
+                f"How far {found.name} may be from the truth is not known for certain: its intervals come from a "
+                "bootstrap, which is right with much data and may be too narrow with little."
+            )
+
+
 def _behaviour(result: RunResult) -> Iterator[str]:
-    if result.settings.behaviour is None and result.log.dataset.behaviour is None:
+    bounded = any(found.bound.guaranteed for found in result.learned.values())
+    if bounded and result.settings.behaviour is None and result.log.dataset.behaviour is None:
         yield (
             "The data do not say whether whoever acted reacted to what was seen. Bounds hold in either case; they are "
             "tighter where it is known that nobody did (behaviour blind)."

@@ -9,7 +9,7 @@ import numpy as np
 
 from missmdp.evaluation.heldout import HeldOut
 from missmdp.experiments.run.group_truth import GroupTruth
-from missmdp.experiments.run.learned_graph import THRESHOLD, learned_edges
+from missmdp.experiments.run.learned_graph import learned_graph
 from missmdp.experiments.run.recommendation import free_parameters
 from missmdp.experiments.run.result import Learned, RunResult
 from missmdp.learn.bounds import GroupBound
@@ -48,12 +48,13 @@ def _learner(result: RunResult, learned: Learned) -> dict[str, Any]:
             "tv": bound.tv,
             "method": bound.method,
             "behaviour": bound.behaviour,
+            "guaranteed": bound.guaranteed,
             "text": bound.describe(),
         },
         "groups": [_group(groups[g], None if truths is None else truths[g]) for g in listed],
         "groups_left_out": len(groups) - len(listed),
         "distance": _distance(learned),
-        "graph": {"edges": learned_edges(learner, THRESHOLD), "threshold": THRESHOLD},
+        "graph": learned_graph(learner),
         "heldout": None if result.heldout is None else heldout_row(result.heldout[label]),
         "solve": _solve(result.solved[label]),
         "files": {

@@ -11,16 +11,28 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import Estimator, MissingnessEstimator
+from missmdp.learn.em.estimator import DynamicsEM
 from missmdp.learn.groups import GroupCounts
 from missmdp.model.space import MISSING
 
-__all__ = ["LEVEL", "THRESHOLD", "learned_edges"]
+__all__ = ["LEVEL", "THRESHOLD", "learned_edges", "learned_graph"]
 
 THRESHOLD = 0.05
 """Differences of P(missing) up to this are not worth an edge."""
 LEVEL = 0.01
 """The probability with which any edge at all is drawn where nothing depends on anything."""
+
+
+def learned_graph(learner: Estimator) -> dict[str, Any]:
+    """Return the arrows that a learner's M has: those of its structure, or the larger effects in what was counted.
+
+    "threshold" is the effect from which on there is an arrow, or None where a structure has them.
+    """
+    if isinstance(learner, DynamicsEM):
+        return {"edges": learner.graph_.edges, "between": learner.graph_.dependent, "threshold": None}
+    assert isinstance(learner, MissingnessEstimator)
+    return {"edges": learned_edges(learner, THRESHOLD), "between": (), "threshold": THRESHOLD}
 
 
 class _Contrast(NamedTuple):

@@ -71,6 +71,12 @@ def _apart(gap: Difference, other: str) -> str:
 def _bound(result: RunResult) -> Iterator[str]:
     bound = result.recommended.bound
     name = result.recommended.name
+    if not bound.guaranteed:
+        yield (
+            f"What {name} learned comes without a guarantee: if its assumption holds ({bound.assumes}), a bootstrap "
+            f"has it within {at_most(bound.worst)} of the truth, at {bound.confidence:g}."
+        )
+        return
     if bound.worst >= _NO_GUARANTEE:
         yield (
             f"There is no guarantee for all that {name} learned: some groups of states have too few data for any "
@@ -96,7 +102,12 @@ def _sensitivity(result: RunResult) -> Iterator[str]:
     ]
     within = [row for row in rows if row.what == "missingness"]
     if within:
-        told.append(f"{_worst(within)} if values go missing otherwise, within the bound")
+        how = (
+            "within the bound"
+            if result.recommended.bound.guaranteed
+            else "as learned from the log drawn anew"
+        )
+        told.append(f"{_worst(within)} if values go missing otherwise, {how}")
     if told:
         yield f"Of the changes to the model that were tried, the worst move its value by {', '.join(told)}."
 

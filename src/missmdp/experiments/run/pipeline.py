@@ -96,7 +96,7 @@ def _check(problem: Problem, data: Any, settings: RunSettings) -> None:
         raise DataError(
             f"{problem.name}: it is not known how values go missing in it, so that no data can be simulated; give data"
         )
-    for make in settings.makers().values():
+    for make in settings.makers(problem.mdp).values():
         make().check_parameters(problem.mdp.space.features)
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from missmdp.evaluation.heldout import HeldOut
 from missmdp.experiments.run.figures import with_error
 from missmdp.experiments.run.margin import margin, much_is_outside
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import Estimator, MissingnessEstimator
 from missmdp.learn.bounds import counted
+from missmdp.learn.em.estimator import DynamicsEM
 
 __all__ = ["Recommendation", "free_parameters", "recommend"]
 
@@ -25,20 +26,24 @@ class Recommendation:
     why: str
 
 
-def free_parameters(learner: MissingnessEstimator) -> int:
+def free_parameters(learner: Estimator) -> int:
     """Return how many probabilities a fitted learner chose freely: all but one per group with reachable states."""
+    if isinstance(learner, DynamicsEM):
+        return learner.n_parameters_
+    assert isinstance(learner, MissingnessEstimator)
     return sum(int(part.reachable.sum()) * (len(part.patterns) - 1) for part in learner.counts_)
 
 
 def recommend(
-    learners: Mapping[str, MissingnessEstimator],
+    learners: Mapping[str, Estimator],
     heldout: Mapping[str, HeldOut] | None,
     confidence: float = 0.95,
 ) -> Recommendation:
     """Return the learner that predicts best what it has not seen, unless a simpler one cannot be told apart from it.
 
-    Those whose difference to the best one may be chance count as equally good; of these the one with the fewest free
-    parameters is taken, since its assumption says most.
+    Those whose difference to the best one may be chance count as equally good. Of these, learners with bounds that
+    hold come before those with intervals only, and then the one with the fewest free parameters is taken, since its
+    assumption says most.
 
     Parameters
     ----------
@@ -50,20 +55,26 @@ def recommend(
         Of the intervals that decide whether a difference may be chance.
     """
     sizes = {label: free_parameters(learner) for label, learner in learners.items()}
-    simplest = min(sizes, key=sizes.__getitem__)
+    bounded = {label: isinstance(learner, MissingnessEstimator) for label, learner in learners.items()}
+
+    def preferred(label: str) -> tuple[bool, int]:
+        return not bounded[label], sizes[label]
+
+    simplest = min(sizes, key=preferred)
     names = {label: type(learner).__name__ for label, learner in learners.items()}
     if len(learners) == 1:
         return Recommendation(simplest, f"{names[simplest]} is the only learner in this run.")
     if heldout is None:
         return Recommendation(
             simplest,
-            f"Nothing could be held out, so the learners cannot be compared; no other has fewer free parameters than "
+            f"Nothing could be held out, so the learners cannot be compared; no other "
+            f"{'' if all(bounded.values()) else 'that has bounds which hold '}has fewer free parameters than "
             f"{names[simplest]} ({sizes[simplest]:,}).",
         )
-    best = max(heldout, key=lambda label: (heldout[label].difference == 0.0, -sizes[label]))
+    best = max(heldout, key=lambda label: (heldout[label].difference == 0.0, bounded[label], -sizes[label]))
     equal = [label for label in heldout if label == best or _may_be_chance(heldout[label], confidence)]
-    chosen = min(equal, key=sizes.__getitem__)
-    compared = _Compared(names, sizes, heldout, best, equal)
+    chosen = min(equal, key=preferred)
+    compared = _Compared(names, sizes, bounded, heldout, best, equal)
     why = compared.why_the_best() if chosen == best else compared.why_another(chosen)
     return Recommendation(chosen, f"{why}{_outside(heldout[best])}")
 
@@ -74,6 +85,7 @@ class _Compared:
 
     names: Mapping[str, str]
     sizes: Mapping[str, int]
+    bounded: Mapping[str, bool]
     heldout: Mapping[str, HeldOut]
     best: str
     equal: Sequence[str]
@@ -86,19 +98,27 @@ class _Compared:
             return f"{name} predicts unseen observations best: {score}{others}."
         if all(self.heldout[label].difference == 0.0 for label in self.equal):
             return f"{name} predicts unseen observations as well as any: {score}{others}."
+        rivals = [label for label in self.equal if label != self.best and self.bounded[label]]
+        taken = (
+            f"none of {'these' if len(rivals) == len(close) else 'those with bounds that hold'} has fewer free "
+            f"parameters ({self.sizes[self.best]:,})"
+            if rivals
+            else f"it has bounds that hold, which {' and '.join(close)} has not"
+        )
         return (
             f"{name} is ahead in predicting unseen observations, but not told apart from {' and '.join(close)}: "
-            f"{score}{others}. It is taken since none of these has fewer free parameters ({self.sizes[self.best]:,})."
+            f"{score}{others}. It is taken since {taken}."
         )
 
     def why_another(self, chosen: str) -> str:
         best, name = self.names[self.best], self.names[chosen]
-        fewer = self.sizes[chosen] < self.sizes[self.best]
-        simpler = (
-            f"as the simpler one: {counted(self.sizes[chosen], 'free parameter')} rather than {self.sizes[self.best]:,}"
-            if fewer
-            else f"as the first: both have {counted(self.sizes[chosen], 'free parameter')}"
-        )
+        if not self.bounded[self.best]:
+            simpler = f"since it has bounds that hold, which {best} has not"
+        elif self.sizes[chosen] < self.sizes[self.best]:
+            own = counted(self.sizes[chosen], "free parameter")
+            simpler = f"as the simpler one: {own} rather than {self.sizes[self.best]:,}"
+        else:
+            simpler = f"as the first: both have {counted(self.sizes[chosen], 'free parameter')}"
         return (
             f"{best} is ahead in predicting unseen observations, but {name} is not told apart from it "
             f"({_worse(self.heldout[chosen])}, in {_UNIT}) and is taken {simpler}{self._others(chosen)}."
@@ -115,7 +135,7 @@ class _Compared:
 
 def _may_be_chance(score: HeldOut, confidence: float) -> bool:
     return math.isfinite(score.difference) and -score.difference <= margin(
-        score.difference_stderr, score.units, confidence
+        score.difference_stderr, score.units, confidence, score.steps
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -49,7 +50,7 @@ class RunTables:
                     for name, value in row.items()
                     if name.startswith("given_")
                 }
-                truth = truths[i] if truths else None
+                truth = truths[i] if truths and not math.isnan(truths[i]) else None
                 rows.append({"learner": learned.label, **row, **words, "truth": truth})
         self._write("learned", rows, ("learner",))
 

@@ -15,18 +15,20 @@ from missmdp.errors import DataError
 from missmdp.evaluation.rounds import Limits
 from missmdp.learn.aimi import AIMI
 from missmdp.learn.asmar import AMCAR, AsMAR, PatternChoice
-from missmdp.learn.base import MissingnessEstimator, UnseenChoice
+from missmdp.learn.base import Estimator, UnseenChoice
+from missmdp.learn.em.estimator import DynamicsEM
 from missmdp.learn.limits import checked_behaviour
+from missmdp.model.mdp import FactoredMDP
 from missmdp.plan.sarsop.solver import Sarsop
 
 __all__ = ["LEARNERS", "Maker", "RunSeeds", "RunSettings"]
 
-Label = Literal["amcar", "asmar", "aimi"]
-Maker = Callable[[], MissingnessEstimator]
+Label = Literal["amcar", "asmar", "aimi", "em"]
+Maker = Callable[[], Estimator]
 """Returns a new learner."""
 
-LEARNERS: tuple[Label, ...] = ("amcar", "asmar", "aimi")
-"""From what assumes most to what assumes least."""
+LEARNERS: tuple[Label, ...] = ("amcar", "asmar", "aimi", "em")
+"""From what assumes most to what assumes least; em is DynamicsEM."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,13 @@ class RunSeeds:
     solve: int
     evaluate: int
     sensitivity: int
+    learn: int
+    """Of random starts and of bootstraps."""
 
     @classmethod
     def of(cls, seed: int) -> RunSeeds:
         """Return the seeds that follow from one."""
-        children = np.random.SeedSequence(seed).spawn(4)
+        children = np.random.SeedSequence(seed).spawn(5)
         return cls(seed, *(int(child.generate_state(1)[0]) for child in children))
 
 
@@ -67,7 +71,7 @@ class RunSettings:
     always_observed: tuple[str, ...] = ()
     """Features that are known never to go missing."""
     blocks: tuple[tuple[str, ...], ...] = ()
-    """For AIMI: features that go missing together."""
+    """For AIMI and DynamicsEM: features that go missing together; DynamicsEM also finds them by itself."""
     folds: int = 5
     """Parts of the log that are held out in turn."""
     precision: float = 0.01
@@ -105,8 +109,8 @@ class RunSettings:
             checked_count(self.sensitivity_draws, "sensitivity_draws")
         checked_seed(self.seed)
         self.solver()
-        if self.blocks and "aimi" not in self.learners:
-            raise DataError("blocks are for the learner aimi, which is not among the learners")
+        if self.blocks and not {"aimi", "em"} & set(self.learners):
+            raise DataError("blocks are for the learners aimi and em, which are not among the learners")
 
     @property
     def seeds(self) -> RunSeeds:
@@ -123,17 +127,25 @@ class RunSettings:
             progress=False,
         )
 
-    def makers(self) -> dict[str, Maker]:
-        """Return what makes each learner, by label."""
+    def makers(self, mdp: FactoredMDP) -> dict[str, Maker]:
+        """Return what makes each learner for an MDP, by label."""
+        always = self.always_observed or None
         common: dict[str, Any] = {
             "smoothing": self.smoothing,
             "unseen": self.unseen,
-            "always_observed": self.always_observed or None,
+            "always_observed": always,
         }
         all_: dict[str, Maker] = {
             "amcar": lambda: AMCAR(**common, patterns=self.patterns),
             "asmar": lambda: AsMAR(**common, patterns=self.patterns),
             "aimi": lambda: AIMI(**common, blocks=self.blocks),
+            "em": lambda: DynamicsEM(
+                mdp,
+                blocks=self.blocks or None,
+                always_observed=always,
+                seed=self.seeds.learn,
+                progress=False,
+            ),
         }
         return {label: all_[label] for label in self.learners}
 

@@ -24,7 +24,10 @@ from missmdp.experiments.run.result_tables import RunTables
 from missmdp.experiments.run.settings import RunSettings
 from missmdp.experiments.run.stages import Stages
 from missmdp.experiments.run.worlds import compare_all
+from missmdp.learn.base import Estimator
 from missmdp.learn.bounds import counted
+from missmdp.learn.em.estimator import DynamicsEM
+from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import UniformPolicy
 from missmdp.model.variants import PRIOR_RATE, prior_model
@@ -143,7 +146,7 @@ class RunWork:
         skipped: dict[str, str] = {}
         with self.stages.stage("learn", "Learning", ", ".join(self.settings.learners)) as stage:
             learning = Learning(self.problem, self.settings, log)
-            for label, make in self.settings.makers().items():
+            for label, make in self.settings.makers(self.problem.mdp).items():
                 try:
                     learned[label] = learning.learn(label, make)
                 except DataError as error:
@@ -163,10 +166,10 @@ class RunWork:
     ) -> tuple[dict[str, HeldOut] | None, Recommendation]:
         """Return how well learners predict what they have not seen, and which one to trust."""
         with self.stages.stage("heldout", "Holding out", f"{self.settings.folds} folds") as stage:
-            makers = {label: make for label, make in self.settings.makers().items() if label in learned}
+            makers = self.settings.makers(self.problem.mdp)
             try:
                 scores = held_out_likelihood(
-                    makers,
+                    {label: make for label, make in makers.items() if label in learned},
                     log.dataset,
                     self.problem.mdp,
                     self.settings.folds,
@@ -261,7 +264,8 @@ class RunWork:
                 rows = sensitivity(
                     solved.policy,
                     learned.model,
-                    learned.bound,
+                    learned.bound if learned.bound.guaranteed else None,
+                    missingness=self._redrawn(learned.learner),
                     draws=settings.sensitivity_draws,
                     episodes=settings.sensitivity_episodes,
                     seed=self.seeds.sensitivity,
@@ -274,6 +278,12 @@ class RunWork:
                 stage.result = "interrupted, and left out"
             self.tables.write_sensitivity(rows or ())
         return None if rows is None else tuple(rows)
+
+    def _redrawn(self, learner: Estimator) -> list[MissingnessFunction]:
+        """Return what a learner without a bound would have learned from other logs."""
+        if not isinstance(learner, DynamicsEM):
+            return []
+        return learner.bootstrap(self.settings.sensitivity_draws, self.seeds.sensitivity)
 
     def report(self, result: RunResult) -> RunResult:
         """Write all that was found as one file, and as a page for people; return it with what went wrong with that."""
