@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         MissMDPError,
         ModelError,
     )
+    from missmdp.evaluation.certificate.certificate import Certificate
+    from missmdp.evaluation.certificate.certify import certify
     from missmdp.evaluation.compare import Comparison, Difference, compare
     from missmdp.evaluation.distance import TotalVariation, total_variation
     from missmdp.evaluation.heldout import HeldOut, held_out_likelihood
@@ -47,8 +49,12 @@ if TYPE_CHECKING:
     from missmdp.learn.asmar import AMCAR, AsMAR
     from missmdp.learn.base import MissingnessEstimator
     from missmdp.learn.bounds import Bound, GroupBound
+    from missmdp.learn.diagnosis.diagnose import diagnose
+    from missmdp.learn.diagnosis.result import Diagnosis
     from missmdp.learn.em.estimator import DynamicsEM
     from missmdp.learn.icin import ICIN
+    from missmdp.learn.identifiability.check import identifiability
+    from missmdp.learn.identifiability.result import Identifiability
     from missmdp.learn.sample_size import SampleSize, samples_needed
     from missmdp.model.belief import (
         initial_belief,
@@ -67,6 +73,7 @@ if TYPE_CHECKING:
     from missmdp.model.variants import fully_observed_model, prior_model
     from missmdp.plan.alpha import AlphaVectorPolicy
     from missmdp.plan.base import SolveResult
+    from missmdp.plan.finite.controller import FiniteController
     from missmdp.plan.load import load_policy
     from missmdp.plan.pomcp.policy import POMCPPolicy
     from missmdp.plan.pomcp.solver import POMCP, POMCPResult
@@ -96,6 +103,8 @@ _HOME = {
         "MissingExtra",
         "ModelError",
     ),
+    "missmdp.evaluation.certificate.certificate": ("Certificate",),
+    "missmdp.evaluation.certificate.certify": ("certify",),
     "missmdp.evaluation.compare": ("Comparison", "Difference", "compare"),
     "missmdp.evaluation.distance": ("TotalVariation", "total_variation"),
     "missmdp.evaluation.heldout": ("HeldOut", "held_out_likelihood"),
@@ -113,7 +122,11 @@ _HOME = {
     "missmdp.learn.em.estimator": ("DynamicsEM",),
     "missmdp.learn.base": ("MissingnessEstimator",),
     "missmdp.learn.bounds": ("Bound", "GroupBound"),
+    "missmdp.learn.diagnosis.diagnose": ("diagnose",),
+    "missmdp.learn.diagnosis.result": ("Diagnosis",),
     "missmdp.learn.icin": ("ICIN",),
+    "missmdp.learn.identifiability.check": ("identifiability",),
+    "missmdp.learn.identifiability.result": ("Identifiability",),
     "missmdp.learn.sample_size": ("SampleSize", "samples_needed"),
     "missmdp.model.belief": (
         "initial_belief",
@@ -132,6 +145,7 @@ _HOME = {
     "missmdp.model.variants": ("fully_observed_model", "prior_model"),
     "missmdp.plan.alpha": ("AlphaVectorPolicy",),
     "missmdp.plan.base": ("SolveResult",),
+    "missmdp.plan.finite.controller": ("FiniteController",),
     "missmdp.plan.load": ("load_policy",),
     "missmdp.plan.pomcp.policy": ("POMCPPolicy",),
     "missmdp.plan.pomcp.solver": ("POMCP", "POMCPResult"),
@@ -160,19 +174,23 @@ __all__ = [
     "Binning",
     "BlindPolicy",
     "Bound",
+    "Certificate",
     "Comparison",
     "Coverage",
     "DataError",
     "DataReport",
     "Dataset",
     "Description",
+    "Diagnosis",
     "Difference",
     "DynamicsEM",
     "Evaluation",
     "FactoredMDP",
+    "FiniteController",
     "FormatError",
     "GroupBound",
     "HeldOut",
+    "Identifiability",
     "ImpossibleObservation",
     "LogLikelihood",
     "MissMDP",
@@ -204,12 +222,15 @@ __all__ = [
     "UniformPolicy",
     "__version__",
     "behaviour_coverage",
+    "certify",
     "collect",
     "compare",
     "describe",
+    "diagnose",
     "evaluate",
     "fully_observed_model",
     "held_out_likelihood",
+    "identifiability",
     "initial_belief",
     "initial_belief_ignorable",
     "list_benchmarks",

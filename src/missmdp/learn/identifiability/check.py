@@ -1,0 +1,215 @@
+"""The question whether M is identified, given T."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from missmdp.errors import DataError, ModelError
+from missmdp.learn.em.logistic import Logistic
+from missmdp.learn.em.structures import Factors
+from missmdp.learn.identifiability.another import another_with_the_same_law
+from missmdp.learn.identifiability.chains import Chains
+from missmdp.learn.identifiability.given_structure import StructureChoice, as_structure
+from missmdp.learn.identifiability.global_condition import globally_identified
+from missmdp.learn.identifiability.listing import open_entries, open_states
+from missmdp.learn.identifiability.nullspace import NullSpace, null_space
+from missmdp.learn.identifiability.result import Identifiability, nothing_to_identify
+from missmdp.learn.identifiability.sights import Sights, possible_sights
+from missmdp.learn.identifiability.snapshots import identified_from_snapshots
+from missmdp.learn.identifiability.spans import (
+    Span,
+    known_rows,
+    left_rows,
+    one_step_spans,
+    stacked,
+    widest_spans,
+)
+from missmdp.learn.identifiability.tangent import Tangent, tangent_of
+from missmdp.model.mdp import FactoredMDP, checked_mdp
+from missmdp.model.mgraph import MissingnessGraph
+from missmdp.model.policy import Policy
+
+__all__ = ["identifiability"]
+
+
+def identifiability(
+    mdp: FactoredMDP | None,
+    structure: StructureChoice,
+    *,
+    blocks: Sequence[Sequence[str]] | None = None,
+    policy: Policy | Callable[[Any], Any] | None = None,
+    horizon: int = 2,
+    seed: int = 0,
+) -> Identifiability:
+    """Return whether M is identified by what can be observed, given the dynamics T.
+
+    The law of observations z₀ … z_h given the actions is a function of M; M is identified if no other M of the
+    structure has the same law. It is taken that every pattern of the features that can go missing is possible in
+    every state, full observation above all.
+
+    Three things are looked at: a condition on ranks of T that suffices for M to be identified; the rank of the
+    Jacobian of the law at a random M, where full rank means that no small change of M goes unnoticed; and what no
+    history, however long, can say, or another M with the same law: if there is such, M is not identified.
+
+    Parameters
+    ----------
+    mdp
+        The MDP. None asks what single observations identify under an m-graph, without known dynamics: M is
+        identified if and only if there is no self-censoring edge S_i → R_i and no colluder S_j → R_i ← R_j, where a
+        dependence of indicators counts as an edge in either direction.
+    structure
+        What is known of M: "mcar", "smar" (simple MAR), a `MissingnessGraph`, "logistic", "saturated", as for
+        `DynamicsEM`.
+    blocks
+        What can go missing: lists of features that are seen or missing as a whole. Needed for structures that
+        are given by name; for an m-graph by default each of its features that can go missing on its own.
+    policy
+        The policy that makes the data, on which it depends what is visited; by default every action is possible. A
+        policy without memory, or a function from observation to action or {action: probability}.
+    horizon
+        How many steps histories are followed after a full observation, where single steps leave something open.
+    seed
+        Draws the M at which ranks are computed; for almost every M they are the same.
+
+    Examples
+    --------
+    >>> import missmdp as mm
+    >>> truth = mm.load_benchmark("icu-mnar-unid")
+    >>> mm.identifiability(truth.mdp, truth.mgraph()).identified
+    True
+    >>> answer = mm.identifiability(truth.mdp, "saturated", blocks=[["infection"], ["heart_rate"]])
+    >>> answer.identified
+    False
+    >>> mm.identifiability(None, truth.mgraph()).identified
+    False
+    """
+    if mdp is None:
+        if not isinstance(structure, MissingnessGraph):
+            raise DataError(
+                f"without an MDP the question is about an m-graph: give a MissingnessGraph, not {structure!r}"
+            )
+        return identified_from_snapshots(structure)
+    mdp = checked_mdp(mdp)
+    steps: Any = horizon
+    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
+        raise ModelError(f"horizon must be a number of steps, at least 1, got {horizon!r}")
+    made = as_structure(mdp, structure, blocks)
+    if not made.blocks.names:
+        return nothing_to_identify(mdp, made.name)
+    return _identifiability(mdp, made, policy, int(horizon), np.random.default_rng(seed))
+
+
+def _identifiability(
+    mdp: FactoredMDP,
+    structure: Factors | Logistic,
+    policy: Policy | Callable[[Any], Any] | None,
+    horizon: int,
+    generator: np.random.Generator,
+) -> Identifiability:
+    sights = possible_sights(mdp, structure.blocks.patterns, policy)
+    tangent = tangent_of(structure, mdp.reachable, generator)
+    rows = known_rows(mdp, sights)
+    spans = one_step_spans(rows, sights.members)
+    offsets = sights.pattern * mdp.n_states
+    whole = stacked(spans, sights.members, offsets, tangent.table.size)
+    spread = min(span.margin for span in spans)
+    if isinstance(structure, Factors):
+        margin = globally_identified(mdp, structure, sights, whole, rows, tangent)
+        if margin:
+            nothing = np.zeros((tangent.n_parameters, 0))
+            facts = _Facts(mdp, structure, sights, spans, tangent, horizon, min(margin, spread))
+            return facts.answer(identified=True, locally=True, open_=nothing, moved=nothing)
+    one_step = null_space(sparse.csr_array(whole @ tangent.jacobian))
+    wide = stacked(_widest(mdp, sights, spans, generator), sights.members, offsets, tangent.table.size)
+    never = null_space(sparse.csr_array(wide @ tangent.jacobian)) if one_step.dimension else one_step
+    open_ = _left_open(mdp, sights, rows, tangent, one_step, never, horizon)
+    another = None
+    if isinstance(structure, Factors) and not never.dimension:
+        another = another_with_the_same_law(structure, mdp.reachable, wide, generator)
+    return _Facts(mdp, structure, sights, spans, tangent, horizon, min(one_step.margin, spread)).answer(
+        identified=False if never.dimension or another is not None else None,
+        locally=True if open_.shape[1] == 0 else False if never.dimension else None,
+        open_=open_,
+        moved=open_ if another is None else np.concatenate([open_, another.difference[:, None]], axis=1),
+    )
+
+
+class _Facts(NamedTuple):
+    """What every answer is made from."""
+
+    mdp: FactoredMDP
+    structure: Factors | Logistic
+    sights: Sights
+    spans: Sequence[Span]
+    tangent: Tangent
+    horizon: int
+    margin: float
+
+    def answer(
+        self,
+        *,
+        identified: bool | None,
+        locally: bool | None,
+        open_: NDArray[np.float64],
+        moved: NDArray[np.float64],
+    ) -> Identifiability:
+        """Return the answer, with directions that are open and those in which M moves unnoticed, columns each."""
+        decode = self.mdp.space.features.decode_observation
+        return Identifiability(
+            structure=self.structure.name,
+            identified=identified,
+            globally=identified is True,
+            locally=locally,
+            horizon=self.horizon,
+            n_parameters=self.tangent.n_parameters,
+            rank=self.tangent.n_parameters - open_.shape[1],
+            unidentified=open_entries(self.mdp, self.structure, self.tangent, moved),
+            states=open_states(self.mdp, self.tangent, moved),
+            undetermined=tuple(
+                decode(codes)
+                for span, codes in zip(self.spans, self.sights.codes, strict=True)
+                if not span.full
+            ),
+            margin=self.margin,
+        )
+
+
+def _widest(
+    mdp: FactoredMDP, sights: Sights, spans: Sequence[Span], generator: np.random.Generator
+) -> list[Span]:
+    """Return all that histories of any length could say at each sight."""
+    narrow = [z for z, span in enumerate(spans) if not span.full]
+    wide = widest_spans(mdp, sights, left_rows(mdp, sights), narrow, generator)
+    return [wide.get(z, span) for z, span in enumerate(spans)]
+
+
+def _left_open(
+    mdp: FactoredMDP,
+    sights: Sights,
+    rows: sparse.csc_array,
+    tangent: Tangent,
+    one_step: NullSpace,
+    never: NullSpace,
+    horizon: int,
+) -> NDArray[np.float64]:
+    """Return the directions in which no law of z₀ … z_h changes, h ≤ horizon, orthonormal, shape (P, left)."""
+    surely = never.basis.toarray()
+    if one_step.dimension == never.dimension:
+        return surely
+    rest = _beyond(one_step.basis.toarray(), surely)
+    chains = Chains(mdp, sights, rows, tangent, rest)
+    if not chains.affordable:
+        return np.concatenate([surely, rest], axis=1)
+    return np.concatenate([surely, rest @ chains.unseen_directions(horizon)], axis=1)
+
+
+def _beyond(space: NDArray[np.float64], inside: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return an orthonormal basis of what a space has beyond a space in it, columns each."""
+    rest = space - inside @ (inside.T @ space)
+    basis, _, _ = np.linalg.svd(rest, full_matrices=False)
+    return basis[:, : space.shape[1] - inside.shape[1]]

@@ -1,0 +1,163 @@
+"""What can be seen in a miss-MDP if every pattern is possible: sights, and which actions follow them.
+
+A sight is a pattern, the values that it shows, and whether the episode is over, which a log tells too. Full
+observations cut histories: given the state s and the action a, what follows has the law of T(· | s, a). So do sights
+whose states all have the same transitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from missmdp.errors import ModelError
+from missmdp.model.mdp import FactoredMDP
+from missmdp.model.missingness import MissingnessFunction
+from missmdp.model.missmdp import MissMDP
+from missmdp.model.policy import BlindPolicy, MemorylessPolicy, Policy, as_policy
+from missmdp.model.space import MISSING
+
+__all__ = ["Sights", "members_of", "possible_sights"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sights:
+    """The sights of an MDP under all patterns of some blocks, Z of them, and how a policy acts on them.
+
+    Shapes: K patterns, S states, A actions.
+    """
+
+    members: tuple[NDArray[np.int64], ...]
+    """The states that show each sight, among those that the policy visits."""
+    pattern: NDArray[np.int64]
+    """The pattern of each sight, shape (Z,)."""
+    codes: NDArray[np.signedinteger[Any]]
+    """What each sight shows, with `MISSING`, shape (Z, n)."""
+    over: NDArray[np.bool_]
+    """Whether the episode is over, shape (Z,)."""
+    allowed: NDArray[np.bool_]
+    """Which actions the policy may take after each sight, shape (Z, A)."""
+    known: tuple[NDArray[np.int64], ...]
+    """For each action, states of which it is known now and then that they are left by this action, one of each class
+    with the same transitions."""
+    left: tuple[NDArray[np.int64], ...]
+    """For each action, states that are left by it at all, seen or not, one of each class."""
+    row_class: NDArray[np.int64]
+    """States with the same class under an action have the same transitions, shape (A, S)."""
+
+    def branches(self, sight: int) -> bool:
+        """Return whether a sight leaves open what happens next, beyond chance."""
+        if self.over[sight]:
+            return False
+        classes = self.row_class[:, self.members[sight]][self.allowed[sight]]
+        return bool((classes != classes[:, :1]).any())
+
+
+def possible_sights(
+    mdp: FactoredMDP, patterns: NDArray[np.bool_], policy: Policy | Callable[[Any], Any] | None
+) -> Sights:
+    """Return all that can be seen under some patterns, shape (K, n), and the policy's actions there."""
+    acts = _actions(mdp, as_policy(policy))
+    reachable = np.flatnonzero(mdp.reachable)
+    row_class = np.stack([_row_classes(matrix) for matrix in mdp.transition])
+    members: list[NDArray[np.int64]] = []
+    pattern: list[int] = []
+    codes: list[NDArray[np.signedinteger[Any]]] = []
+    for k, shown in enumerate(patterns):
+        for states in members_of(mdp, shown, reachable):
+            members.append(states)
+            pattern.append(k)
+            codes.append(np.where(shown, mdp.space.codes[states[0]], mdp.space.codes.dtype.type(MISSING)))
+    over = np.array([bool(mdp.terminal[states[0]]) for states in members])
+    allowed = np.array([acts(row) for row in codes]) & ~over[:, None]
+    taken = np.zeros((mdp.n_states, mdp.n_actions), dtype=np.bool_)
+    for states, may in zip(members, allowed, strict=True):
+        taken[states] |= may
+    visited = _visited(mdp, taken)
+    members = [states[visited[states]] for states in members]
+    some = np.array([len(states) > 0 for states in members])
+    members = [states for states in members if len(states)]
+    allowed = allowed[some]
+    known = np.zeros_like(taken)
+    for states, may in zip(members, allowed, strict=True):
+        alike = (row_class[:, states] == row_class[:, states[:1]]).all(axis=1)
+        known[states] |= may & alike
+    return Sights(
+        tuple(members),
+        np.array(pattern)[some],
+        np.array(codes)[some],
+        over[some],
+        allowed,
+        tuple(_one_of_each(known[:, a], row_class[a]) for a in range(mdp.n_actions)),
+        tuple(_one_of_each(taken[:, a] & visited, row_class[a]) for a in range(mdp.n_actions)),
+        row_class,
+    )
+
+
+def members_of(
+    mdp: FactoredMDP, shown: NDArray[np.bool_], states: NDArray[np.int64]
+) -> list[NDArray[np.int64]]:
+    """Return some states in groups that look the same where these features are shown, shape (n,)."""
+    looks = (
+        mdp.space.features.rank(np.where(shown, mdp.space.codes[states], MISSING)) * 2 + mdp.terminal[states]
+    )
+    order = np.argsort(looks, kind="stable")
+    cuts = np.flatnonzero(np.diff(looks[order])) + 1
+    return [states[part] for part in np.split(order, cuts)]
+
+
+def _actions(
+    mdp: FactoredMDP, policy: Policy
+) -> Callable[[NDArray[np.signedinteger[Any]]], NDArray[np.bool_]]:
+    """Return the function from the codes of an observation to the actions that may follow, shape (A,)."""
+    if not isinstance(policy, MemorylessPolicy):
+        raise ModelError(
+            f"{type(policy).__name__} has a memory; identifiability takes policies that act on the present "
+            "observation: a function from observation to {action: probability}, or a BlindPolicy"
+        )
+    model = MissMDP(mdp, MissingnessFunction.fully_observed(mdp))
+    if isinstance(policy, BlindPolicy):
+        always = policy.probabilities(None, model) > 0.0
+        return lambda row: always
+    decode = mdp.space.features.decode_observation
+    return lambda row: policy.probabilities(decode(row), model) > 0.0
+
+
+def _row_classes(matrix: sparse.csr_array) -> NDArray[np.int64]:
+    """Return a number for each row, the same for rows that are equal bit by bit, shape (S,)."""
+    kept = sparse.csr_array(matrix, copy=True)
+    kept.eliminate_zeros()
+    kept.sort_indices()
+    numbers: dict[bytes, int] = {}
+    ends = kept.indptr
+    return np.array(
+        [
+            numbers.setdefault(kept.indices[i:j].tobytes() + b"|" + kept.data[i:j].tobytes(), len(numbers))
+            for i, j in pairwise(ends.tolist())
+        ],
+        dtype=np.int64,
+    )
+
+
+def _visited(mdp: FactoredMDP, taken: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the states that are reached by the actions that are taken, shape (S,)."""
+    visited = mdp.initial > 0.0
+    while True:
+        more = visited.copy()
+        for a, matrix in enumerate(mdp.transition):
+            more |= (matrix.T @ (visited & taken[:, a]).astype(np.float64)) > 0.0
+        if (more == visited).all():
+            return visited
+        visited = more
+
+
+def _one_of_each(chosen: NDArray[np.bool_], row_class: NDArray[np.int64]) -> NDArray[np.int64]:
+    states = np.flatnonzero(chosen)
+    _, first = np.unique(row_class[states], return_index=True)
+    return states[first]
