@@ -24,8 +24,12 @@ __all__ = ["Allowed", "Found", "Searcher"]
 _ROUNDS = 12
 _STALE = 3
 """Rounds without a better score after which growing and fitting in turns stops."""
-_ROUGH = 0.5
+_ROUGH = 1.0
 """Nats that a fit may have left to gain while searching: a structure need not be fitted to the last digit."""
+_SLOW = 1e-6
+"""Gain per observation below which a fit is too slow to go on while searching."""
+_FIRST_ITERATIONS = 12
+"""Iterations with all reasons at once, which is only a place to start from."""
 
 Allowed = tuple[tuple[str, ...], tuple[int, ...]]
 """The features and the earlier blocks that the tree of a block may ask about."""
@@ -105,7 +109,8 @@ class Searcher(Generic[Data]):
             if not shown and any(name in self.blocks.features for names, _ in variant for name in names):
                 cells = self._cells(variant, shown)
                 everything = Factors("all reasons", self.blocks, tuple(own.factor for own in cells))
-                points += [self.fit(everything, self.prior).table, *starts]
+                first = self.fit(everything, self.prior, max_iterations=_FIRST_ITERATIONS)
+                points += [first.table, *starts]
             found += [self.from_table(variant, start, shown=shown) for start in points]
         return self._pruned(max(found, key=lambda one: one.score), shown)
 
@@ -125,10 +130,18 @@ class Searcher(Generic[Data]):
             for i, (names, after) in enumerate(allowed)
         ]
 
-    def fit(self, factors: Factors, start: NDArray[np.float64], *, rest: float = _ROUGH) -> EMFit:
-        """Return M fitted with some factors and the pseudo-counts, but for about `rest` nats."""
+    def fit(self, factors: Factors, start: NDArray[np.float64], *, max_iterations: int = 1000) -> EMFit:
+        """Return M fitted with some factors and the pseudo-counts, well enough for a search."""
         model = penalised(factors, self.prior, self.visits, self.pseudo_count)
-        fit = iterate(self.histories, model, start, rest=rest, threads=self.threads)
+        fit = iterate(
+            self.histories,
+            model,
+            start,
+            tolerance=_SLOW,
+            rest=_ROUGH,
+            max_iterations=max_iterations,
+            threads=self.threads,
+        )
         if self.tell is not None:
             self.tell(factors.name, fit.log_likelihood)
         return fit
