@@ -13,7 +13,15 @@ from missmdp.model.missingness import MissingnessFunction, pattern_distance
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.space import MISSING
 
-__all__ = ["Intervals", "distance", "furthest", "intervals_of", "random_within", "with_probabilities"]
+__all__ = [
+    "Intervals",
+    "distance",
+    "factor_intervals",
+    "furthest",
+    "intervals_of",
+    "random_within",
+    "with_probabilities",
+]
 
 _SAME = 1e-6
 """How far the bound's estimates may be from the model's M̂, in total variation."""
@@ -47,7 +55,7 @@ def intervals_of(bound: Bound, model: MissMDP) -> list[Intervals]:
         if not group.never_missing:
             by_features.setdefault(group.features, []).append(group)
     try:
-        factors = [_intervals(groups, model) for groups in by_features.values()]
+        factors = [factor_intervals(groups, model) for groups in by_features.values()]
         same = with_probabilities(model, factors, [factor.estimate for factor in factors])
     except ModelError as error:
         raise DataError(f"the bound is of other features or values than the model has: {error}") from error
@@ -59,7 +67,8 @@ def intervals_of(bound: Bound, model: MissMDP) -> list[Intervals]:
     return factors
 
 
-def _intervals(groups: list[GroupBound], model: MissMDP) -> Intervals:
+def factor_intervals(groups: list[GroupBound], model: MissMDP) -> Intervals:
+    """Return what the groups of one factor say."""
     features, first = model.space.features, groups[0]
     given = features.mask(first.given)
     codes = np.array([features.encode_observation(group.given) for group in groups])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
@@ -13,6 +13,7 @@ from scipy import sparse
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.alpha import AlphaVectorPolicy
+from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.trace import Trace, TraceBuilder, TraceRow
 
 __all__ = ["SolveResult", "Solver", "Status", "Trace", "TraceBuilder", "TraceRow"]
@@ -50,6 +51,8 @@ class SolveResult:
     """The beliefs that were explored, one per row, from which a later search can start; shape (points, S)."""
     seconds: float
     """Initialisation and search, without compilation."""
+    controller: FiniteController | None = field(default=None, repr=False)
+    """The plans of the vectors as a policy that tracks no belief; its value at the start is at least `lower` too."""
 
     @property
     def gap(self) -> float:

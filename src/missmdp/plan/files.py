@@ -17,7 +17,7 @@ from missmdp.model.pomdp import POMDP
 from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.blocks import BlockVectors
 
-__all__ = ["load_policy", "save_policy"]
+__all__ = ["load_policy", "policy_from_parts", "policy_parts", "save_policy"]
 
 KIND = "policy"
 _MODEL = "model_"
@@ -28,49 +28,52 @@ _PARTS = ("data", "indices", "indptr")
 
 def save_policy(policy: AlphaVectorPolicy, path: str | Path) -> None:
     """Write a policy and its model to a file."""
+    write_archive(path, KIND, *policy_parts(policy))
+
+
+def policy_parts(policy: AlphaVectorPolicy) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return a policy and its model as metadata and arrays, for an archive."""
     missmdp = isinstance(policy.model, MissMDP)
     meta, arrays = (
         model_parts(policy.model) if isinstance(policy.model, MissMDP) else _pomdp_parts(policy.pomdp)
     )
     blocks = policy.blocks
     empty = np.empty(0, dtype=np.int64)
-    write_archive(
-        path,
-        KIND,
-        {
-            "model": meta,
-            "model_kind": "miss-MDP" if missmdp else "POMDP",
-            "observe_initial": policy.observe_initial,
-        },
-        {
-            **{_MODEL + name: array for name, array in arrays.items()},
-            "block_states": np.concatenate([empty, *(block.states for block in blocks)]),
-            "block_sizes": np.array([len(block.states) for block in blocks], dtype=np.int64),
-            "block_vectors": np.array([len(block) for block in blocks], dtype=np.int64),
-            "vector_actions": np.concatenate([empty, *(block.actions for block in blocks)]),
-            "vector_values": np.concatenate([np.empty(0), *(block.values.reshape(-1) for block in blocks)]),
-        },
-    )
+    return {
+        "model": meta,
+        "model_kind": "miss-MDP" if missmdp else "POMDP",
+        "observe_initial": policy.observe_initial,
+    }, {
+        **{_MODEL + name: array for name, array in arrays.items()},
+        "block_states": np.concatenate([empty, *(block.states for block in blocks)]),
+        "block_sizes": np.array([len(block.states) for block in blocks], dtype=np.int64),
+        "block_vectors": np.array([len(block) for block in blocks], dtype=np.int64),
+        "vector_actions": np.concatenate([empty, *(block.actions for block in blocks)]),
+        "vector_values": np.concatenate([np.empty(0), *(block.values.reshape(-1) for block in blocks)]),
+    }
 
 
 def load_policy(path: str | Path) -> AlphaVectorPolicy:
     """Return the policy in a file, with its model."""
     meta, arrays = read_archive(path, KIND)
     with named_damage(path):
-        parts = {
-            name.removeprefix(_MODEL): array for name, array in arrays.items() if name.startswith(_MODEL)
-        }
-        observe_initial = meta["observe_initial"]
-        if not isinstance(observe_initial, bool):
-            raise FormatError(f"observe_initial is {observe_initial!r}, not true or false")
-        match meta["model_kind"]:
-            case "miss-MDP":
-                model = model_from_parts(meta["model"], parts)
-            case "POMDP":
-                model = _pomdp_from_parts(meta["model"], parts)
-            case kind:
-                raise FormatError(f"the policy is for {kind!r}, which this missmdp does not know")
-        return AlphaVectorPolicy(model, _blocks(arrays), observe_initial=observe_initial)
+        return policy_from_parts(meta, arrays)
+
+
+def policy_from_parts(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> AlphaVectorPolicy:
+    """Return the policy that `policy_parts` was given; call it inside `named_damage`."""
+    parts = {name.removeprefix(_MODEL): array for name, array in arrays.items() if name.startswith(_MODEL)}
+    observe_initial = meta["observe_initial"]
+    if not isinstance(observe_initial, bool):
+        raise FormatError(f"observe_initial is {observe_initial!r}, not true or false")
+    match meta["model_kind"]:
+        case "miss-MDP":
+            model = model_from_parts(meta["model"], parts)
+        case "POMDP":
+            model = _pomdp_from_parts(meta["model"], parts)
+        case kind:
+            raise FormatError(f"the policy is for {kind!r}, which this missmdp does not know")
+    return AlphaVectorPolicy(model, _blocks(arrays), observe_initial=observe_initial)
 
 
 def _blocks(arrays: Mapping[str, NDArray[Any]]) -> list[BlockVectors]:

@@ -45,6 +45,8 @@ class Compilation:
     """A lower bound on the value of every belief."""
     highest: float
     """An upper bound on the value of every belief."""
+    node_of: NDArray[np.int64]
+    """(matrices, Z): the node of each observation, −1 where it cannot be made."""
 
     @property
     def scale(self) -> float:
@@ -98,7 +100,10 @@ def compile_pomdp(pomdp: POMDP, *, observe_initial: bool) -> Compilation:
         block_of = np.append(block_of, len(block_states))
         start, mass = np.append(np.zeros(len(members)), 1.0), 1.0
     arrays = _arrays(rewards, rows, block_of, pair_class, node_start)
-    return Compilation(arrays, class_of, block_states, start / mass, mass, pomdp.discount, lowest, highest)
+    node_of = np.stack(nodes.of_observation)
+    return Compilation(
+        arrays, class_of, block_states, start / mass, mass, pomdp.discount, lowest, highest, node_of
+    )
 
 
 def _arrays(

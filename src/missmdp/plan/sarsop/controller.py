@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from missmdp._kernels.sarsop.arrays import CHOICES, VALUES, VECTORS, Vectors
 from missmdp._kernels.sarsop.pruning import mark_certified
 from missmdp.plan.alpha import BlockVectors
+from missmdp.plan.finite.plan import NO_ACTION, ControllerPlan, stacked_plan
 from missmdp.plan.sarsop.compile import Compilation
 
 __all__ = ["Controller"]
@@ -40,19 +41,74 @@ class Controller:
         lowered by γ fall/(1 − γ), which makes up for it. A block without any gets a vector that holds everywhere.
         """
         vectors = self.vectors
-        kept = np.empty(len(vectors.block), dtype=np.bool_)
-        mark_certified(compiled.arrays, vectors, len(kept), self.fall, kept)
-        order = np.flatnonzero(kept)
-        order = order[np.argsort(vectors.block[order], kind="stable")]
-        ends = np.searchsorted(vectors.block[order], np.arange(len(compiled.block_states) + 1))
         margin = compiled.discount * self.fall / (1.0 - compiled.discount)
         found: list[BlockVectors] = []
-        for b, states in enumerate(compiled.block_states):
+        for b, (states, ours) in enumerate(zip(compiled.block_states, self._kept(compiled), strict=False)):
             places = compiled.class_of[states] - compiled.arrays.block_start[b]
-            ours = order[ends[b] : ends[b + 1]]
             values = vectors.values[vectors.start[ours][:, None] + places[None, :]]
             actions = vectors.action[ours].astype(np.int64)
             if not len(ours):
                 values, actions = np.full((1, len(states)), compiled.lowest), np.zeros(1, dtype=np.int64)
             found.append(BlockVectors(states, values - margin, actions))
         return found
+
+    def plan(self, compiled: Compilation, *, observe_initial: bool) -> ControllerPlan:
+        """Return the plans of the vectors of `policy_vectors`, and where they start.
+
+        The value of that controller at the start is at least the lower bound: of all vectors that are certified it
+        takes the best.
+        """
+        kept = self._kept(compiled)
+        n_blocks = len(compiled.block_states)
+        number = np.full(len(self.vectors.block), -1, dtype=np.int64)
+        actions: list[int] = []
+        order: list[int] = []
+        for ours in kept[:n_blocks]:
+            number[ours] = len(order) + np.arange(len(ours))
+            # A block without any gets one node without a plan, like its vector in `policy_vectors`.
+            order += ours.tolist() or [-1]
+            actions += self.vectors.action[ours].tolist() or [0]
+        if len(kept) > n_blocks:
+            first = self.vectors.start[kept[n_blocks]]
+            order.append(int(kept[n_blocks][np.argmax(self.vectors.values[first])]))
+            actions.append(NO_ACTION if observe_initial else int(self.vectors.action[order[-1]]))
+            root = len(order) - 1
+        else:
+            root = self._best_at_start(compiled, kept, number)
+        rows = [self._choices(compiled, k, number) for k in order]
+        return stacked_plan(actions, rows, root, compiled.node_of)
+
+    def _kept(self, compiled: Compilation) -> list[NDArray[np.int64]]:
+        """Return the certified vectors of each block, that of the start included if it has one."""
+        vectors = self.vectors
+        kept = np.empty(len(vectors.block), dtype=np.bool_)
+        mark_certified(compiled.arrays, vectors, len(kept), self.fall, kept)
+        order = np.flatnonzero(kept)
+        order = order[np.argsort(vectors.block[order], kind="stable")]
+        n_blocks = len(compiled.arrays.block_start) - 1
+        return np.split(order, np.searchsorted(vectors.block[order], np.arange(1, n_blocks)))
+
+    def _best_at_start(
+        self, compiled: Compilation, kept: list[NDArray[np.int64]], number: NDArray[np.int64]
+    ) -> int:
+        """Return the node that is best at a start inside one block."""
+        support = np.flatnonzero(compiled.start)
+        block = int(compiled.arrays.block_of[support[0]])
+        places = support - compiled.arrays.block_start[block]
+        ours = kept[block]
+        worth = self.vectors.values[self.vectors.start[ours][:, None] + places] @ compiled.start[support]
+        return int(number[ours[np.argmax(worth)]])
+
+    def _choices(
+        self, compiled: Compilation, vector: int, number: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the observations that can follow a vector, and the nodes to go on with."""
+        if vector < 0:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        model, vectors = compiled.arrays, self.vectors
+        row = int(vectors.block[vector]) * model.reward.shape[1] + int(vectors.action[vector])
+        begin, end = int(model.next_start[row]), int(model.next_start[row + 1])
+        first = int(vectors.choice_start[vector])
+        return model.next_node[begin:end].astype(np.int64), number[
+            vectors.choice[first : first + end - begin]
+        ]

@@ -32,7 +32,13 @@ def what_can_be_seen(pomdp: POMDP, live: NDArray[np.int64], observe_initial: boo
 
 
 class Nodes:
-    """Nodes as they are found: corners first, one per class, then observations that leave several classes possible."""
+    """Nodes as they are found: corners first, one per class, then observations that leave several classes possible.
+
+    Attributes
+    ----------
+    of_observation : list of numpy.ndarray
+        The node of each observation, −1 for those that no state in question gives, shape (Z,) for each matrix added.
+    """
 
     def __init__(self, n_classes: int, class_of: NDArray[np.int64]) -> None:
         self._class_of = class_of
@@ -41,6 +47,7 @@ class Nodes:
         self._class: list[NDArray[np.int64]] = [np.arange(n_classes)]
         self._n_nodes = n_classes
         self._n_pairs = n_classes
+        self.of_observation: list[NDArray[np.int64]] = []
 
     def add(self, seen: sparse.csr_array) -> sparse.csr_array:
         """Return O(z | s′) as a matrix from states to pairs (provisional numbers)."""
@@ -59,6 +66,9 @@ class Nodes:
         target = np.full(len(keys), -1, dtype=np.int64)
         corner = per_column[column] == 1
         target[corner] = pair_class[corner]
+        seen_as = node.copy()
+        seen_as[column[corner]] = pair_class[corner]
+        self.of_observation.append(seen_as)
         new = ~corner & (node_of_column[column] == column)
         target[new] = self._n_pairs + np.arange(int(new.sum()))
         # Columns that are multiples of an earlier one share its pairs, class by class and in the same order.

@@ -14,6 +14,7 @@ from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.base import SolveResult
+from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.sarsop.compile import compile_pomdp
 from missmdp.plan.sarsop.limits import Limits
 from missmdp.plan.sarsop.loop import Goal, Loop, exercise
@@ -147,6 +148,9 @@ class Sarsop:
             trace=loop.trace.build(),
             beliefs=beliefs_over_states(search, pomdp.n_states),
             seconds=limits.seconds,
+            controller=FiniteController(
+                policy, search.controller.plan(compiled, observe_initial=observe_initial)
+            ),
         )
         _log.info("%s", result)
         return result

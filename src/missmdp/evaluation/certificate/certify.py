@@ -1,0 +1,330 @@
+"""Certify a policy: bound how far from optimal it is in the true miss-MDP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.data.arguments import checked_confidence
+from missmdp.data.dataset import Behaviour
+from missmdp.errors import DataError, ModelError
+from missmdp.evaluation.certificate.alternatives import (
+    METHODS,
+    Alternative,
+    CertificateMethod,
+    Deployed,
+    Evidence,
+)
+from missmdp.evaluation.certificate.certificate import Certificate
+from missmdp.evaluation.certificate.conditions import conditions
+from missmdp.evaluation.certificate.controller_value import ControllerValues
+from missmdp.evaluation.certificate.halve import Halving, data_to_halve
+from missmdp.evaluation.certificate.learned import (
+    bound_with_more_data,
+    can_go_missing,
+    checked_learner,
+    revealing_missingness,
+)
+from missmdp.evaluation.certificate.product import controller_product
+from missmdp.evaluation.certificate.support import support_test
+from missmdp.evaluation.certificate.uniform import value_span
+from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.bounds import Bound
+from missmdp.learn.limits import checked_behaviour
+from missmdp.model.checks import number
+from missmdp.model.missingness import pattern_distance
+from missmdp.model.missmdp import MissMDP
+from missmdp.plan.base import Solver, SolveResult
+from missmdp.plan.finite.controller import FiniteController
+from missmdp.progress import show_status
+
+__all__ = ["REFERENCE", "certify"]
+
+REFERENCE = "closed form, Okamoto"
+"""The closed form with the paper's radii, for comparison."""
+
+_SAME = 1e-9
+"""How far the result's M may be from the learner's, in total variation."""
+
+
+def certify(
+    result: SolveResult,
+    learner: MissingnessEstimator,
+    confidence: float = 0.95,
+    *,
+    behaviour: Behaviour | None = None,
+    method: CertificateMethod | Literal["auto"] = "auto",
+    deploy: Deployed | Literal["auto"] = "auto",
+    minimum_probability: float | None = None,
+    halve: bool = True,
+    solver: Solver | None = None,
+    timeout: float = 60.0,
+    progress: bool | None = None,
+) -> Certificate:
+    """Return a bound on how far from optimal a policy is in the true miss-MDP, with probability ≥ confidence.
+
+    The bound holds if M is of the type that the learner assumes. All certificates hold together, since they rest on the
+    same bound of M̂, so that the smallest may be picked.
+
+    Parameters
+    ----------
+    result
+        What a solver found for `truth.with_missingness(learner.missingness_)`.
+    learner
+        The learner that was fitted: `AMCAR`, `AsMAR` or `AIMI`.
+    confidence
+        The probability with which the bound holds, over the data.
+    behaviour
+        Whether the policy that made the data reacts to observations, as in `learner.bound`.
+    method
+        "closed form", "policy-uniform", "occupancy", "robust" or "revealing", or "auto" for the smallest of all.
+    deploy
+        What is to be deployed: "policy", which tracks the belief; "controller", the policy graph; or "auto", whichever
+        has the smaller bound. The last three methods certify the controller only.
+    minimum_probability
+        Theorem 3's p, if it is known: patterns that occur have at least this probability. The support test is reported.
+    halve
+        Whether to find out how many more samples would halve the bound; that takes as long as a few certificates.
+    solver, timeout
+        For "revealing", a model has to be solved that shows what the data leave open: by what, and for how many seconds
+        at most. By default by `Sarsop`; with timeout 0 it is left out.
+    progress
+        Whether to show progress; by default on a terminal.
+
+    Raises
+    ------
+    DataError
+        If the learner has no bound, or the result is for another M̂.
+
+    Examples
+    --------
+    >>> import missmdp as mm
+    >>> truth = mm.load_benchmark("example-2-smar")
+    >>> learner = mm.AsMAR().fit(mm.collect(truth, 10_000, seed=0))
+    >>> result = mm.Sarsop().solve(truth.with_missingness(learner.missingness_))
+    >>> mm.certify(result, learner, confidence=0.95).vacuous
+    False
+    """
+    request = _checked(result, learner, confidence, behaviour, method, deploy, solver, timeout, progress)
+    with show_status("certifying", enabled=progress) as say:
+        bound = request.learner.bound(request.confidence, behaviour=request.behaviour)
+        evidence = _evidence(request)
+        found = _alternatives(request, evidence, bound, say)
+        chosen = _smallest(request, found)
+        trivial = evidence.span.trivial
+        epsilon = min(chosen.epsilon, trivial)
+        halving = None
+        if halve:
+            say("how much more data would halve it")
+            halving = _halving(request, evidence, chosen, epsilon, bound)
+    support = (
+        None
+        if minimum_probability is None
+        else support_test(request.learner, bound, minimum_probability, request.confidence)
+    )
+    assert chosen.terms is not None
+    low, high = (float(evidence.span.mdp.initial @ end) for end in (evidence.span.low, evidence.span.high))
+    return Certificate(
+        epsilon=epsilon,
+        confidence=request.confidence,
+        method=chosen.method if epsilon < trivial or trivial == 0.0 else "trivial",
+        assumes=bound.assumes,
+        deploys=chosen.deploys,
+        policy=result.policy if chosen.deploys == "policy" else cast("FiniteController", result.controller),
+        terms=chosen.terms,
+        value_lower=max(chosen.value_lower, low),
+        value_upper=min(chosen.value_upper, high),
+        best_upper=min(chosen.best, high),
+        trivial=trivial,
+        alternatives=found,
+        conditions=conditions(result, request.learner, bound, chosen, support),
+        bound=bound,
+        samples=request.learner.observation_counts_.n_steps,
+        samples_to_halve=halving,
+        support=support,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Request:
+    """What was asked for, checked."""
+
+    result: SolveResult
+    model: MissMDP
+    learner: MissingnessEstimator
+    confidence: float
+    behaviour: Behaviour
+    methods: tuple[CertificateMethod, ...]
+    deploy: Deployed | Literal["auto"]
+    solver: Solver | None
+    timeout: float
+    progress: bool | None
+
+
+def _checked(
+    result: Any,
+    learner: Any,
+    confidence: Any,
+    behaviour: Any,
+    method: Any,
+    deploy: Any,
+    solver: Any,
+    timeout: Any,
+    progress: bool | None,
+) -> _Request:
+    learner = checked_learner(learner)
+    if not isinstance(result, SolveResult):
+        raise ModelError(f"certify takes what a solver found, got {type(result).__name__}")
+    model = result.policy.model
+    if not isinstance(model, MissMDP):
+        raise ModelError("certificates are for miss-MDPs; this result is for a POMDP without features")
+    learned = learner.missingness_
+    if (
+        model.space != learned.space
+        or pattern_distance(
+            model.missingness.patterns,
+            model.missingness.probabilities,
+            learned.patterns,
+            learned.probabilities,
+        ).max()
+        > _SAME
+    ):
+        raise DataError(
+            "the result is for another missingness function than the learner's; solve "
+            "model.with_missingness(learner.missingness_)"
+        )
+    if method not in ("auto", *METHODS):
+        raise DataError(f"there is no certificate {method!r}; there are auto, {', '.join(METHODS)}")
+    if deploy not in ("auto", "policy", "controller"):
+        raise DataError(f"deploy must be 'auto', 'policy' or 'controller', got {deploy!r}")
+    if not number(timeout, "timeout") >= 0.0:
+        raise DataError(f"timeout must be a number of seconds, got {timeout!r}")
+    return _Request(
+        result,
+        model,
+        learner,
+        checked_confidence(confidence),
+        (learner.observation_counts_.behaviour or "adaptive")
+        if behaviour is None
+        else checked_behaviour(behaviour),
+        METHODS if method == "auto" else (method,),
+        deploy,
+        solver,
+        float(timeout),
+        progress,
+    )
+
+
+def _evidence(request: _Request) -> Evidence:
+    result, span = request.result, value_span(request.model.mdp)
+    values, why = None, ""
+    if not set(request.methods) & {"occupancy", "robust", "revealing"} or request.deploy == "policy":
+        why = "not asked for"
+    elif result.controller is None:
+        why = "the solver gave no finite controller"
+    else:
+        try:
+            product = controller_product(
+                result.controller, request.model.missingness, can_go_missing(request.learner)
+            )
+            values = ControllerValues.of(product, span)
+        except ModelError as error:
+            why = str(error)
+    return Evidence(result.lower, result.upper, span, result.policy.observe_initial, values, why)
+
+
+def _alternatives(request: _Request, evidence: Evidence, bound: Bound, say: Any) -> dict[str, Alternative]:
+    """Return all certificates that were asked for, by name."""
+    epsilon = bound.per_state_tv
+    found: dict[str, Alternative] = {}
+    okamoto = request.learner.bound(request.confidence, "okamoto", behaviour=request.behaviour)
+    found[REFERENCE] = evidence.closed(okamoto.per_state_tv, REFERENCE, reference=True)
+    if "closed form" in request.methods:
+        found["closed form"] = evidence.closed(epsilon)
+    if "policy-uniform" in request.methods:
+        found["policy-uniform"] = evidence.uniform(epsilon)
+    if "occupancy" in request.methods:
+        say("the states that the policy graph visits")
+        found["occupancy"] = evidence.occupancy(epsilon)
+    if set(request.methods) & {"robust", "revealing"}:
+        say("the policy graph at worst")
+        robust = evidence.robust(epsilon)
+        if "robust" in request.methods:
+            found["robust"] = robust
+        if "revealing" in request.methods:
+            say("solving the model that reveals what is open")
+            found["revealing"] = _revealing(request, evidence, bound, robust)
+    return found
+
+
+def _revealing(request: _Request, evidence: Evidence, bound: Bound, robust: Alternative) -> Alternative:
+    if robust.why:
+        return Alternative.none("revealing", "controller", robust.why)
+    if request.timeout == 0.0 and request.solver is None:
+        return Alternative.none("revealing", "controller", "no time was given to solve the revealing model")
+    model = request.model.with_missingness(revealing_missingness(bound, request.model))
+    return evidence.revealing(robust, _solver(request).solve(model).upper)
+
+
+def _solver(request: _Request) -> Solver:
+    from missmdp.plan.sarsop.solver import Sarsop
+
+    return request.solver or Sarsop(
+        timeout=request.timeout,
+        observe_initial=request.result.policy.observe_initial,
+        warm_start=request.result,
+        progress=False,
+    )
+
+
+def _smallest(request: _Request, found: dict[str, Alternative]) -> Alternative:
+    """Return the smallest certificate for what may be deployed."""
+    allowed = [
+        a for a in found.values() if not a.reference and not a.why and request.deploy in ("auto", a.deploys)
+    ]
+    if not allowed:
+        reasons = "; ".join(f"{name}: {a.why}" for name, a in found.items() if a.why)
+        raise DataError(
+            f"there is no such certificate for the {request.deploy}" + (f" ({reasons})" if reasons else "")
+        )
+    return min(allowed, key=lambda a: a.epsilon)
+
+
+def _halving(
+    request: _Request, evidence: Evidence, chosen: Alternative, epsilon: float, bound: Bound
+) -> Halving:
+    """Return how much more data would halve the certificate, if by the same method."""
+    assert chosen.terms is not None
+    terms = chosen.terms
+    now = evidence.uniform_difference(bound.per_state_tv)
+
+    def with_data(factor: float) -> float:
+        radii = bound_with_more_data(
+            request.learner, factor, request.confidence, "auto", request.behaviour
+        ).per_state_tv
+        return _again(evidence, chosen, radii, now)
+
+    samples = request.learner.observation_counts_.n_steps
+    return data_to_halve(epsilon, terms.solver, samples, with_data)
+
+
+def _again(evidence: Evidence, chosen: Alternative, radii: NDArray[np.float64], now: float) -> float:
+    """Return what the same certificate would be with other radii; M⁺ is not solved again but scaled like b₀ · U."""
+    assert chosen.terms is not None
+    match chosen.method:
+        case "closed form":
+            return evidence.closed(radii).epsilon
+        case "policy-uniform":
+            return evidence.uniform(radii).epsilon
+        case "occupancy":
+            return evidence.occupancy(radii).epsilon
+        case "robust":
+            return evidence.robust(radii).epsilon
+        case _:
+            assert evidence.values is not None
+            scaled = chosen.terms.before_planning * evidence.uniform_difference(radii) / now if now else 0.0
+            nominal = chosen.value_lower + chosen.terms.after_planning
+            return chosen.terms.solver + scaled + nominal - evidence.values.at_worst(radii)

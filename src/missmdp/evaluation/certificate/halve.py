@@ -1,0 +1,88 @@
+"""How much more data would halve a certificate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Halving", "data_to_halve"]
+
+_MOST = 1e6
+"""Times as much data that are not looked beyond."""
+_CLOSE = 0.02
+"""Of what is wanted: how close a search ends."""
+_TRIES = 8
+
+
+@dataclass(frozen=True)
+class Halving:
+    """How many samples it would take to halve ε, if everything is as frequent in them."""
+
+    factor: float | None
+    """Times as much data, about; None where no amount would do."""
+    samples: int | None
+    """Samples in all, about."""
+    more: int | None
+    """Samples besides those that there are, about."""
+    why: str = ""
+    """Why no amount would do."""
+
+    def describe(self) -> str:
+        """Return it in a sentence."""
+        if self.factor is None or self.samples is None or self.more is None:
+            return f"More data alone would not halve it: {self.why}."
+        return (
+            f"About {self.more:,} more samples would halve it ({self.samples:,} in all, {self.factor:.3g} times as "
+            "many)."
+        )
+
+
+def data_to_halve(
+    epsilon: float, solver: float, samples: int, epsilon_with: Callable[[float], float]
+) -> Halving:
+    """Return how many samples would halve ε.
+
+    Parameters
+    ----------
+    epsilon
+        What there is now.
+    solver
+        The part of it that data do not change.
+    samples
+        How many there are.
+    epsilon_with
+        Times as much data → ε.
+    """
+    target = 0.5 * epsilon
+    if solver >= target:
+        return Halving(
+            None, None, None, "the solver's gap is more than half of it; let the solver run longer"
+        )
+    low, high = 1.0, 4.0
+    while (there := epsilon_with(high)) > target:
+        low, high = high, 16.0 * high
+        if high > _MOST:
+            return Halving(
+                None, None, None, f"even {_MOST:,.0f} times as many samples of the same states would not do"
+            )
+    for _ in range(_TRIES):
+        if there >= (1.0 - _CLOSE) * target:
+            break
+        # Radii shrink with the square root of the data, and so do errors more or less.
+        guess = high * ((there - solver) / (target - solver)) ** 2
+        middle = min(max(guess, low * (high / low) ** 0.1), low * (high / low) ** 0.9)
+        found = epsilon_with(middle)
+        if found <= target:
+            high, there = middle, found
+        else:
+            low = middle
+    factor = _rounded_up(high)
+    total = math.ceil(samples * factor)
+    return Halving(factor, total, total - samples)
+
+
+def _rounded_up(factor: float) -> float:
+    """Return a factor with three digits, rounded up."""
+    unit = 10.0 ** (math.floor(math.log10(factor)) - 2)
+    return round(math.ceil(factor / unit - 1e-9) * unit, 12)

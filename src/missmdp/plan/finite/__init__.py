@@ -1,0 +1,1 @@
+"""Finite controllers: policies that remember one of finitely many nodes, and nothing else."""
