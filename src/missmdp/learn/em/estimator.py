@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from missmdp.data.arguments import checked_count, checked_seed
 from missmdp.data.counts import as_counts
-from missmdp.data.dataset import NO_ACTION, Dataset
+from missmdp.data.dataset import Dataset
 from missmdp.errors import AssumptionWarning, DataError
 from missmdp.learn.assumptions import Finding
 from missmdp.learn.base import Estimator, checked_names
@@ -21,6 +21,7 @@ from missmdp.learn.em.intervals import bootstrap_bound, cells_without_data
 from missmdp.learn.em.iterate import EMFit, StructureModel, iterate, penalised
 from missmdp.learn.em.learned_graph import factors_graph
 from missmdp.learn.em.logistic import logistic_model
+from missmdp.learn.em.logs import checked_log
 from missmdp.learn.em.resampling import resampled_fits
 from missmdp.learn.em.search import Allowed, Found, Searcher
 from missmdp.learn.em.start import asmar_table, perturbed
@@ -209,7 +210,7 @@ class DynamicsEM(Estimator):
 
     def fit(self, data: Dataset) -> Self:
         """Learn M̂ from a log with its actions, and return self."""
-        log = self._log(data)
+        log = checked_log(self.mdp, data, "DynamicsEM")
         features = log.mdp.space.features
         self.check_parameters(features)
         if log.n_steps == 0:
@@ -233,30 +234,6 @@ class DynamicsEM(Estimator):
             fits = self._fits(searcher, model, prior if found is None else found.fit.table)
         self._keep(log, searcher, fits, found)
         return self
-
-    def _log(self, data: Any) -> Dataset:
-        """Return the log in terms of the learner's own MDP."""
-        if not isinstance(data, Dataset):
-            raise DataError(
-                f"DynamicsEM learns from whole histories, so that it needs a Dataset; got {type(data).__name__}"
-            )
-        mdp = checked_mdp(self.mdp)
-        if data.mdp.space.features != mdp.space.features or data.mdp.actions != mdp.actions:
-            raise DataError("the dataset has other features, values or actions than the MDP")
-        goes_on = np.ones(data.n_steps, dtype=np.bool_)
-        goes_on[data.offsets[1:] - 1] = False
-        if (goes_on & (data.actions == NO_ACTION)).any():
-            raise DataError("an episode goes on after a step without an action; see missmdp.validate")
-        if data.mdp is mdp:
-            return data
-        return Dataset(
-            mdp,
-            data.observations,
-            data.actions,
-            data.offsets,
-            data.terminated,
-            behaviour=data.behaviour,
-        )
 
     def _model(self, searcher: Searcher[Histories]) -> tuple[StructureModel, Found | None]:
         """Return the structure with its prior, and how it was found where it was looked for."""

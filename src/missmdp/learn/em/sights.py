@@ -17,7 +17,7 @@ from missmdp.data.validation.support import distinct_observations
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import MISSING
 
-__all__ = ["Sights", "distinct_sights"]
+__all__ = ["Sights", "admitting_states", "distinct_sights"]
 
 _GOES_ON, _ENDED, _OPEN = 0, 1, 2
 
@@ -49,7 +49,7 @@ def distinct_sights(dataset: Dataset) -> Sights:
     """Return the sights of a log."""
     mdp = dataset.mdp
     distinct = distinct_observations(mdp.space.features, dataset.observations)
-    start, state = _admitting(mdp, distinct.codes)
+    start, state = admitting_states(mdp, distinct.codes)
     ending = np.full(dataset.n_steps, _OPEN, dtype=np.int64)
     if mdp.terminal.any() and not _goes_on_from_terminal(dataset, distinct.of_row, start, state):
         ending[:] = _GOES_ON
@@ -70,7 +70,7 @@ def distinct_sights(dataset: Dataset) -> Sights:
     )
 
 
-def _admitting(
+def admitting_states(
     mdp: FactoredMDP, codes: NDArray[np.integer[Any]]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the states that admit each observation: where they begin, and the states."""

@@ -1,0 +1,124 @@
+"""The classes of reasons, each within the next, and the best structure in each.
+
+MCAR: nothing matters. Simple MAR: features that are never missing. MAR: also values of features that are seen.
+No self-censoring: all features of other blocks, seen or not. All parents: everything. In each class blocks may also
+depend on whether others are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.learn.em.iterate import Evidence
+from missmdp.learn.em.search import Allowed, Found, Searcher
+from missmdp.learn.em.structures import Blocks
+from missmdp.model.space import FeatureSpace
+
+__all__ = ["ALL", "MAR", "MCAR", "NO_SELF", "SHOWN", "SIMPLE", "Best", "best_structures", "class_features"]
+
+MCAR, SIMPLE, MAR = "MCAR", "simple MAR", "MAR"
+NO_SELF, ALL = "no self-censoring", "all parents"
+SHOWN = "shown values"
+
+_MOST_ORDERED = 3
+"""Blocks up to which all orders in which they may depend on each other are tried."""
+
+
+@dataclass(frozen=True, eq=False)
+class Best:
+    """The best structure of a class."""
+
+    name: str
+    order: tuple[int, ...]
+    """The order in which blocks may depend on each other."""
+    found: Found
+
+    @property
+    def shown(self) -> bool:
+        """Whether features matter only where they are seen."""
+        return self.name in (MAR, SHOWN)
+
+
+def class_features(name: str, features: FeatureSpace, blocks: Blocks, block: int) -> tuple[str, ...]:
+    """Return the features that a class allows as reasons for a block."""
+    match name:
+        case "MCAR":
+            kept = set[str]()
+        case "simple MAR":
+            kept = set(features.names) - set(blocks.features)
+        case "all parents":
+            kept = set(features.names)
+        case _:
+            kept = set(features.names) - set(blocks.names[block])
+    return tuple(n for n in features.names if n in kept)
+
+
+def best_structures(searcher: Searcher[Evidence], *, snapshots: bool) -> list[Best]:
+    """Return the best structure of each class, narrowest first; classes that coincide with a narrower one are left out.
+
+    Parameters
+    ----------
+    searcher
+        The data.
+    snapshots
+        Whether the data are single observations, which say nothing of what is not seen.
+    """
+    names = [MCAR, SIMPLE, SHOWN] if snapshots else [MCAR, SIMPLE, MAR, NO_SELF, ALL]
+    features, blocks = searcher.mdp.space.features, searcher.blocks
+    several = len(blocks.names) > 1
+    listed: list[Best] = []
+    met: list[list[tuple[str, ...]]] = []
+    for name in names:
+        own = [class_features(name, features, blocks, i) for i in range(len(blocks.names))]
+        shown = name in (MAR, SHOWN)
+        if (own in met and not shown) or (shown and not several):
+            continue
+        if not shown:
+            met.append(own)
+        starts = [listed[-1].found.fit.table] if listed else []
+        listed.append(_best(searcher, name, own, starts))
+    return listed
+
+
+def _best(
+    searcher: Searcher[Evidence],
+    name: str,
+    features: Sequence[tuple[str, ...]],
+    starts: Sequence[NDArray[np.float64]],
+) -> Best:
+    first, *others = _orders(len(features))
+    best = _in_order(searcher, name, features, first, starts)
+    # Values that are shown depend on who comes first; else orders only matter where blocks depend on each other.
+    dependent = name in (NO_SELF, ALL) and any(after for _, after in best.found.asked)
+    if best.shown or dependent:
+        more = [_in_order(searcher, name, features, order, starts) for order in others]
+        best = max((best, *more), key=lambda one: one.found.score)
+    return best
+
+
+def _in_order(
+    searcher: Searcher[Evidence],
+    name: str,
+    features: Sequence[tuple[str, ...]],
+    order: tuple[int, ...],
+    starts: Sequence[NDArray[np.float64]],
+) -> Best:
+    shown = name in (MAR, SHOWN)
+    allowed: list[Allowed] = []
+    for i, names in enumerate(features):
+        earlier = tuple(sorted(order[: order.index(i)]))
+        hidden = {n for j in range(len(features)) if j not in earlier for n in searcher.blocks.names[j]}
+        allowed.append((tuple(n for n in names if n not in hidden) if shown else names, earlier))
+    return Best(name, order, searcher.search(allowed, starts=starts, shown=shown))
+
+
+def _orders(count: int) -> list[tuple[int, ...]]:
+    """Return orders of blocks: all if they are few, else one for each block that comes last."""
+    if count <= _MOST_ORDERED:
+        return list(permutations(range(count)))
+    return [(*(i for i in range(count) if i != last), last) for last in reversed(range(count))]

@@ -1,0 +1,213 @@
+"""Why do values go missing? Which type, what drives it, and which learner suits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from missmdp.data.arguments import checked_confidence, checked_seed, checked_whole
+from missmdp.data.counts import ObservationCounts, as_counts
+from missmdp.data.dataset import Dataset
+from missmdp.errors import DataError
+from missmdp.learn.diagnosis.classes import Best, best_structures
+from missmdp.learn.diagnosis.drivers import find_drivers
+from missmdp.learn.diagnosis.recommend import recommended
+from missmdp.learn.diagnosis.result import Diagnosis
+from missmdp.learn.diagnosis.rows import ClassScore
+from missmdp.learn.diagnosis.snapshots import Snapshots
+from missmdp.learn.em.histories import Histories, prepare_histories
+from missmdp.learn.em.iterate import EMFit, Evidence, Maximised, iterate
+from missmdp.learn.em.learned_graph import factors_graph
+from missmdp.learn.em.logs import checked_log
+from missmdp.learn.em.resampling import resampled_fits
+from missmdp.learn.em.search import Searcher
+from missmdp.learn.em.start import asmar_table
+from missmdp.learn.em.structures import Blocks
+from missmdp.model.mdp import FactoredMDP
+from missmdp.model.mgraph import MissingnessGraph
+from missmdp.model.missingness import MissingnessFunction
+from missmdp.model.types import classify
+from missmdp.progress import show_status
+
+__all__ = ["diagnose"]
+
+_TOLERANCE = 1e-7
+"""Of the structure that is reported, per observation in nats; searching is rougher."""
+
+
+def diagnose(
+    dataset: Dataset | ObservationCounts,
+    mdp: FactoredMDP | None = None,
+    *,
+    level: float = 0.01,
+    draws: int = 100,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Diagnosis:
+    """Return why values go missing: the type, what drives it, the m-graph, and which learner suits.
+
+    Features that are missing in the same rows are one block. In each class of reasons (MCAR, simple MAR, MAR, no
+    self-censoring, all parents) the best structure is searched; the type is that of the structure with the best
+    score, which is like BIC. Likelihood-ratio tests say how clearly the data speak against each class.
+
+    Parameters
+    ----------
+    dataset
+        The log; or its counts, which are single observations.
+    mdp
+        The MDP whose dynamics tell what was missing, usually `dataset.mdp`. Without it single observations are looked
+        at only: whether missingness depends on values that are not seen, their own included, they cannot tell.
+    level
+        Of the tests.
+    draws
+        How many logs to draw for the bootstrap intervals of effects; 0 for none.
+    seed
+        Decides what is drawn.
+    threads
+        How many threads to use; by default one per core. The result does not depend on it.
+    progress
+        Whether to show progress; by default on a terminal.
+
+    Examples
+    --------
+    >>> import missmdp as mm
+    >>> log = mm.collect(mm.load_benchmark("predator-mnar-unid"), 20_000, seed=0)
+    >>> found = mm.diagnose(log, log.mdp, draws=0)
+    >>> found.type, found.self_censoring, found.recommended
+    ('MNAR', ('x', 'y'), 'em')
+    """
+    level = checked_confidence(level)
+    checked_whole(draws, "draws")
+    checked_seed(seed)
+    counts = as_counts(dataset)
+    if counts.n_steps == 0:
+        raise DataError("there are no observations to look at")
+    snapshots = mdp is None or not isinstance(dataset, Dataset)
+    blocks = Blocks.seen_in(counts.mdp, counts.observed)
+    if not blocks.names:
+        return _nothing_missing(counts.mdp, counts.n_steps, snapshots)
+    with show_status("Looking for reasons", enabled=progress) as say:
+
+        def tell(name: str, value: float) -> None:
+            say(f"{name}, log-likelihood {value:,.1f}")
+
+        evidence: Histories | Snapshots
+        if mdp is None or not isinstance(dataset, Dataset):
+            evidence = Snapshots.of(counts, blocks)
+            own = counts.mdp
+        else:
+            log = checked_log(mdp, dataset, "diagnose")
+            evidence = prepare_histories(log, blocks)
+            own = log.mdp
+        prior = asmar_table(counts, blocks)
+        searcher: Searcher[Evidence] = Searcher(own, blocks, evidence, prior, 1.0, threads=threads, tell=tell)
+        classes = best_structures(searcher, snapshots=snapshots)
+        best = max(classes, key=lambda one: one.found.score)
+        fit = iterate(
+            evidence, best.found.fit.model, best.found.fit.table, tolerance=_TOLERANCE, threads=threads
+        )
+        fits = _redrawn(evidence, fit, draws, seed, threads, say)
+    graph = factors_graph(own, fit.model)
+    kind = _type(own, blocks, fit)
+    if snapshots and kind not in ("MCAR", "simple MAR"):
+        kind = "not simple MAR"
+    label, reason = recommended(kind, graph, blocks.names, snapshots=snapshots)
+    rates = counts.missing_rates()
+    return Diagnosis(
+        kind,
+        graph.self_censoring,
+        blocks.names,
+        graph,
+        tuple(_scores(own, classes, best)),
+        (),
+        (),
+        tuple(find_drivers(own, blocks, best, fit, fits)),
+        tuple(rates[block[0]] for block in blocks.names),
+        label,
+        reason,
+        snapshots,
+        counts.n_steps,
+        tuple(_notes(counts, evidence, snapshots)),
+        mdp=own,
+    )
+
+
+def _nothing_missing(mdp: FactoredMDP, n_steps: int, snapshots: bool) -> Diagnosis:
+    return Diagnosis(
+        "MCAR",
+        (),
+        (),
+        MissingnessGraph(features=mdp.space.features.names),
+        (),
+        (),
+        (),
+        (),
+        (),
+        "amcar",
+        "Nothing goes missing in this log.",
+        snapshots,
+        n_steps,
+        mdp=mdp,
+    )
+
+
+def _type(mdp: FactoredMDP, blocks: Blocks, fit: EMFit) -> str:
+    """Return the narrowest type of a fitted structure: states of one group have equal probabilities."""
+    learned = MissingnessFunction(mdp.space, blocks.patterns, np.ascontiguousarray(fit.table.T))
+    return classify(learned, mdp.reachable).name
+
+
+def _scores(mdp: FactoredMDP, classes: list[Best], best: Best) -> list[ClassScore]:
+    return [
+        ClassScore(
+            one.name,
+            one.found.fit.log_likelihood,
+            one.found.fit.model.n_parameters(mdp.reachable),
+            one.found.score,
+            best.found.score - one.found.score,
+            factors_graph(mdp, one.found.fit.model),
+        )
+        for one in classes
+    ]
+
+
+def _redrawn(
+    evidence: Histories | Snapshots,
+    fit: EMFit,
+    draws: int,
+    seed: int,
+    threads: int | None,
+    say: Callable[[str], None],
+) -> list[Maximised]:
+    """Return M fitted to logs drawn anew."""
+    found: list[Maximised] = []
+    if isinstance(evidence, Histories):
+        for one in resampled_fits(evidence, fit, draws, seed, threads):
+            found.append(one)
+            say(f"log {len(found)} of {draws} drawn anew")
+        return found
+    generator = np.random.default_rng(seed)
+    return [iterate(evidence.redrawn(generator), fit.model, fit.table).maximised for _ in range(draws)]
+
+
+def _notes(counts: ObservationCounts, evidence: Any, snapshots: bool) -> list[str]:
+    notes: list[str] = []
+    if snapshots:
+        notes.append(
+            "Single observations cannot tell whether a value goes missing because of what it is (self-censoring), "
+            "nor MAR from MNAR: that takes the dynamics"
+        )
+    if evidence.impossible:
+        notes.append(
+            f"{evidence.impossible:,} of {counts.n_steps:,} observations cannot happen according to the model, and are "
+            "left out (missmdp.validate says which)"
+        )
+    notes += [
+        f"{name} is missing in every observation: what is said of it rests on the dynamics alone"
+        for name, rate in counts.missing_rates().items()
+        if rate == 1.0
+    ]
+    return notes
