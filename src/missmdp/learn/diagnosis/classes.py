@@ -39,6 +39,11 @@ class Best:
     found: Found
 
     @property
+    def orders(self) -> list[tuple[int, ...]]:
+        """The orders that were tried."""
+        return _orders(len(self.order))
+
+    @property
     def shown(self) -> bool:
         """Whether features matter only where they are seen."""
         return self.name in (MAR, SHOWN)

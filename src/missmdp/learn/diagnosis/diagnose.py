@@ -13,6 +13,7 @@ from missmdp.data.dataset import Dataset
 from missmdp.errors import DataError
 from missmdp.learn.diagnosis.classes import Best, best_structures
 from missmdp.learn.diagnosis.drivers import find_drivers
+from missmdp.learn.diagnosis.nested import chain_tests, own_tests
 from missmdp.learn.diagnosis.recommend import recommended
 from missmdp.learn.diagnosis.result import Diagnosis
 from missmdp.learn.diagnosis.rows import ClassScore
@@ -109,6 +110,8 @@ def diagnose(
         fit = iterate(
             evidence, best.found.fit.model, best.found.fit.table, tolerance=_TOLERANCE, threads=threads
         )
+        tests = tuple(chain_tests(searcher, classes, level))
+        own_tested = () if snapshots else tuple(own_tests(searcher, classes, best, tests, level))
         fits = _redrawn(evidence, fit, draws, seed, threads, say)
     graph = factors_graph(own, fit.model)
     kind = _type(own, blocks, fit)
@@ -122,8 +125,8 @@ def diagnose(
         blocks.names,
         graph,
         tuple(_scores(own, classes, best)),
-        (),
-        (),
+        tests,
+        own_tested,
         tuple(find_drivers(own, blocks, best, fit, fits)),
         tuple(rates[block[0]] for block in blocks.names),
         label,

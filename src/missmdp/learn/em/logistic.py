@@ -14,9 +14,9 @@ from missmdp.learn.em.iterate import Maximised
 from missmdp.learn.em.structures import Blocks
 from missmdp.model.mdp import FactoredMDP
 
-__all__ = ["Logistic", "logistic_model"]
+__all__ = ["Logistic", "log_expit", "logistic_model", "newton_effects"]
 
-_NEWTON_STEPS = 8
+_NEWTON_STEPS = 3
 _RIDGE = 1e-8
 """Keeps Newton's steps finite where effects cannot be told apart."""
 _MOST_EFFECTS = 2000
@@ -50,10 +50,10 @@ class Logistic:
             missing = self.blocks.missing[:, i]
             own = np.stack([expected[~missing].sum(axis=0), expected[missing].sum(axis=0)], axis=1)
             start = np.zeros(design.shape[1]) if before is None else before.parameters[i]
-            effect = _newton(design, own + pseudo, start)
+            effect = newton_effects(design, own + pseudo, start)
             effects.append(effect)
             odds = design @ effect
-            logs = np.stack([_log_expit(-odds), _log_expit(odds)], axis=1)
+            logs = np.stack([log_expit(-odds), log_expit(odds)], axis=1)
             log_prior += float((pseudo * logs).sum()) - 0.5 * _RIDGE * float(effect @ effect)
             table *= np.where(missing[:, None], np.exp(logs[:, 1]), np.exp(logs[:, 0]))
         return Maximised(table, log_prior, tuple(effects))
@@ -124,10 +124,10 @@ def _effects(mdp: FactoredMDP, names: Sequence[str], order: int) -> Iterator[tup
                     yield f"{label}, {label2}", both
 
 
-def _newton(
+def newton_effects(
     design: NDArray[np.float64], counts: NDArray[np.float64], start: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return effects that raise the likelihood of counts of seen and missing, shape (S, 2), from a start."""
+    """Return effects that raise the likelihood of counts of seen and missing, shape (rows, 2), from a start."""
     total = counts.sum(axis=1)
     used = total > 0.0
     design, counts, total = design[used], counts[used], total[used]
@@ -135,14 +135,14 @@ def _newton(
     def value(effect: NDArray[np.float64]) -> float:
         odds = design @ effect
         return float(
-            counts[:, 0] @ _log_expit(-odds)
-            + counts[:, 1] @ _log_expit(odds)
+            counts[:, 0] @ log_expit(-odds)
+            + counts[:, 1] @ log_expit(odds)
             - 0.5 * _RIDGE * (effect @ effect)
         )
 
     effect, now = start, value(start)
     for _ in range(_NEWTON_STEPS):
-        rate = np.exp(_log_expit(design @ effect))
+        rate = np.exp(log_expit(design @ effect))
         slope = design.T @ (counts[:, 1] - total * rate) - _RIDGE * effect
         bend = (design * (total * rate * (1.0 - rate))[:, None]).T @ design
         bend[np.diag_indices_from(bend)] += _RIDGE + 1e-9 * float(np.trace(bend)) / len(bend)
@@ -158,7 +158,8 @@ def _newton(
     return effect
 
 
-def _log_expit(odds: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_expit(odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log of the probability that log-odds stand for."""
     return -np.logaddexp(0.0, -odds)
 
 
