@@ -89,7 +89,7 @@ class ControllerValues:
         reach_pairs(product, against.epsilon, initial, against.reward.shape[1], needed, stack)
         values = self.kept.setdefault(name, start.copy())
         left = self.product.discount / (1.0 - self.product.discount)
-        small = _SMALL * self.span.trivial
+        small = max(_SMALL * self.span.trivial, self.span.negligible)
         changed, sweeps = math.inf, 0
         while True:
             before = values.copy() if sweeps % _LEAP == _LEAP - 1 else None

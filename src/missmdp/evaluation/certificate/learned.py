@@ -16,8 +16,15 @@ from missmdp.learn.groups import GroupCounts, count_groups
 from missmdp.learn.limits import Method
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
+from missmdp.model.states import StateSpace
 
-__all__ = ["bound_with_more_data", "can_go_missing", "checked_learner", "revealing_missingness"]
+__all__ = [
+    "bound_with_more_data",
+    "can_go_missing",
+    "checked_learner",
+    "revealing",
+    "revealing_missingness",
+]
 
 
 def checked_learner(learner: object) -> MissingnessEstimator:
@@ -46,11 +53,7 @@ def can_go_missing(learner: MissingnessEstimator) -> NDArray[np.bool_]:
 
 
 def revealing_missingness(bound: Bound, model: MissMDP) -> MissingnessFunction:
-    """Return M⁺, which shows the whole state wherever the bound leaves open what goes missing.
-
-    The bound says that M(r | s) ≥ l(r | s). Let M⁺ have exactly these probabilities of all patterns in which something
-    is missing, and show everything with what is left. Whoever observes by M⁺ is better informed than by M: where a
-    pattern of M falls outside of l, the state is seen. So no policy is worth more in M than the best is worth in M⁺.
+    """Return M⁺, which shows the whole state wherever the bound leaves open what goes missing; see `revealing`.
 
     Parameters
     ----------
@@ -70,6 +73,18 @@ def revealing_missingness(bound: Bound, model: MissMDP) -> MissingnessFunction:
         factor = factor_intervals(groups, model)
         # A feature that was never missing may be: only the first pattern, in which it is not, is what M̂ has.
         least = least * np.where(factor.label >= 0, factor.lower[factor.label, 0], 0.0)[:, None]
+    return revealing(space, patterns, least)
+
+
+def revealing(
+    space: StateSpace, patterns: NDArray[np.bool_], least: NDArray[np.float64]
+) -> MissingnessFunction:
+    """Return M⁺, in which the best policy is worth at least what it is worth in any M with M(r | s) ≥ least[s, r].
+
+    M⁺ has exactly these probabilities of the patterns in which something is missing, and shows everything with what
+    is left. Whoever observes by M⁺ is better informed than by M: as long as a pattern of M can be explained by `least`
+    both see the same, and where not, M⁺ shows the state.
+    """
     something = ~patterns.all(axis=1)
     table = np.where(something, least, 0.0)
     everything = 1.0 - table.sum(axis=1)

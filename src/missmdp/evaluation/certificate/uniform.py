@@ -51,8 +51,13 @@ class ValueSpan:
 
     @cached_property
     def matters(self) -> NDArray[np.bool_]:
-        """Where it matters what is observed: reachable states in which something can still be decided, shape (S,)."""
-        return self.mdp.reachable & (self.width > 0.0)
+        """Where it matters what is observed: in reachable states that are not terminal, shape (S,)."""
+        return self.mdp.reachable & ~self.mdp.terminal
+
+    @cached_property
+    def negligible(self) -> float:
+        """What rounding may amount to."""
+        return _slack(self.mdp).small
 
     @cached_property
     def reward_range(self) -> float:

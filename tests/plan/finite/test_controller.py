@@ -1,0 +1,127 @@
+"""Finite controllers: what they do, as agents, in bulk and in files."""
+
+import numpy as np
+import pytest
+
+import missmdp as mm
+from missmdp.errors import FormatError, ModelError
+from missmdp.model.pomdp import POMDP
+from missmdp.plan.finite.plan import ControllerPlan
+from oracles.controllers import controller_value, random_controller, random_model
+from random_pomdps import random_pomdp, tiger
+
+
+@pytest.fixture(scope="module")
+def solved():
+    truth = mm.load_benchmark("example-3")
+    return truth, mm.Sarsop(precision=1e-3, progress=False).solve(truth)
+
+
+def test_simulated_and_exact_values_agree():
+    for seed in range(12):
+        rng, model = random_model(seed)
+        controller = random_controller(rng, model)
+        found = mm.evaluate(controller, model, 4000, seed=seed, progress=False)
+        # Five standard errors: fails once in 10⁵ times by chance.
+        most = 5.0 * found.stderr + found.truncation + 1e-9
+        assert abs(found.mean - controller_value(controller, model.missingness)) <= most
+
+
+def test_kernels_do_what_agents_do():
+    for seed in range(8):
+        rng, model = random_model(seed)
+        controller = random_controller(rng, model)
+
+        class Agents:
+            def agent(self, model=None, *, seed=None, controller=controller):
+                return controller.agent(model)
+
+        kernel = mm.evaluate(controller, model, 60, seed=3, progress=False)
+        agents = mm.evaluate(Agents(), model, 60, seed=3, progress=False)
+        np.testing.assert_array_equal(kernel.returns, agents.returns)
+
+
+def test_in_pomdps_too():
+    for seed in range(25):
+        model = random_pomdp(seed)
+        result = mm.Sarsop(precision=1e-3, max_trials=30, progress=False).solve(model)
+        found = mm.evaluate(result.controller, model, 3000, seed=seed, progress=False)
+        slack = 5.0 * found.stderr + found.truncation + 1e-9 * max(1.0, abs(result.lower))
+        assert result.lower - slack <= found.mean <= result.upper + slack
+
+
+def test_a_tiger_is_listened_to():
+    agent = mm.Sarsop(progress=False).solve(tiger()).controller.agent()
+    assert agent.reset() == "a0"
+    assert isinstance(agent.controller.model, POMDP)
+    for label in agent.controller.model.observations:
+        assert agent.step(label) in agent.controller.actions
+    with pytest.raises(ModelError, match="acts before the first observation"):
+        agent.reset("z0")
+
+
+def test_observations_that_cannot_be_have_an_answer(solved):
+    truth, result = solved
+    agent = result.controller.agent()
+    with pytest.raises(ModelError, match="has not started"):
+        agent.step({})
+    assert agent.last_action is None
+    nothing = dict.fromkeys(truth.features)
+    assert agent.reset(nothing) in truth.actions
+    assert agent.step(nothing) in truth.actions
+    assert agent.last_action in truth.actions
+    assert "impossible" in repr(agent)
+
+
+def test_the_default_is_best_if_all_states_that_admit_it_are_equally_likely():
+    for seed in range(20):
+        rng, model = random_model(seed)
+        controller = random_controller(rng, model)
+        policy = controller.policy
+        for codes in model.space.all_observations():
+            admitted = model.space.admit(codes) & ~model.mdp.terminal
+            sizes = [admitted[block.states].sum() for block in policy.blocks]
+            node = controller.defaults_of_codes(codes[None])[0]
+            if not sum(sizes):
+                assert node == 0
+                continue
+            largest = int(np.argmax(sizes))
+            block = policy.blocks[largest]
+            worth = block.values[:, admitted[block.states]].sum(axis=1)
+            first = sum(len(b) for b in policy.blocks[:largest])
+            assert worth[node - first] == worth.max()
+
+
+def test_files(solved, tmp_path):
+    truth, result = solved
+    path = tmp_path / "graph.mmpolicy"
+    result.controller.save(path)
+    for load in (mm.load_policy, mm.FiniteController.load):
+        loaded = load(path)
+        assert isinstance(loaded, mm.FiniteController)
+        value = controller_value(result.controller, truth.missingness)
+        assert controller_value(loaded, truth.missingness) == value
+    result.policy.save(path)
+    with pytest.raises(FormatError, match="not 'finite controller'"):
+        mm.FiniteController.load(path)
+
+
+def test_parts_must_fit_together(solved):
+    _, result = solved
+    plan = result.controller.plan
+    parts = {name: getattr(plan, name) for name in ("action", "start", "sight", "successor", "sight_of")}
+    for wrong in (
+        {"root": plan.n_nodes},
+        {"successor": plan.successor + plan.n_nodes},
+        {"sight": plan.sight[::-1]},
+        {"action": plan.action + 50},
+        {"sight_of": plan.sight_of[:, 1:]},
+    ):
+        with pytest.raises(ModelError, match="controller"):
+            mm.FiniteController(result.policy, ControllerPlan(**{"root": plan.root, **parts, **wrong}))
+
+
+def test_another_model_must_look_alike(solved):
+    _, result = solved
+    with pytest.raises(ModelError, match="this model has"):
+        result.controller.agent(mm.load_benchmark("icu-smar"))
