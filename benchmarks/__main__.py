@@ -9,6 +9,7 @@ import sys
 
 from benchmarks import (
     bench_collect,
+    bench_em,
     bench_evaluate,
     bench_learn,
     bench_model,
@@ -21,6 +22,7 @@ BENCHES = {
     "model": bench_model.run,
     "collect": bench_collect.run,
     "learn": bench_learn.run,
+    "em": bench_em.run,
     "solve": bench_solve.run,
     "pomcp": bench_pomcp.run,
     "evaluate": bench_evaluate.run,
