@@ -107,6 +107,55 @@ def test_an_mgraph_from_a_file(run, data, log, tmp_path):
     assert mm.AIMI(graph=graph).fit(data).bound().describe() in result.output
 
 
+def test_learning_from_the_dynamics(run, data, log, tmp_path):
+    model, table = tmp_path / "learned.mmdp", tmp_path / "learned.csv"
+    given = ["--learner", "em", "--draws", 5, "--seed", 3, "-o", model, "-o", table]
+    result = run("learn", "icu-smar", log, *given)
+    assert result.exit_code == 0, result.output
+    learner = mm.DynamicsEM(data.mdp, seed=3, progress=False).fit(data)
+    bound = learner.bound(0.95, draws=5, seed=3)
+    assert bound.describe() in result.output
+    assert "This is no guarantee." in result.output
+    for child in learner.graph_.can_go_missing:
+        assert f"whether {child} is missing depends on {', '.join(learner.graph_.parents(child))}\n" in (
+            result.output
+        )
+    assert f"{learner.n_parameters_} free parameters" in result.output
+    assert f"log-likelihood −{abs(learner.log_likelihood_):,.1f}" in result.output
+    for group in bound.per_group:
+        assert f"{group.estimate[1]:.3f} ({group.lower[1]:.3f}–{group.upper[1]:.3f})" in result.output
+    assert mm.MissMDP.load(model).missingness == learner.missingness_
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["estimate"]) for row in rows] == [
+        e for group in bound.per_group for e in group.estimate
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "changes"),
+    [
+        (["--structure", "smar", "--pseudo-count", 0], {"structure": "smar", "pseudo_count": 0.0}),
+        (["--graph", "model"], {"structure": mm.load_benchmark("icu-smar").mgraph()}),
+        (
+            ["--structure", "MCAR", "--block", "infection,heart_rate", "--always", "test"],
+            "some observations show it in part",
+        ),
+    ],
+)
+def test_options_reach_dynamics_em(run, data, log, tmp_path, options, changes):
+    given = ["--learner", "em", "--draws", 0, *options, "-o", tmp_path / "learned.mmdp"]
+    result = run("learn", "icu-smar", log, *given, "--no-validate")
+    if isinstance(changes, str):
+        assert result.exit_code == 2
+        assert changes in result.output
+        return
+    assert result.exit_code == 0, result.output
+    learner = mm.DynamicsEM(data.mdp, **changes, progress=False).fit(data)
+    assert mm.MissMDP.load(tmp_path / "learned.mmdp").missingness == learner.missingness_
+    assert "interval" not in result.output
+
+
 def test_method_and_behaviour_reach_the_bound(run, data, log):
     result = run("learn", "icu-smar", log, "--method", "okamoto", "--behaviour", "adaptive")
     assert mm.AsMAR().fit(data).bound(0.95, "okamoto", behaviour="adaptive").describe() in result.output
@@ -158,10 +207,21 @@ def test_bins_of_measurements(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--block", "x,y"], "--block is for --learner aimi"),
+        (["--block", "x,y"], "--block is for --learner aimi or em"),
+        (["--structure", "smar"], "--structure is for --learner em"),
+        (["--learner", "em", "--method", "okamoto"], "--method is for --learner amcar, asmar or aimi"),
+        (["--learner", "em", "--smoothing", 0], "--smoothing is for --learner amcar, asmar or aimi"),
+        (
+            ["--learner", "em", "--structure", "smar", "--graph", "model"],
+            "give either --structure or --graph",
+        ),
+        (
+            ["--learner", "em", "--draws", 0, "-o", "learned.csv"],
+            "without intervals (--draws) there is no table",
+        ),
         (["--learner", "aimi", "--ignore", "test"], "--ignore is for --learner asmar"),
         (["-o", "learned.txt"], "learned.txt"),
-        (["--learner", "em"], "em"),
+        (["--learner", "ppo"], "ppo"),
         (["--confidence", 1.5], "'--confidence': 1.5 is not in the range"),
         (["--smoothing", -1], "'--smoothing': -1.0 is not in the range"),
     ],
@@ -283,7 +343,7 @@ def test_advice_is_what_one_can_type(said, typed):
 def test_the_command_knows_the_methods_that_there_are():
     from typing import get_args
 
-    from missmdp.cli.learn_command import _METHODS
+    from missmdp.cli.learn_options import _METHODS
     from missmdp.learn.limits import Method
 
-    assert get_args(Method) == _METHODS
+    assert get_args(Method) == (*_METHODS, "bootstrap"), "DynamicsEM has no other, and nobody else has that"

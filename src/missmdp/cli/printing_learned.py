@@ -10,9 +10,11 @@ from rich.markup import escape
 from missmdp.cli.printing import make_console, make_table
 from missmdp.cli.wording import as_typed
 from missmdp.evaluation.distance import total_variation
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import Estimator
 from missmdp.learn.bounds import Bound, GroupBound, counted
+from missmdp.learn.em.estimator import DynamicsEM
 from missmdp.learn.table import missing_in
+from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missmdp import MissMDP
 
 if TYPE_CHECKING:
@@ -33,18 +35,22 @@ def print_report(report: DataReport, notes: tuple[str, ...]) -> None:
         console.print(escape(as_typed(f"Problem: {problem}")), style="yellow")
 
 
-def print_learned(learner: MissingnessEstimator, bound: Bound, known: MissMDP | None, *, most: int) -> None:
+def print_learned(
+    learner: Estimator, n_steps: int, bound: Bound | None, known: MissMDP | None, *, most: int
+) -> None:
     """Print learned probabilities with intervals, how sure they are, and what speaks against them."""
     console = make_console()
-    counts = learner.observation_counts_
     always = ", ".join(learner.always_observed_) or "none"
-    console.print(f"[bold]{escape(repr(learner))}[/bold] on {counts.n_steps:,} observations")
+    console.print(f"[bold]{escape(_title(learner))}[/bold] on {n_steps:,} observations")
     console.print(escape(f"always observed: {always}"))
-    shown = [group for group in bound.per_group if not group.never_missing]
-    for _, part in groupby(shown, key=lambda group: (group.features, tuple(group.given))):
-        _print_part(list(part), most)
-    console.print()
-    console.print(escape(as_typed(bound.describe())))
+    if isinstance(learner, DynamicsEM):
+        _print_structure(learner)
+    if bound is not None:
+        shown = [group for group in bound.per_group if not group.never_missing]
+        for _, part in groupby(shown, key=lambda group: group.features):
+            _print_part(list(part), most)
+        console.print()
+        console.print(escape(as_typed(bound.describe())))
     if learner.unseen_:
         console.print(
             f"Without data, and given the {learner.unseen_[0].gets} distribution: "
@@ -60,9 +66,40 @@ def print_learned(learner: MissingnessEstimator, bound: Bound, known: MissMDP | 
         console.print(escape(as_typed(f"Warning: {finding}")), style="yellow")
 
 
+def _title(learner: Estimator) -> str:
+    """Return the learner; an MDP has no short name."""
+    return (
+        repr(learner)
+        if not isinstance(learner, DynamicsEM)
+        else "DynamicsEM"
+        if isinstance(learner.structure, MissingnessGraph)
+        else f"DynamicsEM(structure={learner.structure!r})"
+    )
+
+
+def _print_structure(learner: DynamicsEM) -> None:
+    """Print what missingness depends on as far as was found, and how well that explains the data."""
+    console, graph = make_console(), learner.graph_
+    for feature in graph.can_go_missing:
+        parents = graph.parents(feature)
+        own = ": it hides itself" if feature in parents else ""
+        depends = f"depends on {', '.join(parents)}{own}" if parents else "does not depend on any value"
+        console.print(escape(f"whether {feature} is missing {depends}"))
+    for a, b in graph.dependent:
+        console.print(escape(f"{a} and {b} do not go missing independently"))
+    ended = "converged" if learner.converged_ else "not converged"
+    console.print(
+        f"log-likelihood {f'{learner.log_likelihood_:,.1f}'.replace('-', '−')}, "
+        f"{counted(learner.n_parameters_, 'free parameter')}, "
+        f"{counted(len(learner.trace_), 'iteration')}, {ended}"
+    )
+
+
 def _print_part(groups: list[GroupBound], most: int) -> None:
     console = make_console()
     first = groups[0]
+    # Groups of a learned structure need not go by the same features: one that does not matter has no value there.
+    by = list(dict.fromkeys(name for group in groups for name in group.given))
     listed = sorted(groups, key=lambda group: -group.samples)[:most]
     kept = [group for group in groups if group in listed]
     names = ", ".join(first.features)
@@ -80,11 +117,11 @@ def _print_part(groups: list[GroupBound], most: int) -> None:
         columns, places = patterns, list(range(len(patterns)))
     else:
         columns, places = ["what", "probability"], []
-    table = make_table(*first.given, "samples", *columns, title=escape(title))
-    for column in table.columns[len(first.given) + 1 :]:
+    table = make_table(*by, "samples", *columns, title=escape(title))
+    for column in table.columns[len(by) + 1 :]:
         column.min_width = 13 if len(places) > 1 else None
     for group in kept:
-        values = [escape(str(value)) for value in group.given.values()]
+        values = [escape(str(group.given.get(name, "any"))) for name in by]
         row = [*values, f"{group.samples:,}"]
         if places:
             # Under each other, so that several patterns fit beside each other.
