@@ -35,9 +35,11 @@ class Product(NamedTuple):
     class_of: NDArray[np.int64]
     """(S,), −1 for terminal states."""
     seen_start: NDArray[np.int64]
-    """(S + 1,): the patterns of state s with a probability or a sight are seen_start[s] …"""
+    """(S + 1,): the patterns of state s with a probability or a sight, or that are counted, are seen_start[s] …"""
     seen_sight: NDArray[np.int64]
     seen_prob: NDArray[np.float64]
+    seen_listed: NDArray[np.bool_]
+    """Whether the pattern is one that is counted."""
     seen_default: NDArray[np.int64]
     """The node where a plan has none for the sight."""
     other_start: NDArray[np.int64]
@@ -53,7 +55,9 @@ class Against(NamedTuple):
     charge: NDArray[np.float64]
     """(S,): earned besides when state s is entered, and observed."""
     epsilon: NDArray[np.float64]
-    """(S,)"""
+    """(S,): how much probability nature may move."""
+    unlisted: NDArray[np.float64]
+    """(S,): how much of it to patterns that nobody counts."""
     sign: float
     """1 if nature makes the value small, −1 if large."""
     beyond: NDArray[np.float64]
@@ -85,6 +89,24 @@ def _elsewhere(product: Product, against: Against, values: Any) -> Any:
 
 
 @inner
+def _moved(level: Any, n: int, budget: float, lowest: float) -> float:
+    """Take probability from where values are highest to where they are lowest, and return what that costs."""
+    cost = 0.0
+    while budget > 0.0:
+        best = -1
+        for i in range(n):
+            if level[1, i] > 0.0 and (best < 0 or level[0, i] > level[0, best]):
+                best = i
+        if best < 0 or level[0, best] <= lowest:
+            break
+        moved = min(budget, level[1, best])
+        cost += moved * (level[0, best] - lowest)
+        level[1, best] -= moved
+        budget -= moved
+    return cost
+
+
+@inner
 def _after(
     product: Product,
     against: Against,
@@ -99,28 +121,25 @@ def _after(
     """Return the value after the observation of state s at a node; level[2, patterns] is scratch."""
     c = product.class_of[s]
     first, n = product.seen_start[s], product.seen_start[s + 1] - product.seen_start[s]
-    lowest, total = elsewhere, 0.0
+    lowest, total = np.inf, 0.0
     for i in range(n):
-        follows = _follows(
-            product.seen_sight[first + i], product.seen_default[first + i], node, next_of, stamp
+        j = first + i
+        value = (
+            against.sign
+            * values[_follows(product.seen_sight[j], product.seen_default[j], node, next_of, stamp), c]
         )
-        value = against.sign * values[follows, c]
-        level[0, i], level[1, i] = value, product.seen_prob[first + i]
+        level[0, i], level[1, i] = value, product.seen_prob[j]
         total += level[1, i] * value
-        lowest = min(lowest, value)
+        if product.seen_listed[j]:
+            lowest = min(lowest, value)
+        else:
+            elsewhere = min(elsewhere, value)
     budget = against.epsilon[s]
-    while budget > 0.0:
-        best = -1
-        for i in range(n):
-            if level[1, i] > 0.0 and (best < 0 or level[0, i] > level[0, best]):
-                best = i
-        if best < 0 or level[0, best] <= lowest:
-            break
-        moved = min(budget, level[1, best])
-        total -= moved * (level[0, best] - lowest)
-        level[1, best] = 0.0
+    if elsewhere < lowest:
+        moved = min(budget, against.unlisted[s])
+        total -= _moved(level, n, moved, elsewhere)
         budget -= moved
-    return float(against.sign * total + against.charge[s])
+    return float(against.sign * (total - _moved(level, n, budget, lowest)) + against.charge[s])
 
 
 @kernel

@@ -81,6 +81,8 @@ class Bound:
     """The largest total variation over reachable states."""
     guaranteed: bool = True
     """Whether this is a bound that holds at every sample size; a bootstrap's intervals are not."""
+    per_state_unlisted: NDArray[np.float64] | None = None
+    """How probable patterns that the learner does not count can be in all, shape (S,); None where nobody knows."""
 
     @property
     def n_groups(self) -> int:
@@ -192,6 +194,7 @@ def learned_bound(
         per_state_tv,
         float(per_state[reachable].max()),
         float(per_state_tv[reachable].max()),
+        per_state_unlisted=_unlisted(everything, all_limits, len(parts), hidden, per_state_tv),
     )
 
 
@@ -241,6 +244,22 @@ def _per_state(
     tv = 1.0 - agree
     cells = np.maximum(high - middle, middle - low).max(axis=1)
     return np.minimum(np.maximum(cells, unlisted), tv), tv
+
+
+def _unlisted(
+    everything: Sequence[tuple[GroupCounts, NDArray[np.float64]]],
+    all_limits: Sequence[Limits],
+    n_parts: int,
+    hidden: int,
+    per_state_tv: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return how probable patterns that the parts do not count can be in all, shape (S,)."""
+    listed = np.ones_like(per_state_tv)
+    for i, ((part, _), limits) in enumerate(zip(everything, all_limits, strict=True)):
+        extra = part.n_possible - len(part.patterns) + hidden
+        most = extra * limits.hidden if i < n_parts else limits.upper[:, 1]
+        listed *= np.maximum(1.0 - most[part.label], 0.0)
+    return np.minimum(1.0 - listed, per_state_tv)
 
 
 def _outer(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:

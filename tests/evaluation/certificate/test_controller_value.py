@@ -72,6 +72,37 @@ def test_nature_brackets_every_value_in_the_ball():
     assert min(reached) < -0.9
 
 
+def test_what_nobody_counts_gets_no_more_than_it_may():
+    narrower = 0
+    for rng, model, controller in controllers(range(40)):
+        epsilon = rng.random(model.n_states) * rng.choice([0.1, 0.6])
+        unlisted = epsilon * rng.random(model.n_states) * 0.5
+        values = values_of(controller, model.missingness, ALL)
+        worst, best = values.at_worst(epsilon, unlisted), values.at_best(epsilon, unlisted)
+        for _ in range(4):
+            M = moved_twice(rng, model.missingness, epsilon, unlisted)
+            assert worst - 1e-9 <= controller_value(controller, M) <= best + 1e-9
+        narrower += worst > values.at_worst(epsilon) + 1e-6
+    assert narrower >= 5
+
+
+def moved_twice(rng, missingness, epsilon, unlisted):
+    """Return an M with some probability on a pattern that M̂ does not have, and some moved between those that it has."""
+    listed = missingness.patterns
+    others = [row for row in all_patterns(ALL) if not (listed == row).all(axis=1).any()]
+    table = np.concatenate([missingness.probabilities, np.zeros((len(epsilon), len(others)))], axis=1)
+    for s in range(len(table)):
+        moves = [(rng.integers(len(listed)), epsilon[s] - unlisted[s])]
+        if others:
+            moves.append((len(listed) + rng.integers(len(others)), unlisted[s]))
+        for target, budget in moves:
+            source = rng.integers(len(listed))
+            share = min(budget, table[s, source])
+            table[s, source] -= share
+            table[s, target] += share
+    return mm.MissingnessFunction(missingness.space, np.array([*listed, *others]), table)
+
+
 def test_without_any_doubt_both_ends_are_the_value():
     for _, model, controller in controllers(range(20)):
         values = values_of(controller, model.missingness, ALL)

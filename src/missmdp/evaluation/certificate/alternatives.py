@@ -126,11 +126,14 @@ class Evidence:
         (low, high), missed = self.values.value(), self.values.charged(epsilon * self.span.width)
         return self._of_controller("occupancy", self._best(epsilon), low - missed, high + missed)
 
-    def robust(self, epsilon: NDArray[np.float64]) -> Alternative:
+    def robust(
+        self, epsilon: NDArray[np.float64], unlisted: NDArray[np.float64] | None = None
+    ) -> Alternative:
         """Return the certificate of the controller against nature at its worst."""
         if self.values is None:
             return Alternative.none("robust", "controller", self.no_values)
-        worst, best = self.values.at_worst(epsilon), self.values.at_best(epsilon)
+        worst = self.values.at_worst(epsilon, unlisted)
+        best = self.values.at_best(epsilon, unlisted)
         return self._of_controller("robust", self._best(epsilon), worst, best)
 
     def revealing(self, robust: Alternative, upper: float) -> Alternative:

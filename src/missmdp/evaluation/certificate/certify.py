@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from missmdp.data.arguments import checked_confidence
 from missmdp.data.dataset import Behaviour
 from missmdp.errors import DataError, ModelError
@@ -26,6 +23,7 @@ from missmdp.evaluation.certificate.learned import (
     bound_with_more_data,
     can_go_missing,
     checked_learner,
+    counted_patterns,
     revealing_missingness,
 )
 from missmdp.evaluation.certificate.product import controller_product
@@ -228,7 +226,10 @@ def _evidence(request: _Request) -> Evidence:
     else:
         try:
             product = controller_product(
-                result.controller, request.model.missingness, can_go_missing(request.learner)
+                result.controller,
+                request.model.missingness,
+                can_go_missing(request.learner),
+                counted_patterns(request.learner),
             )
             values = ControllerValues.of(product, span)
         except ModelError as error:
@@ -251,7 +252,7 @@ def _alternatives(request: _Request, evidence: Evidence, bound: Bound, say: Any)
         found["occupancy"] = evidence.occupancy(epsilon)
     if set(request.methods) & {"robust", "revealing"}:
         say("the policy graph at worst")
-        robust = evidence.robust(epsilon)
+        robust = evidence.robust(epsilon, bound.per_state_unlisted)
         if "robust" in request.methods:
             found["robust"] = robust
         if "revealing" in request.methods:
@@ -302,18 +303,17 @@ def _halving(
     now = evidence.uniform_difference(bound.per_state_tv)
 
     def with_data(factor: float) -> float:
-        radii = bound_with_more_data(
-            request.learner, factor, request.confidence, "auto", request.behaviour
-        ).per_state_tv
-        return _again(evidence, chosen, radii, now)
+        more = bound_with_more_data(request.learner, factor, request.confidence, "auto", request.behaviour)
+        return _again(evidence, chosen, more, now)
 
     samples = request.learner.observation_counts_.n_steps
     return data_to_halve(epsilon, terms.solver, samples, with_data)
 
 
-def _again(evidence: Evidence, chosen: Alternative, radii: NDArray[np.float64], now: float) -> float:
-    """Return what the same certificate would be with other radii; M⁺ is not solved again but scaled like b₀ · U."""
+def _again(evidence: Evidence, chosen: Alternative, bound: Bound, now: float) -> float:
+    """Return what the same certificate would be with another bound; M⁺ is not solved again but scaled like b₀ · U."""
     assert chosen.terms is not None
+    radii, unlisted = bound.per_state_tv, bound.per_state_unlisted
     match chosen.method:
         case "closed form":
             return evidence.closed(radii).epsilon
@@ -322,9 +322,9 @@ def _again(evidence: Evidence, chosen: Alternative, radii: NDArray[np.float64], 
         case "occupancy":
             return evidence.occupancy(radii).epsilon
         case "robust":
-            return evidence.robust(radii).epsilon
+            return evidence.robust(radii, unlisted).epsilon
         case _:
             assert evidence.values is not None
             scaled = chosen.terms.before_planning * evidence.uniform_difference(radii) / now if now else 0.0
             nominal = chosen.value_lower + chosen.terms.after_planning
-            return chosen.terms.solver + scaled + nominal - evidence.values.at_worst(radii)
+            return chosen.terms.solver + scaled + nominal - evidence.values.at_worst(radii, unlisted)

@@ -44,13 +44,17 @@ class ControllerValues:
         """Return bounds on the controller's value, as close as makes no difference."""
         return self._run("value", self._against(np.zeros(self.product.n_states), 1.0), self.product.guess)
 
-    def at_worst(self, epsilon: NDArray[np.float64]) -> float:
-        """Return a lower bound on the value in every miss-MDP whose M is within ε(s) of this one, shape (S,)."""
-        return self._run("worst", self._against(epsilon, 1.0), self._nominal())[0]
+    def at_worst(self, epsilon: NDArray[np.float64], unlisted: NDArray[np.float64] | None = None) -> float:
+        """Return a lower bound on the value in every miss-MDP whose M is within ε(s) of this one, shape (S,).
 
-    def at_best(self, epsilon: NDArray[np.float64]) -> float:
+        Where it is known that patterns which are not counted have no more than a certain probability in all,
+        `unlisted` has it, shape (S,).
+        """
+        return self._run("worst", self._against(epsilon, 1.0, unlisted), self._nominal())[0]
+
+    def at_best(self, epsilon: NDArray[np.float64], unlisted: NDArray[np.float64] | None = None) -> float:
         """Return an upper bound on the value in every miss-MDP whose M is within ε(s) of this one, shape (S,)."""
-        return self._run("best", self._against(epsilon, -1.0), self._nominal())[1]
+        return self._run("best", self._against(epsilon, -1.0, unlisted), self._nominal())[1]
 
     def charged(self, charge: NDArray[np.float64]) -> float:
         """Return an upper bound on Σ_s d(s) charge(s), with d the discounted number of observations in a state."""
@@ -62,7 +66,9 @@ class ControllerValues:
         """Return the same for another missingness function, beginning where this one ended."""
         return replace(self, product=product, kept={name: old.copy() for name, old in self.kept.items()})
 
-    def _against(self, epsilon: NDArray[np.float64], sign: float) -> Against:
+    def _against(
+        self, epsilon: NDArray[np.float64], sign: float, unlisted: NDArray[np.float64] | None = None
+    ) -> Against:
         if self.product.all_listed:
             beyond = np.full(self.product.n_states, math.inf)
         else:
@@ -72,6 +78,7 @@ class ControllerValues:
             reward=self.product.reward,
             charge=np.zeros(self.product.n_states),
             epsilon=np.array(epsilon),
+            unlisted=np.array(epsilon if unlisted is None else np.minimum(unlisted, epsilon)),
             sign=sign,
             beyond=np.array(beyond),
         )

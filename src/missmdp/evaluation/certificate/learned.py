@@ -22,6 +22,7 @@ __all__ = [
     "bound_with_more_data",
     "can_go_missing",
     "checked_learner",
+    "counted_patterns",
     "revealing",
     "revealing_missingness",
 ]
@@ -50,6 +51,14 @@ def can_go_missing(learner: MissingnessEstimator) -> NDArray[np.bool_]:
     if structure.hidden:
         found |= ~features.mask(learner.always_observed or ())
     return found
+
+
+def counted_patterns(learner: MissingnessEstimator) -> NDArray[np.bool_]:
+    """Return the patterns that the learner counts, also those to which M̂ gives no probability, shape (K, n)."""
+    patterns = np.ones((1, len(learner.missingness_.space.features)), dtype=np.bool_)
+    for part in learner.counts_:
+        patterns = (patterns[:, None, :] & part.patterns[None, :, :]).reshape(-1, patterns.shape[1])
+    return np.unique(patterns, axis=0)
 
 
 def revealing_missingness(bound: Bound, model: MissMDP) -> MissingnessFunction:

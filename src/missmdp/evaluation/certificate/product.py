@@ -59,6 +59,7 @@ def controller_product(
     controller: FiniteController,
     missingness: MissingnessFunction,
     can_go_missing: NDArray[np.bool_] | None = None,
+    counted: NDArray[np.bool_] | None = None,
 ) -> ControllerProduct:
     """Return a controller in its MDP, where values go missing by any missingness function.
 
@@ -70,6 +71,8 @@ def controller_product(
         How values go missing.
     can_go_missing
         The features that nature may let go missing besides, shape (n,); by default those that do.
+    counted
+        The patterns that a learner counts, besides those that occur, shape (…, n).
 
     Raises
     ------
@@ -87,8 +90,10 @@ def controller_product(
             f"the policy graph is too large: {controller.n_nodes:,} nodes × {len(members):,} classes of states are "
             f"{pairs:.2g} pairs, at most {TOO_LARGE:.2g} are evaluated"
         )
-    patterns, all_listed = _patterns(missingness, can_go_missing)
-    follow, looks = _following(mdp, members), _sightings(controller, missingness, patterns)
+    listed = _with(missingness.patterns, missingness.patterns if counted is None else counted)
+    patterns, all_listed = _patterns(listed, len(missingness.space), can_go_missing)
+    n_listed = len(listed)
+    follow, looks = _following(mdp, members), _sightings(controller, missingness, patterns, n_listed)
     plan = controller.plan
     return ControllerProduct(
         Product(
@@ -105,6 +110,7 @@ def controller_product(
             seen_start=looks.seen_start,
             seen_sight=looks.seen_sight,
             seen_prob=looks.seen_prob,
+            seen_listed=looks.seen_listed,
             seen_default=looks.seen_default,
             other_start=looks.other_start,
             other_node=looks.other_node,
@@ -155,19 +161,22 @@ def _following(mdp: FactoredMDP, members: NDArray[np.int64]) -> sparse.csr_array
 
 
 def _patterns(
-    missingness: MissingnessFunction, can_go_missing: NDArray[np.bool_] | None
+    listed: NDArray[np.bool_], n_states: int, can_go_missing: NDArray[np.bool_] | None
 ) -> tuple[NDArray[np.bool_], bool]:
-    """Return the patterns of M, then all others that are possible, and whether these are all of them."""
-    listed = missingness.patterns
+    """Return the listed patterns, then all others that are possible, and whether these are all of them."""
     if can_go_missing is None:
         return listed, True
     open_ = can_go_missing | ~listed.all(axis=0)
-    if 2.0 ** int(open_.sum()) * len(missingness.space) > _MOST_ROWS:
+    if 2.0 ** int(open_.sum()) * n_states > _MOST_ROWS:
         return listed, False
-    everything = all_patterns(open_)
-    known = {row.tobytes() for row in np.ascontiguousarray(listed)}
-    others = [row for row in np.ascontiguousarray(everything) if row.tobytes() not in known]
-    return np.concatenate([listed, np.array(others, dtype=np.bool_).reshape(-1, listed.shape[1])]), True
+    return _with(listed, all_patterns(open_)), True
+
+
+def _with(patterns: NDArray[np.bool_], more: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return patterns and those of `more` that are not among them."""
+    known = {row.tobytes() for row in np.ascontiguousarray(patterns)}
+    new = [row for row in np.ascontiguousarray(more) if row.tobytes() not in known]
+    return np.concatenate([patterns, np.array(new, dtype=np.bool_).reshape(-1, patterns.shape[1])])
 
 
 class _Sightings(NamedTuple):
@@ -176,13 +185,17 @@ class _Sightings(NamedTuple):
     seen_start: NDArray[np.int64]
     seen_sight: NDArray[np.int64]
     seen_prob: NDArray[np.float64]
+    seen_listed: NDArray[np.bool_]
     seen_default: NDArray[np.int64]
     other_start: NDArray[np.int64]
     other_node: NDArray[np.int64]
 
 
 def _sightings(
-    controller: FiniteController, missingness: MissingnessFunction, patterns: NDArray[np.bool_]
+    controller: FiniteController,
+    missingness: MissingnessFunction,
+    patterns: NDArray[np.bool_],
+    n_listed: int,
 ) -> _Sightings:
     """Return what each state can look like to the controller, and where that leads."""
     space, plan = missingness.space, controller.plan
@@ -196,13 +209,15 @@ def _sightings(
     probability = np.zeros((n_states, n_patterns))
     probability[:, : missingness.n_patterns] = missingness.probabilities
     flat = probability.reshape(-1)
-    seen = (flat > 0.0) | (sight != NO_SIGHT)
+    counted = np.tile(np.arange(n_patterns) < n_listed, n_states)
+    seen = (flat > 0.0) | (sight != NO_SIGHT) | counted
     by_state = seen.reshape(n_states, n_patterns).sum(axis=1)
     others = [np.unique(nodes) for nodes in np.split(default[~seen], np.cumsum(n_patterns - by_state)[:-1])]
     return _Sightings(
         seen_start=np.concatenate([[0], np.cumsum(by_state)]).astype(np.int64),
         seen_sight=sight[seen].astype(np.int64),
         seen_prob=np.ascontiguousarray(flat[seen]),
+        seen_listed=counted[seen],
         seen_default=default[seen],
         other_start=np.concatenate([[0], np.cumsum([len(nodes) for nodes in others])]).astype(np.int64),
         other_node=np.concatenate(others),

@@ -46,12 +46,16 @@ def merged_views(product: Product, against: Against, initial: NDArray[np.float64
             seen_start=seen_start,
             seen_sight=product.seen_sight[seen],
             seen_prob=product.seen_prob[seen],
+            seen_listed=product.seen_listed[seen],
             seen_default=product.seen_default[seen],
             other_start=other_start,
             other_node=product.other_node[other],
         ),
         against._replace(
-            charge=against.charge[first], epsilon=against.epsilon[first], beyond=against.beyond[first]
+            charge=against.charge[first],
+            epsilon=against.epsilon[first],
+            unlisted=against.unlisted[first],
+            beyond=against.beyond[first],
         ),
         np.bincount(view_of, initial, minlength=len(first)).astype(np.float64),
     )
@@ -62,7 +66,7 @@ def _views(product: Product, against: Against) -> tuple[NDArray[np.int64], NDArr
     found: dict[bytes, int] = {}
     view_of = np.empty(len(product.class_of), dtype=np.int64)
     first: list[int] = []
-    numbers = np.stack([against.charge, against.epsilon, against.beyond], axis=1)
+    numbers = np.stack([against.charge, against.epsilon, against.unlisted, against.beyond], axis=1)
     for s in range(len(view_of)):
         seen = slice(int(product.seen_start[s]), int(product.seen_start[s + 1]))
         other = slice(int(product.other_start[s]), int(product.other_start[s + 1]))
@@ -73,6 +77,7 @@ def _views(product: Product, against: Against) -> tuple[NDArray[np.int64], NDArr
                 numbers[s],
                 product.seen_sight[seen],
                 product.seen_prob[seen],
+                product.seen_listed[seen],
                 product.seen_default[seen],
                 product.other_node[other],
             )
