@@ -1,0 +1,193 @@
+"""What certify says, and what it refuses."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+import missmdp as mm
+from evaluation.certificate.wards import CASES, learned
+from missmdp.errors import DataError, ModelError
+from missmdp.evaluation.certificate import certify as certify_module
+from missmdp.evaluation.certificate.halve import data_to_halve
+from missmdp.evaluation.certificate.learned import bound_with_more_data
+from random_pomdps import tiger
+
+SOLVER = mm.Sarsop(precision=1e-4, max_trials=40, progress=False)
+
+
+@pytest.fixture(scope="module")
+def case():
+    """Return a learner with a result for what it learned."""
+    learner = learned("AsMAR", 3_000, seed=5)
+    return SOLVER.solve(CASES["AsMAR"][1].with_missingness(learner.missingness_)), learner
+
+
+@pytest.fixture(scope="module")
+def certificate(case):
+    return mm.certify(*case, 0.9, minimum_probability=0.1, solver=SOLVER)
+
+
+def test_terms_add_up(certificate):
+    for name, found in certificate.alternatives.items():
+        parts = dataclasses.astuple(found.terms)
+        assert sum(parts) == pytest.approx(found.epsilon), name
+        assert min(parts) >= -1e-9, name
+    terms = certificate.terms
+    assert certificate.epsilon == pytest.approx(terms.solver + terms.before_planning + terms.after_planning)
+    assert certificate.dominating.startswith("learning")
+
+
+def test_the_smallest_is_chosen(certificate):
+    compared = {n: a.epsilon for n, a in certificate.alternatives.items() if not a.reference}
+    assert certificate.epsilon == min(compared.values()) == compared[certificate.method]
+    assert compared["policy-uniform"] <= compared["closed form"]
+    assert compared["robust"] <= compared["occupancy"] <= compared["policy-uniform"]
+    assert certificate.alternatives[certify_module.REFERENCE].epsilon >= compared["closed form"]
+    assert not certificate.vacuous
+    assert 0.0 < certificate.relative < 0.2
+
+
+def test_values_are_bracketed(certificate, case):
+    truth, (result, _) = CASES["AsMAR"][1], case
+    found = mm.evaluate(certificate.policy, truth, 20_000, seed=1, progress=False)
+    assert certificate.value_lower <= found.mean <= certificate.value_upper
+    assert SOLVER.solve(truth).lower <= certificate.best_upper
+    assert certificate.policy is result.controller
+    assert certificate.deploys == "controller"
+
+
+def test_words(certificate):
+    text = certificate.describe()
+    assert str(certificate).startswith(f"within {certificate.epsilon:.2f}")
+    for part in (
+        "Assuming simple MAR: with probability at least 0.9, the policy graph",
+        "more samples would halve it",
+        "(for comparison)",
+        "Theorem 3",
+        "failure budget of 0.1 is split over 2 groups, times 8 ways",
+        "(blind)",
+        "remembers a node and no belief",
+    ):
+        assert part in text, part
+    assert "-" not in text.replace("policy-uniform", "").replace("miss-MDP", "").replace("- ", "")
+    assert json.loads(json.dumps(certificate.to_dict()))["epsilon"] == certificate.epsilon
+
+
+def test_the_policy_that_tracks_the_belief(case):
+    found = mm.certify(*case, 0.9, deploy="policy")
+    assert found.policy is case[0].policy
+    assert found.method == "policy-uniform"
+    assert found.alternatives["robust"].why == "not asked for"
+    assert "tracks the belief" in found.describe()
+    with pytest.raises(DataError, match="no such certificate for the policy"):
+        mm.certify(*case, deploy="policy", method="robust")
+
+
+def test_other_methods(case):
+    for method in ("closed form", "policy-uniform", "occupancy", "robust"):
+        found = mm.certify(*case, method=method, halve=False)
+        assert found.method in (method, "trivial")
+        assert found.samples_to_halve is None
+    no_time = mm.certify(*case, timeout=0.0, halve=False)
+    assert "no time" in no_time.alternatives["revealing"].why
+    assert no_time.method == "robust"
+
+
+def test_more_data_halve_it(certificate, case):
+    halving = certificate.samples_to_halve
+    assert halving.samples == pytest.approx(3_000 * halving.factor, abs=1)
+    assert halving.more == halving.samples - 3_000
+    larger = learned("AsMAR", int(halving.samples), seed=5)
+    result = SOLVER.solve(case[0].policy.model.with_missingness(larger.missingness_))
+    there = mm.certify(result, larger, 0.9, halve=False, solver=SOLVER)
+    assert there.epsilon == pytest.approx(0.5 * certificate.epsilon, rel=0.25)
+
+
+def test_bounds_with_more_data(case):
+    learner = case[1]
+    now = learner.bound(0.9)
+    same = bound_with_more_data(learner, 1.0, 0.9, "auto", "blind")
+    np.testing.assert_array_equal(same.per_state_tv, now.per_state_tv)
+    assert (bound_with_more_data(learner, 4.0, 0.9, "auto", "blind").per_state_tv < now.per_state_tv).all()
+
+
+@pytest.mark.parametrize("solver", [0.0, 1.0])
+def test_halving_finds_where_the_bound_is_half(solver):
+    found = data_to_halve(10.0, solver, 100, lambda factor: solver + (10.0 - solver) / factor**0.5)
+    needed = ((10.0 - solver) / (5.0 - solver)) ** 2
+    assert needed * 0.99 <= found.factor <= needed * 1.1
+    assert "would halve it" in found.describe()
+
+
+def test_halving_says_when_it_cannot():
+    assert "solver's gap" in data_to_halve(10.0, 6.0, 100, lambda factor: 6.0).describe()
+    assert "would not do" in data_to_halve(10.0, 1.0, 100, lambda factor: 9.0).describe()
+
+
+def test_little_data_say_nothing():
+    learner = learned("AsMAR", 5, seed=0)
+    result = SOLVER.solve(CASES["AsMAR"][1].with_missingness(learner.missingness_))
+    found = mm.certify(result, learner, halve=False, method="policy-uniform")
+    assert found.vacuous
+    assert found.method == "trivial"
+    assert found.epsilon == found.trivial
+    assert "vacuous" in found.describe()
+    assert "says nothing" in str(found)
+
+
+def test_support(case):
+    result, learner = case
+    for p, needed in ((0.3, True), (1e-4, False)):
+        found = mm.certify(result, learner, method="closed form", halve=False, minimum_probability=p)
+        assert found.support.established is needed
+        assert found.support.describe() == found.conditions[-1]
+    with pytest.raises(DataError, match="minimum_probability must be between 0 and 1"):
+        mm.certify(result, learner, method="closed form", halve=False, minimum_probability=1.0)
+
+
+def test_how_many_samples_show_all_patterns(case):
+    result, learner = case
+    test = mm.certify(
+        result, learner, 0.9, method="closed form", halve=False, minimum_probability=0.2
+    ).support
+    # Two groups of four patterns and one hidden one, 2³ ways of what is always observed.
+    cells = 8 * 2 * 5
+    assert 0.8**test.needed * cells <= 0.1 < 0.8 ** (test.needed - 1) * cells
+
+
+def test_wrong_calls(case):
+    result, learner = case
+    with pytest.raises(DataError, match="has learned nothing yet"):
+        mm.certify(result, mm.AsMAR())
+    with pytest.raises(ModelError, match="certify takes what a solver found"):
+        mm.certify(result.policy, learner)
+    with pytest.raises(ModelError, match="are for miss-MDPs"):
+        mm.certify(SOLVER.solve(tiger()), learner)
+    with pytest.raises(DataError, match="for another missingness function"):
+        mm.certify(SOLVER.solve(CASES["AsMAR"][1]), learner)
+    with pytest.raises(DataError, match="there is no certificate 'magic'"):
+        mm.certify(result, learner, method="magic")
+    with pytest.raises(DataError, match="deploy must be"):
+        mm.certify(result, learner, deploy="graph")
+    with pytest.raises(DataError, match="timeout must be"):
+        mm.certify(result, learner, timeout=-1.0)
+    with pytest.raises(DataError, match="confidence"):
+        mm.certify(result, learner, 1.5)
+
+
+def test_learners_without_a_bound_have_no_certificate(case):
+    class Other:
+        missingness_ = case[1].missingness_
+
+    with pytest.raises(DataError, match="no bound on its error is known"):
+        mm.certify(case[0], Other())
+
+
+def test_results_without_a_controller(case):
+    result, learner = case
+    bare = dataclasses.replace(result, controller=None)
+    found = mm.certify(bare, learner, halve=False)
+    assert found.deploys == "policy"
+    assert "no finite controller" in found.alternatives["robust"].why
