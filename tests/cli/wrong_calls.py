@@ -114,7 +114,7 @@ CALLS = {
     "diagnose one.mmdp": "Missing argument 'DATA...'",
     "diagnose one.mmdp absent.csv": "absent.csv: there is no such file",
     "diagnose one.mmdp noise.csv": "noise.csv",
-    "diagnose one.mmdp header.csv": "there are no observations",
+    "diagnose one.mmdp header.csv": "the table has no rows",
     "diagnose one.mmdp unknown.csv": "unknown.csv, row 1, episode '1'",
     "diagnose icu-samr log.csv": "did you mean 'icu-smar'?",
     "diagnose one.mmdp log.csv --level 0": "'--level': 0.0 is not in the range",

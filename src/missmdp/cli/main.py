@@ -10,6 +10,7 @@ import click
 
 from missmdp._version import __version__
 from missmdp.cli.data_commands import collect, describe, validate
+from missmdp.cli.diagnose_command import diagnose
 from missmdp.cli.evaluate_command import evaluate
 from missmdp.cli.export_command import export
 from missmdp.cli.failures import Commands
@@ -69,6 +70,7 @@ for command in (
     collect,
     describe,
     validate,
+    diagnose,
     learn,
     solve,
     evaluate,

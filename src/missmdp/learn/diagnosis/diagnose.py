@@ -14,7 +14,7 @@ from missmdp.errors import DataError
 from missmdp.learn.diagnosis.classes import Best, best_structures
 from missmdp.learn.diagnosis.drivers import find_drivers
 from missmdp.learn.diagnosis.nested import chain_tests, own_tests
-from missmdp.learn.diagnosis.recommend import recommended
+from missmdp.learn.diagnosis.recommend import blocks_depend, blocks_seem_dependent, recommended
 from missmdp.learn.diagnosis.result import Diagnosis
 from missmdp.learn.diagnosis.rows import ClassScore
 from missmdp.learn.diagnosis.snapshots import Snapshots
@@ -117,7 +117,8 @@ def diagnose(
     kind = _type(own, blocks, fit)
     if snapshots and kind not in ("MCAR", "simple MAR"):
         kind = "not simple MAR"
-    label, reason = recommended(kind, graph, blocks.names, snapshots=snapshots)
+    dependent = blocks_seem_dependent(counts, blocks) if snapshots else blocks_depend(graph, blocks)
+    label, reason = recommended(kind, graph, dependent=dependent, snapshots=snapshots)
     rates = counts.missing_rates()
     return Diagnosis(
         kind,

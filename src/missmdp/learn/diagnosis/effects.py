@@ -83,11 +83,12 @@ def design_of(cells: Cells, reasons: Reasons) -> NDArray[np.float64]:
     columns += [_one_hot(cells, patterns)] if few else [_one_hot(cells, cells.values[:, v]) for v in earlier]
     features, after = reasons.together
     joint = _joint(cells, [place[variable] for variable in (*features, *after)])
+    single = [name for name in reasons.single if name not in features]
     if len(np.unique(joint[cells.live])) > _MOST_TOGETHER:
         first = np.unique(cells.factor.label.reshape(-1), return_index=True)[1]
-        joint = reasons.leaf.reshape(-1)[first]
+        joint, single = reasons.leaf.reshape(-1)[first], list(reasons.single)
     columns.append(_one_hot(cells, joint))
-    columns += columns_of_values(cells, reasons.single)
+    columns += columns_of_values(cells, single)
     return np.concatenate(columns, axis=1)
 
 

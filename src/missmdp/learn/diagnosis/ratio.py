@@ -75,7 +75,7 @@ def likelihood_ratio(
         return None
     wide = fitted(evidence, Effects(null.factors, tuple(designs), tuple(first)), narrow.table, threads)
     statistic = 2.0 * max(wide.log_likelihood - narrow.log_likelihood, 0.0)
-    return Ratio(statistic, freedom, float(special.chdtrc(freedom, statistic)))
+    return Ratio(statistic, freedom, float(special.chdtrc(float(freedom), statistic)))
 
 
 def _directions(
@@ -88,17 +88,10 @@ def _directions(
     if more.shape[1] == 0:
         return more
     odds = np.clip(design @ effect, -30.0, 30.0)
-    root = np.sqrt(visits) / (2.0 * np.cosh(0.5 * odds))
-    there, further = design * root[:, None], more * root[:, None]
+    weight = visits / (2.0 * np.cosh(0.5 * odds)) ** 2
+    there = design.T @ (design * weight[:, None])
+    cross = design.T @ (more * weight[:, None])
     # What is left of each further effect once those that are there have explained what they can.
-    basis = _basis(there)
-    left = further - basis @ (basis.T @ further)
-    values, vectors = np.linalg.eigh(left.T @ left)
-    kept = vectors[:, values > _LEAST]
-    return more @ kept
-
-
-def _basis(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return an orthonormal basis of what columns span."""
-    left, size, _ = np.linalg.svd(columns, full_matrices=False)
-    return left[:, size > 1e-9 * max(float(size.max(initial=0.0)), 1e-300)]
+    left = more.T @ (more * weight[:, None]) - cross.T @ np.linalg.pinv(there, 1e-9, True) @ cross
+    values, vectors = np.linalg.eigh(left)
+    return more @ vectors[:, values > _LEAST]

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import warnings
+
+from missmdp.data.counts import ObservationCounts
+from missmdp.errors import AssumptionWarning
+from missmdp.learn.aimi import AIMI
+from missmdp.learn.asmar import AMCAR, AsMAR
+from missmdp.learn.assumptions import dependent_indicators
 from missmdp.learn.base import Estimator
 from missmdp.learn.diagnosis.result import Diagnosis
+from missmdp.learn.em.estimator import DynamicsEM
+from missmdp.learn.em.structures import Blocks
+from missmdp.learn.icin import ICIN
 from missmdp.model.mgraph import MissingnessGraph
 
-__all__ = ["new_learner", "recommended"]
+__all__ = ["blocks_depend", "blocks_seem_dependent", "new_learner", "recommended"]
 
 
-def recommended(
-    kind: str, graph: MissingnessGraph, blocks: tuple[tuple[str, ...], ...], *, snapshots: bool
-) -> tuple[str, str]:
-    """Return the label of the learner that suits a type, and the reason in a sentence or two."""
-    together = {frozenset(pair) for pair in graph.dependent} - {
-        frozenset((a, b)) for block in blocks for a in block for b in block if a != b
-    }
+def recommended(kind: str, graph: MissingnessGraph, *, dependent: bool, snapshots: bool) -> tuple[str, str]:
+    """Return the label of the learner that suits a type, and the reason in a sentence or two.
+
+    Parameters
+    ----------
+    kind
+        The type.
+    graph
+        The m-graph of the best structure.
+    dependent
+        Whether blocks depend on whether others are missing.
+    snapshots
+        Whether single observations were looked at only.
+    """
     match kind:
         case "MCAR":
             return (
@@ -27,7 +44,7 @@ def recommended(
                 "What is missing depends on always-observed features only: AsMAR counts by these, and it has bounds."
             )
         case _ if snapshots:
-            if together:
+            if dependent:
                 return "icin", (
                     "Missingness depends on values that go missing themselves, and indicators depend on each other: "
                     "ICIN allows both, if no feature drives its own missingness. Single observations cannot tell; "
@@ -47,7 +64,7 @@ def recommended(
                 f"Values of {_listed(graph.self_censoring)} go missing because of what they are: only DynamicsEM "
                 "learns that, from the dynamics. It has intervals from a bootstrap, but no bounds."
             )
-        case _ if together:
+        case _ if dependent:
             return "em", (
                 "Missingness depends on values that go missing themselves, and indicators depend on each other: "
                 "DynamicsEM learns that from all observations. It has intervals from a bootstrap, but no bounds."
@@ -60,13 +77,22 @@ def recommended(
             )
 
 
+def blocks_depend(graph: MissingnessGraph, blocks: Blocks) -> bool:
+    """Return whether an m-graph joins features of different blocks."""
+    return any(blocks.home(a) != blocks.home(b) for a, b in graph.dependent)
+
+
+def blocks_seem_dependent(counts: ObservationCounts, blocks: Blocks) -> bool:
+    """Return whether single observations speak against independent blocks, if no feature drives its own missingness."""
+    learner = AIMI(blocks=[block for block in blocks.names if len(block) > 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumptionWarning)
+        learner.fit(counts)
+    return any(True for _ in dependent_indicators(counts, learner.counts_))
+
+
 def new_learner(diagnosis: Diagnosis) -> Estimator:
     """Return the learner that a diagnosis recommends, set up accordingly."""
-    from missmdp.learn.aimi import AIMI
-    from missmdp.learn.asmar import AMCAR, AsMAR
-    from missmdp.learn.em.estimator import DynamicsEM
-    from missmdp.learn.icin import ICIN
-
     match diagnosis.recommended:
         case "amcar":
             return AMCAR()

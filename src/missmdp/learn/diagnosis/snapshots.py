@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,10 @@ class Snapshots:
     def n_steps(self) -> int:
         """The number of observations."""
         return int(self.times.sum())
+
+    def thinned(self, most: int) -> Self:
+        """Return all of them: distinct observations are few, however many there are."""
+        return self
 
     def expect(self, table: NDArray[np.float64], threads: int | None = None) -> Expected:
         """Return the counts of patterns and states, and the log-likelihood of patterns given what is shown."""

@@ -5,7 +5,16 @@ from __future__ import annotations
 from missmdp.learn.diagnosis.result import Diagnosis
 from missmdp.learn.diagnosis.rows import ClassScore, Driver, NestedTest
 
-__all__ = ["class_words", "driver_words", "in_sentences", "p_words", "test_words", "type_words"]
+__all__ = [
+    "class_words",
+    "driver_words",
+    "in_sentences",
+    "learner_name",
+    "p_words",
+    "test_words",
+    "type_words",
+    "variable_words",
+]
 
 _TYPES = {
     "MCAR": "MCAR: what is missing depends on nothing.",
@@ -16,18 +25,26 @@ _TYPES = {
 }
 
 
+_LEARNERS = {"amcar": "AMCAR", "asmar": "AsMAR", "aimi": "AIMI", "icin": "ICIN", "em": "DynamicsEM"}
+
+
 def in_sentences(diagnosis: Diagnosis) -> str:
     """Return all that a diagnosis says."""
     if not diagnosis.blocks:
         return f"Nothing is missing in {diagnosis.n_steps:,} observations."
-    lines = [f"{type_words(diagnosis)}"]
+    lines = [type_words(diagnosis)]
     for block, rate in zip(diagnosis.blocks, diagnosis.rates, strict=True):
         own = [driver for driver in diagnosis.drivers if driver.features == block]
         lines.append(f"{' and '.join(block)}: missing in {rate:.1%}{_because(own)}")
     lines += [test_words(test) for test in (*diagnosis.tests, *diagnosis.own_tests)]
     lines.append(f"Scores (higher is better): {'; '.join(class_words(row) for row in diagnosis.classes)}.")
-    lines.append(f"Learner: {diagnosis.recommended}. {diagnosis.reason}")
+    lines.append(f"Learner: {learner_name(diagnosis.recommended)}. {diagnosis.reason}")
     return "\n".join([*lines, *(f"Note: {note}." for note in diagnosis.notes)])
+
+
+def learner_name(label: str) -> str:
+    """Return the learner's name."""
+    return _LEARNERS[label]
 
 
 def type_words(diagnosis: Diagnosis) -> str:
@@ -44,20 +61,24 @@ def _because(drivers: list[Driver]) -> str:
     return "; " + "; ".join(driver_words(driver) for driver in drivers) + "."
 
 
+def variable_words(driver: Driver) -> str:
+    """Return what a rate goes by."""
+    if driver.indicator:
+        return f"{driver.driver} being missing"
+    return f"{driver.driver} (itself)" if driver.own else driver.driver
+
+
 def driver_words(driver: Driver) -> str:
     """Return how much a reason matters."""
-    if driver.indicator:
-        where = f"{driver.highest_rate:.1%} where {driver.driver} is {driver.highest}"
-        other = f"{driver.lowest_rate:.1%} where it is {driver.lowest}"
-    else:
-        own = "its own value" if driver.own and len(driver.features) == 1 else driver.driver
-        where = f"{driver.highest_rate:.1%} where {own} is {driver.highest}"
-        other = f"{driver.lowest_rate:.1%} where it is {driver.lowest}"
+    own = "its own value" if driver.own and len(driver.features) == 1 else driver.driver
     spread = ""
     if driver.interval is not None:
-        low, high = driver.interval
-        spread = f" (difference {driver.difference:.1%}, 95% interval {low:.1%} to {high:.1%})"
-    return f"{where}, {other}{spread}"
+        low, high = (100.0 * end for end in driver.interval)
+        spread = f" (95% interval of the difference: {low:.1f} to {high:.1f} points)"
+    return (
+        f"{driver.highest_rate:.1%} where {own} is {driver.highest}, {driver.lowest_rate:.1%} where it is "
+        f"{driver.lowest}{spread}"
+    )
 
 
 def class_words(row: ClassScore) -> str:
