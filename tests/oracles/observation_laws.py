@@ -1,4 +1,4 @@
-"""The law of z₀ … z_h given the actions, over all histories, as a function of M's parameters; its rank by differences."""
+"""The law of z₀ … z_h given the actions, over all histories, and its rank by differences in M's parameters."""
 
 from __future__ import annotations
 

@@ -18,12 +18,14 @@ from missmdp.learn.identifiability.tangent import random_point, tangent_at
 
 __all__ = ["SameLaw", "another_with_the_same_law"]
 
-_POINTS = 8
+_POINTS = 6
 """M for which another one is looked for; some may have none."""
-_STARTS = 8
+_STARTS = 5
 """Places from which it is looked for."""
 _MOST_PARAMETERS = 100
 """Parameters up to which it is looked for."""
+_MOST_ENTRIES = 10_000
+"""Patterns times states up to which it is looked for."""
 _SAME = 1e-12
 """Largest difference between two laws that are the same."""
 _FAR = 1e-3
@@ -51,7 +53,7 @@ def another_with_the_same_law(
     widest
         All that histories could say, as functions of M, shape (rows, K · S).
     """
-    if factors.n_parameters(reachable) > _MOST_PARAMETERS:
+    if factors.n_parameters(reachable) > _MOST_PARAMETERS or widest.shape[1] > _MOST_ENTRIES:
         return None
     for _ in range(_POINTS):
         point = random_point(factors, generator)
@@ -86,8 +88,21 @@ def _solve(
     def miss(logits: NDArray[np.float64]) -> NDArray[np.float64]:
         return widest @ factors.table(probabilities(logits)).reshape(-1) - law
 
+    def slope(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+        thetas = probabilities(logits)
+        table = factors.table(thetas)
+        columns: list[NDArray[np.float64]] = []
+        for part, theta in zip(factors.parts, thetas, strict=True):
+            # ∂ log θ[g, o] / ∂ logit[g, o′] = 1[o = o′] − θ[g, o′]
+            change = np.zeros((*table.shape, *theta.shape))
+            pattern, state = np.indices(table.shape)
+            change[pattern, state, part.label] = -theta[part.label]
+            change[pattern, state, part.label, part.outcome[:, None]] += 1.0
+            columns.append((table[:, :, None, None] * change).reshape(table.size, -1))
+        return widest @ np.concatenate(columns, axis=1)
+
     first = np.concatenate([np.log(theta).reshape(-1) for theta in start])
-    found = optimize.least_squares(miss, first, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=200)
+    found = optimize.least_squares(miss, first, slope, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=100)
     return probabilities(np.asarray(found.x))
 
 

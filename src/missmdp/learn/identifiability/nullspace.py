@@ -47,29 +47,41 @@ def null_space(matrix: sparse.csr_array) -> NullSpace:
     matrix = sparse.csr_array(matrix, copy=True)
     matrix.data[np.abs(matrix.data) < _NOISE] = 0.0
     matrix.eliminate_zeros()
-    n_rows, n_columns = matrix.shape
+    total = matrix.shape[1]
+    matrix, left = _without_plain_zeros(matrix)
+    n_rows = matrix.shape[0]
     joined = sparse.block_array([[None, matrix], [matrix.T, None]], format="csr")
     _, part = csgraph.connected_components(joined, directed=False)
     row_lists, column_lists = _by_part(part[:n_rows]), _by_part(part[n_rows:])
     margin, count = 1.0, 0
-    row: list[NDArray[np.int64]] = []
-    column: list[NDArray[np.int64]] = []
-    value: list[NDArray[np.float64]] = []
+    row: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
+    column: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
+    value: list[NDArray[np.float64]] = [np.zeros(0)]
     for number, columns in column_lists.items():
-        own = (
-            matrix[row_lists[number]][:, columns].toarray()
-            if number in row_lists
-            else np.zeros((0, len(columns)))
-        )
+        own = matrix[row_lists.get(number, [])][:, columns].toarray()
         basis, least = _dense_null_space(own)
         margin = min(margin, least)
         d = len(basis)
-        row.append(np.tile(columns, d))
+        row.append(np.tile(left[columns], d))
         column.append(np.repeat(np.arange(count, count + d), len(columns)))
         value.append(basis.reshape(-1))
         count += d
     entries = (np.concatenate(value), (np.concatenate(row), np.concatenate(column)))
-    return NullSpace(sparse.csc_array(sparse.coo_array(entries, shape=(n_columns, count))), margin)
+    return NullSpace(sparse.csc_array(sparse.coo_array(entries, shape=(total, count))), margin)
+
+
+def _without_plain_zeros(matrix: sparse.csr_array) -> tuple[sparse.csr_array, NDArray[np.int64]]:
+    """Return the matrix without columns that a row with nothing else makes zero, and which columns are left."""
+    left = np.arange(matrix.shape[1])
+    while True:
+        alone = np.flatnonzero(np.diff(matrix.indptr) == 1)
+        zero = np.unique(matrix.indices[matrix.indptr[alone]])
+        if not len(zero):
+            return matrix, left
+        kept = np.delete(np.arange(matrix.shape[1]), zero)
+        matrix = sparse.csr_array(matrix[:, kept])
+        matrix = sparse.csr_array(matrix[np.flatnonzero(np.diff(matrix.indptr))])
+        left = left[kept]
 
 
 def _by_part(part: NDArray[np.int32]) -> dict[int, NDArray[np.int64]]:

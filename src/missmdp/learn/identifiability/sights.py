@@ -25,6 +25,9 @@ from missmdp.model.space import MISSING
 
 __all__ = ["Sights", "members_of", "possible_sights"]
 
+_MOST = 400_000
+"""Pairs of a pattern and a state above which an answer is refused: a matter of minutes."""
+
 
 @dataclass(frozen=True, eq=False)
 class Sights:
@@ -65,6 +68,11 @@ def possible_sights(
     """Return all that can be seen under some patterns, shape (K, n), and the policy's actions there."""
     acts = _actions(mdp, as_policy(policy))
     reachable = np.flatnonzero(mdp.reachable)
+    if len(patterns) * len(reachable) > _MOST:
+        raise ModelError(
+            f"{len(patterns):,} patterns of {len(reachable):,} states are too many to say what is identified "
+            f"(at most {_MOST:,} in all); blocks of features that go missing together would make fewer"
+        )
     row_class = np.stack([_row_classes(matrix) for matrix in mdp.transition])
     members: list[NDArray[np.int64]] = []
     pattern: list[int] = []

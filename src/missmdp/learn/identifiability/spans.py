@@ -62,7 +62,9 @@ def row_span(matrix: NDArray[np.float64]) -> Span:
     _, size, basis = np.linalg.svd(matrix, full_matrices=False)
     top = float(size.max(initial=0.0))
     kept = int((size > TOLERANCE * top).sum()) if top > 0.0 else 0
-    return Span(basis[:kept], float(size[kept - 1] / top) if kept else 1.0)
+    # Where all functions are spanned, the plainest basis leaves other matrices sparse.
+    plain = np.eye(kept) if kept == matrix.shape[1] else basis[:kept]
+    return Span(plain, float(size[kept - 1] / top) if kept else 1.0)
 
 
 def triangle(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
