@@ -82,9 +82,6 @@ def identifiability(
     >>> truth = mm.load_benchmark("icu-mnar-unid")
     >>> mm.identifiability(truth.mdp, truth.mgraph()).identified
     True
-    >>> answer = mm.identifiability(truth.mdp, "saturated", blocks=[["infection"], ["heart_rate"]])
-    >>> answer.identified
-    False
     >>> mm.identifiability(None, truth.mgraph()).identified
     False
     """
