@@ -85,8 +85,7 @@ def best_structures(searcher: Searcher[Evidence], *, snapshots: bool) -> list[Be
             continue
         if not shown:
             met.append(own)
-        starts = [listed[-1].found.fit.table] if listed else []
-        listed.append(_best(searcher, name, own, starts))
+        listed.append(_best(searcher, name, own, listed[-1] if listed else None))
     return listed
 
 
@@ -94,16 +93,22 @@ def _best(
     searcher: Searcher[Evidence],
     name: str,
     features: Sequence[tuple[str, ...]],
-    starts: Sequence[NDArray[np.float64]],
+    narrower: Best | None,
 ) -> Best:
+    """Return the best structure of a class, in the best order."""
+    starts = [] if narrower is None else [narrower.found.fit.table]
     first, *others = _orders(len(features))
-    best = _in_order(searcher, name, features, first, starts)
+    tried = {first: _in_order(searcher, name, features, first, starts)}
+    if narrower is not None and narrower.order not in tried:
+        tried[narrower.order] = _in_order(searcher, name, features, narrower.order, starts)
     # Values that are shown depend on who comes first; else orders only matter where blocks depend on each other.
-    dependent = name in (NO_SELF, ALL) and any(after for _, after in best.found.asked)
-    if best.shown or dependent:
-        more = [_in_order(searcher, name, features, order, starts) for order in others]
-        best = max((best, *more), key=lambda one: one.found.score)
-    return best
+    shown = name in (MAR, SHOWN)
+    depend = name in (NO_SELF, ALL) and any(after for one in tried.values() for _, after in one.found.asked)
+    if shown or depend:
+        for order in others:
+            if order not in tried:
+                tried[order] = _in_order(searcher, name, features, order, starts)
+    return max(tried.values(), key=lambda one: one.found.score)
 
 
 def _in_order(

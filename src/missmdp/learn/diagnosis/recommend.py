@@ -51,8 +51,9 @@ def recommended(kind: str, graph: MissingnessGraph, *, dependent: bool, snapshot
                     "give the MDP to find out."
                 )
             return "aimi", (
-                "Missingness depends on values that go missing themselves: AIMI allows that, if no feature drives its "
-                "own missingness. Single observations cannot tell; give the MDP to find out."
+                "Missingness depends on values that go missing themselves: AIMI allows that, if indicators are "
+                "independent and no feature drives its own missingness. Single observations cannot tell; give the MDP "
+                "to find out."
             )
         case "MAR":
             return "em", (
