@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from missmdp.data.arguments import checked_confidence, checked_seed, checked_whole
+from missmdp.data.arguments import checked_seed, checked_whole
 from missmdp.data.counts import ObservationCounts, as_counts
 from missmdp.data.dataset import Dataset
 from missmdp.errors import DataError
@@ -80,7 +80,8 @@ def diagnose(
     >>> found.type, found.self_censoring, found.recommended
     ('MNAR', ('x', 'y'), 'em')
     """
-    level = checked_confidence(level)
+    if not 0.0 < level < 1.0:
+        raise DataError(f"level must be between 0 and 1, such as 0.01, got {level!r}")
     checked_whole(draws, "draws")
     checked_seed(seed)
     counts = as_counts(dataset)
