@@ -1,4 +1,4 @@
-"""How much more data would halve a certificate."""
+"""How much more data would halve a certificate, or bring it to any other number."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Halving", "data_to_halve"]
+__all__ = ["Halving", "data_to_halve", "factor_for"]
 
 _MOST = 1e6
 """Times as much data that are not looked beyond."""
@@ -54,20 +54,48 @@ def data_to_halve(
     epsilon_with
         Times as much data → ε.
     """
-    target = 0.5 * epsilon
-    if solver >= target:
+    if solver >= 0.5 * epsilon:
         return Halving(
             None, None, None, "the solver's gap is more than half of it; let the solver run longer"
         )
+    factor = factor_for(0.5 * epsilon, solver, epsilon_with)
+    if factor is None:
+        why = f"even {_MOST:,.0f} times as many samples of the same states would not do"
+        return Halving(None, None, None, why)
+    total = math.ceil(samples * factor)
+    return Halving(factor, total, total - samples)
+
+
+def factor_for(
+    target: float,
+    solver: float,
+    epsilon_with: Callable[[float], float],
+    *,
+    most: float = _MOST,
+    close: float = _CLOSE,
+) -> float | None:
+    """Return how many times as much data bring ε to a target, three digits of it, or None if that is too many.
+
+    Parameters
+    ----------
+    target
+        What ε is to be.
+    solver
+        The part of it that data do not change.
+    epsilon_with
+        Times as much data → ε, which does not rise.
+    most
+        Times as much data that are not looked beyond.
+    close
+        How close to the target is close enough, as a share of it.
+    """
     low, high = 1.0, 4.0
     while (there := epsilon_with(high)) > target:
         low, high = high, 16.0 * high
-        if high > _MOST:
-            return Halving(
-                None, None, None, f"even {_MOST:,.0f} times as many samples of the same states would not do"
-            )
+        if high > most:
+            return None
     for _ in range(_TRIES):
-        if there >= (1.0 - _CLOSE) * target:
+        if there >= (1.0 - close) * target:
             break
         # Radii shrink with the square root of the data, and so do errors more or less.
         guess = high * ((there - solver) / (target - solver)) ** 2
@@ -77,12 +105,5 @@ def data_to_halve(
             high, there = middle, found
         else:
             low = middle
-    factor = _rounded_up(high)
-    total = math.ceil(samples * factor)
-    return Halving(factor, total, total - samples)
-
-
-def _rounded_up(factor: float) -> float:
-    """Return a factor with three digits, rounded up."""
-    unit = 10.0 ** (math.floor(math.log10(factor)) - 2)
-    return round(math.ceil(factor / unit - 1e-9) * unit, 12)
+    unit = 10.0 ** (math.floor(math.log10(high)) - 2)
+    return round(math.ceil(high / unit - 1e-9) * unit, 12)
