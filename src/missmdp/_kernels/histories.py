@@ -136,13 +136,16 @@ def forward_backward(
     """Add to expected[entries] how often each entry is used, fill scale[nodes], and return the log-likelihood.
 
     scale is P(observation | what came before); a node where it is 0 is impossible, and so is all after it: those
-    contribute nothing.
+    contribute nothing. Nodes through which nothing comes are left out, with a scale of 0.
     """
     n_nodes = len(tree.parent)
     ahead = np.zeros(tree.first[n_nodes])
     behind = np.zeros(tree.first[n_nodes])
     total_log = 0.0
     for node in range(n_nodes):
+        scale[node] = 0.0
+        if tree.through[node] == 0.0:
+            continue
         begin, end = tree.first[node], tree.first[node + 1]
         up = tree.parent[node]
         for i in range(tree.n_rows[node]):

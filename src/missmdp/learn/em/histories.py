@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ from missmdp.learn.em.tree_parts import Part, tree_parts
 from missmdp.learn.em.weights import Details, transition_weights
 
 __all__ = ["Expected", "Histories", "prepare_histories"]
+
+_FEWEST = 20
+"""Episodes that some of the histories must at least consist of; else they consist of pieces."""
 
 
 class Expected(NamedTuple):
@@ -101,7 +104,22 @@ class Histories:
         with ThreadPoolExecutor(workers, thread_name_prefix="missmdp-em") as pool:
             yield from pool.map(run, self.parts)
 
-    def reweighted(self, pieces: NDArray[np.float64]) -> Histories:
+    def thinned(self, most: int) -> Self:
+        """Return some of the histories, about `most` observations: episodes by lot, always the same ones.
+
+        Where there are few episodes, pieces of history are drawn instead.
+        """
+        if self.n_steps <= most:
+            return self
+        generator = np.random.default_rng(0)
+        episodes, owner = np.unique(self.piece_episode, return_inverse=True)
+        share = most / self.n_steps
+        whole = len(episodes) * share >= _FEWEST
+        kept = generator.random(len(episodes) if whole else len(self.end_node)) < share
+        thin = self.reweighted((kept[owner.reshape(-1)] if whole else kept).astype(np.float64))
+        return replace(thin, n_steps=round(sum(float(part.tree.through.sum()) for part in thin.parts)))
+
+    def reweighted(self, pieces: NDArray[np.float64]) -> Self:
         """Return the same histories with other numbers of each piece, shape (pieces,), as a bootstrap needs it."""
         ends = np.bincount(self.end_node, pieces, minlength=self.n_nodes).astype(np.float64)
         through = passing(self.parent, ends, self.n_roots)

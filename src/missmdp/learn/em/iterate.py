@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,10 @@ class Evidence(Protocol):
 
     def expect(self, table: NDArray[np.float64], threads: int | None = None) -> Expected:
         """Return expected counts and the log-likelihood under M, P(pattern | state) of shape (K, S)."""
+        ...
+
+    def thinned(self, most: int) -> Self:
+        """Return some of it, about `most` observations: enough to look for a structure."""
         ...
 
 

@@ -28,6 +28,8 @@ _ROUGH = 1.0
 """Nats that a fit may have left to gain while searching: a structure need not be fitted to the last digit."""
 _SLOW = 1e-6
 """Gain per observation below which a fit is too slow to go on while searching."""
+_MOST_STEPS = 200_000
+"""Observations above which a search begins with some of them."""
 _FIRST_ITERATIONS = 12
 """Iterations with all reasons at once, which is only a place to start from."""
 
@@ -102,6 +104,27 @@ class Searcher(Generic[Data]):
         shown
             Whether features of earlier blocks matter only where they are seen (MAR); see `block_cells`.
         """
+        thin = self.histories.thinned(_MOST_STEPS)
+        if thin is self.histories:
+            found = self._searched(allowed, starts, shown)
+        else:
+            # The structure of a part of the data, and from there on all of them.
+            part = Searcher(
+                self.mdp,
+                self.blocks,
+                thin,
+                self.prior,
+                self.pseudo_count,
+                threads=self.threads,
+                tell=self.tell,
+            )
+            first = part._pruned(part._searched(allowed, starts, shown), shown)
+            found = self.from_table(allowed, first.fit.table, shown=shown)
+        return self._pruned(found, shown)
+
+    def _searched(
+        self, allowed: Sequence[Allowed], starts: Sequence[NDArray[np.float64]], shown: bool
+    ) -> Found:
         found: list[Found] = []
         for variant in self._variants(allowed):
             points = [self.prior]
@@ -112,7 +135,7 @@ class Searcher(Generic[Data]):
                 first = self.fit(everything, self.prior, max_iterations=_FIRST_ITERATIONS)
                 points += [first.table, *starts]
             found += [self.from_table(variant, start, shown=shown) for start in points]
-        return self._pruned(max(found, key=lambda one: one.score), shown)
+        return max(found, key=lambda one: one.score)
 
     def _variants(self, allowed: Sequence[Allowed]) -> list[Sequence[Allowed]]:
         """Return what is allowed, and the same with one block at most that may ask about itself.
