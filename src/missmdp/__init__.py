@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     )
     from missmdp.evaluation.certificate.certificate import Certificate
     from missmdp.evaluation.certificate.certify import certify
+    from missmdp.evaluation.certificate.plan_data import DataPlan, plan_data
+    from missmdp.evaluation.certificate.value_interval import ValueInterval, value_interval
     from missmdp.evaluation.compare import Comparison, Difference, compare
     from missmdp.evaluation.distance import TotalVariation, total_variation
     from missmdp.evaluation.heldout import HeldOut, held_out_likelihood
@@ -105,6 +107,8 @@ _HOME = {
     ),
     "missmdp.evaluation.certificate.certificate": ("Certificate",),
     "missmdp.evaluation.certificate.certify": ("certify",),
+    "missmdp.evaluation.certificate.plan_data": ("DataPlan", "plan_data"),
+    "missmdp.evaluation.certificate.value_interval": ("ValueInterval", "value_interval"),
     "missmdp.evaluation.compare": ("Comparison", "Difference", "compare"),
     "missmdp.evaluation.distance": ("TotalVariation", "total_variation"),
     "missmdp.evaluation.heldout": ("HeldOut", "held_out_likelihood"),
@@ -178,6 +182,7 @@ __all__ = [
     "Comparison",
     "Coverage",
     "DataError",
+    "DataPlan",
     "DataReport",
     "Dataset",
     "Description",
@@ -220,6 +225,7 @@ __all__ = [
     "SolveResult",
     "TotalVariation",
     "UniformPolicy",
+    "ValueInterval",
     "__version__",
     "behaviour_coverage",
     "certify",
@@ -239,6 +245,7 @@ __all__ = [
     "load_policy",
     "log_likelihood",
     "normalised_value",
+    "plan_data",
     "prior_model",
     "reproduce",
     "run",
@@ -248,6 +255,7 @@ __all__ = [
     "update_belief",
     "update_belief_ignorable",
     "validate",
+    "value_interval",
 ]
 
 

@@ -16,6 +16,7 @@ from missmdp.cli.export_command import export
 from missmdp.cli.failures import Commands
 from missmdp.cli.learn_command import learn
 from missmdp.cli.model_commands import benchmarks, coverage, graph, show
+from missmdp.cli.plan_data_command import plan_data
 from missmdp.cli.plot_command import plot
 from missmdp.cli.report_command import report
 from missmdp.cli.reproduce_command import reproduce
@@ -67,6 +68,7 @@ for command in (
     show,
     graph,
     coverage,
+    plan_data,
     collect,
     describe,
     validate,

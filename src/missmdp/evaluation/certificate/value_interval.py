@@ -1,0 +1,188 @@
+"""What a policy may be worth, given what was learned: an interval that is no guarantee."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.data.arguments import checked_confidence, checked_count, checked_seed
+from missmdp.errors import DataError
+from missmdp.evaluation.certificate.controller_value import ControllerValues
+from missmdp.evaluation.certificate.product import controller_product
+from missmdp.evaluation.certificate.uniform import value_span
+from missmdp.evaluation.statistics import decimals, interval_text, signed
+from missmdp.evaluation.value import evaluate
+from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.groups import as_missingness
+from missmdp.model.checks import number
+from missmdp.model.mdp import FactoredMDP, checked_mdp
+from missmdp.model.missingness import MissingnessFunction
+from missmdp.model.missmdp import MissMDP
+from missmdp.model.policy import Policy, as_policy
+from missmdp.plan.finite.controller import FiniteController
+from missmdp.progress import show_progress
+
+__all__ = ["ValueInterval", "value_interval"]
+
+_SOURCES = {
+    "posterior": "M is drawn from the posterior of the learner's counts",
+    "bootstrap": "M is learned anew from resampled episodes",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ValueInterval:
+    """Values of a policy over missingness functions that the data make likely; not a guarantee."""
+
+    values: NDArray[np.float64]
+    """The value for each draw of M, shape (draws,)."""
+    confidence: float
+    source: Literal["posterior", "bootstrap"]
+    """Where the draws come from."""
+    assumes: str
+    """The learner's assumption; the draws fulfil it."""
+    exact: bool
+    """Whether values were computed, or simulated with the same luck for all draws."""
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The middle part of the values that `confidence` says."""
+        rest = 0.5 * (1.0 - self.confidence)
+        low, high = np.quantile(self.values, [rest, 1.0 - rest])
+        return float(low), float(high)
+
+    @property
+    def median(self) -> float:
+        """The value in the middle."""
+        return float(np.median(self.values))
+
+    def __str__(self) -> str:
+        places = decimals(float(self.values.std()))
+        return (
+            f"{signed(self.median, places)}, {100 * self.confidence:g} % of draws in "
+            f"{interval_text(self.interval, places)} ({self.source}, {len(self.values):,} draws; not a guarantee)"
+        )
+
+    def __repr__(self) -> str:
+        return f"ValueInterval({self})"
+
+    def describe(self) -> str:
+        """Return it in sentences."""
+        return (
+            f"The policy's value: {self}.\nAssuming {self.assumes}; {_SOURCES[self.source]}. This is not a guarantee: "
+            "certify gives one."
+        )
+
+
+def value_interval(
+    policy: Policy,
+    learner: Any,
+    mdp: FactoredMDP | None = None,
+    *,
+    confidence: float = 0.95,
+    draws: int = 100,
+    prior: float = 0.5,
+    episodes: int = 1000,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> ValueInterval:
+    """Return what a policy is worth over missingness functions that the data make likely; not a guarantee.
+
+    Learners that count are drawn from: the probabilities of each group have a Dirichlet posterior. Learners with
+    `bootstrap(draws, seed)` are asked for missingness functions. Both know nothing of an assumption that is false.
+
+    Parameters
+    ----------
+    policy
+        The policy; a `FiniteController` is evaluated exactly, any other simulated, with the same luck for all draws.
+    learner
+        The learner that was fitted.
+    mdp
+        The MDP; by default the one of the learner's data.
+    confidence
+        How much of the draws the interval holds.
+    draws
+        How many missingness functions.
+    prior
+        What is added to every count; ½ is Jeffreys' prior.
+    episodes
+        Episodes per draw, for policies that are simulated.
+    seed
+        For the draws and the episodes.
+    progress
+        Whether to show progress; by default on a terminal.
+    """
+    policy, confidence, draws = (
+        as_policy(policy),
+        checked_confidence(confidence),
+        checked_count(draws, "draws"),
+    )
+    if not hasattr(learner, "missingness_"):
+        raise DataError(f"{type(learner).__name__} has learned nothing yet: call fit(data) first")
+    mdp = checked_mdp(learner.observation_counts_.mdp if mdp is None else mdp)
+    functions, source = _drawn(learner, mdp, draws, prior, checked_seed(seed))
+    values = np.empty(draws)
+    exact = _Exact(policy, mdp) if isinstance(policy, FiniteController) else None
+    with show_progress("Evaluating draws", draws, enabled=progress) as advance:
+        for i, M in enumerate(functions):
+            if exact is not None:
+                values[i] = exact.value(M)
+            else:
+                found = evaluate(
+                    policy, MissMDP(mdp, M), episodes, seed, control_variate=True, progress=False
+                )
+                values[i] = found.mean
+            advance()
+    return ValueInterval(values, confidence, source, _assumption(learner), exact is not None)
+
+
+class _Exact:
+    """Evaluates a controller for one M after another, each from where the last one ended."""
+
+    def __init__(self, controller: FiniteController, mdp: FactoredMDP) -> None:
+        if not isinstance(controller.model, MissMDP) or controller.model.mdp != mdp:
+            raise DataError("the controller is for another MDP")
+        self._controller = controller
+        self._span = value_span(mdp)
+        self._last: ControllerValues | None = None
+
+    def value(self, missingness: MissingnessFunction) -> float:
+        product = controller_product(self._controller, missingness)
+        if self._last is None:
+            self._last = ControllerValues.of(product, self._span)
+        else:
+            self._last = self._last.with_product(product)
+        low, high = self._last.value()
+        return 0.5 * (low + high)
+
+
+def _assumption(learner: Any) -> str:
+    return str(getattr(learner, "assumed_", None) or learner.assumes)
+
+
+def _drawn(
+    learner: Any, mdp: FactoredMDP, draws: int, prior: float, seed: int
+) -> tuple[list[MissingnessFunction], Literal["posterior", "bootstrap"]]:
+    """Return missingness functions, and where they come from."""
+    if isinstance(learner, MissingnessEstimator):
+        if not number(prior, "prior") > 0.0:
+            raise DataError(f"prior must be positive, got {prior!r}")
+        rng = np.random.default_rng(seed)
+        return [_posterior_draw(learner, mdp, prior, rng) for _ in range(draws)], "posterior"
+    if callable(getattr(learner, "bootstrap", None)):
+        return list(learner.bootstrap(draws, seed)), "bootstrap"
+    raise DataError(
+        f"{type(learner).__name__} has neither counts nor a bootstrap, so that there is nothing to draw from"
+    )
+
+
+def _posterior_draw(
+    learner: MissingnessEstimator, mdp: FactoredMDP, prior: float, rng: np.random.Generator
+) -> MissingnessFunction:
+    parts = [
+        (part, np.stack([rng.dirichlet(row) for row in part.counts + prior])) for part in learner.counts_
+    ]
+    return as_missingness(mdp, parts)
