@@ -45,8 +45,8 @@ _NAMES: dict[str, str] = {
     "saturated": "saturated",
 }
 
-_SAME = 0.5
-"""Nats within which two starts have found the same likelihood."""
+_SAME, _SAME_EACH = 0.5, 1e-3
+"""Nats within which two starts have found the same likelihood: these, and so many more for each parameter."""
 _APART = 0.02
 """Total variation, over visits, above which two M are not the same."""
 
@@ -320,7 +320,8 @@ class DynamicsEM(Estimator):
         visits = best.expected.sum(axis=0) / max(float(best.expected.sum()), 1e-300)
         apart = [float(0.5 * np.abs(fit.table - best.table).sum(axis=0) @ visits) for fit in fits]
         lower = [best.objective - fit.objective for fit in fits]
-        if any(gap <= _SAME and distance > _APART for gap, distance in zip(lower, apart, strict=True)):
+        same = _SAME + _SAME_EACH * best.model.n_parameters(self.mdp.reachable)
+        if any(gap <= same and distance > _APART for gap, distance in zip(lower, apart, strict=True)):
             found.append(
                 Finding(
                     f"different M explain the data equally well (total variation {max(apart):.2f} over visits): M "
@@ -328,7 +329,7 @@ class DynamicsEM(Estimator):
                     (),
                 )
             )
-        elif max(lower) > _SAME:
+        elif max(lower) > same:
             found.append(
                 Finding(
                     f"starts disagree: some end at a log-likelihood that is {max(lower):,.1f} lower; the best is "
