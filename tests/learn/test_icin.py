@@ -256,6 +256,10 @@ def test_values_without_complete_cases_are_told():
     weights = np.array([1.0, 1 / 3, 1 / 2, 1 / 6])
     got = [learner.missingness_.probability(z, (0, 0, 0)) for z in list(rows)[:4]]
     assert got == pytest.approx(weights / weights.sum(), abs=1e-3)
+    # Without complete cases nothing says how indicators depend on each other: all patterns are alike.
+    assert learner.missingness_.distribution((2, 1, 1)) == pytest.approx(
+        {(2, 1, 1): 0.25, (None, 1, 1): 0.25, (2, None, 1): 0.25, (None, None, 1): 0.25}
+    )
     with pytest.warns(mm.AssumptionWarning, match="no observation shows every feature"):
         mm.ICIN().fit(counts_of(mdp, {(None, 0, 0): 20, (0, None, 0): 30}))
 

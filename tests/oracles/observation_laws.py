@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +14,8 @@ from missmdp.learn.em.structures import Factors
 __all__ = ["free_parameters", "law", "numeric_jacobian", "numeric_rank", "random_point"]
 
 
-def sights(mdp: mm.FactoredMDP, patterns: np.ndarray) -> list[np.ndarray]:
-    """Return for each pattern which states show which sight, as 0/1 matrices (sights, S), terminal states apart."""
+def sights(mdp: mm.FactoredMDP, patterns: np.ndarray) -> list[tuple[list[tuple[Any, ...]], np.ndarray]]:
+    """Return for each pattern its sights, and which states show them as 0/1 matrices; terminal states are apart."""
     shown = []
     for pattern in patterns:
         looks = [
@@ -22,19 +23,36 @@ def sights(mdp: mm.FactoredMDP, patterns: np.ndarray) -> list[np.ndarray]:
             for state, over in zip(mdp.states, mdp.terminal, strict=True)
         ]
         distinct = sorted(set(looks), key=repr)
-        shown.append(np.array([[look == other for look in looks] for other in distinct], dtype=float))
+        matrix = np.array([[look == other for look in looks] for other in distinct], dtype=float)
+        shown.append((distinct, matrix))
     return shown
 
 
-def law(mdp: mm.FactoredMDP, table: np.ndarray, patterns: np.ndarray, horizon: int) -> np.ndarray:
-    """Return P(z₀ … z_h | actions) of every history under every sequence of actions; episodes may be over earlier."""
-    seen = np.concatenate([shown * row for shown, row in zip(sights(mdp, patterns), table, strict=True)])
+def law(
+    mdp: mm.FactoredMDP,
+    table: np.ndarray,
+    patterns: np.ndarray,
+    horizon: int,
+    *,
+    initial: np.ndarray | None = None,
+    policy: Callable[[tuple[Any, ...]], Collection[int]] | None = None,
+) -> np.ndarray:
+    """Return P(z₀ … z_h | actions) of every history under every sequence of actions; episodes may be over earlier.
+
+    A policy, observation → numbers of the actions that may follow, leaves out histories that it does not make.
+    """
+    found = sights(mdp, patterns)
+    seen = np.concatenate([shown * row for (_, shown), row in zip(found, table, strict=True)])
+    looks = [look for names, _ in found for look in names]
     going = ~mdp.terminal
     probabilities = []
     for actions in product(range(mdp.n_actions), repeat=horizon):
-        histories = mdp.initial[None, :] * seen
+        histories = (mdp.initial if initial is None else initial)[None, :] * seen
         probabilities.append(histories.sum(axis=1))
         for a in actions:
+            if policy is not None:
+                taken = np.array([a in policy(look[:-1]) for look in looks])
+                histories = histories * np.tile(taken, len(histories) // len(looks))[:, None]
             moved = (histories * going) @ mdp.transition[a].toarray()
             histories = (moved[:, None, :] * seen[None]).reshape(-1, mdp.n_states)
             probabilities.append(histories.sum(axis=1))

@@ -59,6 +59,49 @@ def test_the_rank_of_longer_histories_is_that_of_finite_differences(seed, grows)
     assert two.rank - one.rank == grows
 
 
+@pytest.mark.parametrize(("seed", "horizon"), [(6, 1), (6, 2), (14, 2), (9, 2)])
+def test_histories_begin_again_after_full_observations(seed, horizon):
+    """From one first state: its law over h steps, and that of h − 1 steps from every T(· | s, a)."""
+    made, factors = narrow_problem(seed)
+    first = np.eye(made.n_states)[-1]
+    mdp = mm.FactoredMDP(made.features, made.actions, made.transition, 0.0, first)
+    count, table = free_parameters(factors, mdp.reachable, random_point(factors, 0))
+    rows = mdp.transition[0].toarray()
+
+    def laws(raised):
+        starts = [law(mdp, table(raised), factors.blocks.patterns, horizon)]
+        starts += [
+            law(mdp, table(raised), factors.blocks.patterns, horizon - 1, initial=row)
+            for row in np.unique(rows, axis=0)
+        ]
+        return np.concatenate(starts)
+
+    assert mm.identifiability(mdp, factors, horizon=horizon).rank == numeric_rank(
+        numeric_jacobian(laws, count)
+    )
+
+
+@pytest.mark.parametrize("seed", [0, 9, 12, 22, 25])
+def test_policies_leave_out_histories(seed):
+    """One action where x is seen, and any or another one where it is not: what is known is less than all of T."""
+    mdp, factors = random_problem(seed)
+    last = mdp.n_actions - 1
+
+    def actions(seen):
+        return [0] if seen[0] is not None else [last]
+
+    count, table = free_parameters(factors, mdp.reachable, random_point(factors, seed))
+    patterns = factors.blocks.patterns
+    for horizon in (1, 2):
+        answer = mm.identifiability(
+            mdp, factors, policy=lambda z: {mdp.actions[a]: 1.0 for a in actions(z)}, horizon=horizon
+        )
+        expected = numeric_jacobian(
+            lambda raised, h=horizon: law(mdp, table(raised), patterns, h, policy=actions), count
+        )
+        assert answer.rank == numeric_rank(expected)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 160))
 def test_many_ranks_are_those_of_finite_differences(seed):

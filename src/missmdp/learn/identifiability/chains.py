@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import sparse
 
 from missmdp.learn.identifiability.sights import Sights
 from missmdp.learn.identifiability.spans import TOLERANCE, row_span, triangle
@@ -80,7 +80,11 @@ class Chains:
             summary = _condensed(np.concatenate([summary, seen]))
             for z, more in self._restart.items():
                 vectors[z] = self._basis(np.concatenate([vectors[z], more]) if z in vectors else more)
-        return linalg.null_space(summary, rcond=TOLERANCE) if len(summary) else np.eye(self._n_directions)
+        if not len(summary):
+            return np.eye(self._n_directions)
+        _, size, basis = np.linalg.svd(summary, full_matrices=True)
+        # Vectors have length 1, so that this is no share of the largest: all may be rounding.
+        return basis[int((size > TOLERANCE).sum()) :].T
 
     def _first(self, rows: sparse.csc_array) -> Vectors:
         """Return the vectors of histories with one sight, for sights after which it matters how one came there."""
