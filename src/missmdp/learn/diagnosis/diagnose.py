@@ -75,7 +75,7 @@ def diagnose(
     Examples
     --------
     >>> import missmdp as mm
-    >>> log = mm.collect(mm.load_benchmark("predator-mnar-unid"), 20_000, seed=0)
+    >>> log = mm.collect(mm.load_benchmark("predator-mnar-unid"), 5_000, seed=0)
     >>> found = mm.diagnose(log, log.mdp, draws=0)
     >>> found.type, found.self_censoring, found.recommended
     ('MNAR', ('x', 'y'), 'em')

@@ -16,7 +16,7 @@ from missmdp.learn.em.trees import Cells
 
 __all__ = ["Effects", "Reasons", "columns_of_values", "design_of"]
 
-_MOST_TOGETHER = 200
+_MOST_TOGETHER = 100
 """Joint values up to which each has an effect of its own; with more, the leaves of a tree have."""
 _MOST_PATTERNS = 8
 """Patterns of earlier blocks up to which each has an effect of its own; with more, each earlier block has."""
