@@ -7,6 +7,7 @@ variable has to prove itself: a structure without it, fitted anew, must have a w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -28,6 +29,8 @@ _ROUGH = 1.0
 """Nats that a fit may have left to gain while searching: a structure need not be fitted to the last digit."""
 _SLOW = 1e-6
 """Gain per observation below which a fit is too slow to go on while searching."""
+_HOPELESS = 50.0
+"""Nats that a structure may be behind after its first fit for it to be followed further."""
 _MOST_STEPS = 200_000
 """Observations above which a search begins with some of them."""
 _FIRST_ITERATIONS = 12
@@ -119,7 +122,10 @@ class Searcher(Generic[Data]):
                 tell=self.tell,
             )
             first = part._pruned(part._searched(allowed, starts, shown), shown)
-            found = self.from_table(allowed, first.fit.table, shown=shown)
+            found = max(
+                (self.from_table(own, first.fit.table, shown=shown) for own in (allowed, first.asked)),
+                key=lambda one: one.score,
+            )
         return self._pruned(found, shown)
 
     def _searched(
@@ -170,9 +176,17 @@ class Searcher(Generic[Data]):
         return fit
 
     def from_table(
-        self, allowed: Sequence[Allowed], start: NDArray[np.float64], *, shown: bool = False
+        self,
+        allowed: Sequence[Allowed],
+        start: NDArray[np.float64],
+        *,
+        shown: bool = False,
+        floor: float = -math.inf,
     ) -> Found:
-        """Return the best structure met on the way from an M, growing and fitting in turns."""
+        """Return the best structure met on the way from an M, growing and fitting in turns.
+
+        The way ends after its first step if the score is below `floor` there: further steps gain little.
+        """
         cells = self._cells(allowed, shown)
         expected, table = self.histories.expect(start, self.threads).counts, start
         best: Found | None = None
@@ -188,7 +202,7 @@ class Searcher(Generic[Data]):
             stale = 0 if best is None or found.score > best.score + 0.5 else stale + 1
             if best is None or found.score > best.score:
                 best = found
-            if stale == _STALE:
+            if stale == _STALE or best.score < floor:
                 break
             table, expected = found.fit.table, found.fit.expected
         assert best is not None, "there is at least one round"
@@ -212,7 +226,8 @@ class Searcher(Generic[Data]):
             for i, own in enumerate(found.asked):
                 for fewer in _fewer(own):
                     allowed = [*found.asked[:i], fewer, *found.asked[i + 1 :]]
-                    other = self.from_table(allowed, found.fit.table, shown=shown)
+                    floor = better.score - _HOPELESS
+                    other = self.from_table(allowed, found.fit.table, shown=shown, floor=floor)
                     better = max(better, other, key=lambda one: one.score)
             if better is found:
                 return found
