@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from missmdp.evaluation.normalise import NormalisedValue
 
-__all__ = ["Scale", "over_runs"]
+__all__ = ["Scale", "over_runs", "ratio_of_means"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Scale:
 
     def of_run(self, estimates: NDArray[np.float64], run: int) -> NormalisedValue | None:
         """Return the normalised value of one policy; its error is that of the episodes. None without a scale."""
-        return _ratio(*self.gaps(estimates, run))
+        return ratio_of_means(*self.gaps(estimates, run))
 
 
 def over_runs(
@@ -53,9 +53,9 @@ def over_runs(
         return dict.fromkeys(names)
     gaps = [scale.gaps(estimates, run) for run, estimates in runs]
     if pooled or len(gaps) == 1:
-        value = _ratio(*map(np.concatenate, zip(*gaps, strict=True)))
+        value = ratio_of_means(*map(np.concatenate, zip(*gaps, strict=True)))
     else:
-        value = _ratio(*(np.array([gap[i].mean() for gap in gaps]) for i in (0, 1)))
+        value = ratio_of_means(*(np.array([gap[i].mean() for gap in gaps]) for i in (0, 1)))
     if value is None:
         return dict.fromkeys(names)
     low, high = value.interval(confidence)
@@ -66,7 +66,7 @@ def over_runs(
     }
 
 
-def _ratio(numerator: NDArray[np.float64], denominator: NDArray[np.float64]) -> NormalisedValue | None:
+def ratio_of_means(numerator: NDArray[np.float64], denominator: NDArray[np.float64]) -> NormalisedValue | None:
     """Return the ratio of two means, of which the first entries are pairs; None without a scale."""
     if not denominator.mean() > 0.0:
         return None
