@@ -119,6 +119,15 @@ def test_a_log_that_goes_on_after_the_end_is_taken_as_it_is():
     assert prepare_histories(log, blocks).impossible > 0
 
 
+def test_an_episode_called_terminated_that_is_not():
+    """Where no terminal state admits the last observation, the flag says nothing."""
+    mdp = walk()
+    blocks = Blocks.of(mdp.space.features, [("place",)])
+    histories = prepare_histories(log_of(mdp, [0, 1, None, 1], terminated=True), blocks)
+    assert histories.impossible == 0
+    assert histories.expect(np.full((2, 4), 0.5)).counts[1, 1] == pytest.approx(1.0)
+
+
 def test_what_cannot_happen_is_left_out():
     mdp = walk()
     log = log_of(mdp, [0, 1, 0, 1], [0, 1, None, 2])

@@ -13,7 +13,7 @@ from missmdp.data.arguments import checked_count, checked_seed
 from missmdp.data.counts import as_counts
 from missmdp.data.dataset import Dataset
 from missmdp.errors import AssumptionWarning, DataError
-from missmdp.learn.assumptions import Finding
+from missmdp.learn.assumptions import Finding, never_observed
 from missmdp.learn.base import Estimator, checked_names
 from missmdp.learn.bounds import Bound
 from missmdp.learn.em.histories import Histories, prepare_histories
@@ -297,7 +297,7 @@ class DynamicsEM(Estimator):
         self.graph_ = factors_graph(mdp, best.model)
         self.unseen_ = cells_without_data(mdp, best)
         self.assumed_ = self.assumes
-        self.warnings_ = tuple(self._findings(best, fits, histories))
+        self.warnings_ = (*never_observed(as_counts(log)), *self._findings(best, fits, histories))
         for finding in self.warnings_:
             warnings.warn(str(finding), AssumptionWarning, stacklevel=3)
 

@@ -51,10 +51,17 @@ def distinct_sights(dataset: Dataset) -> Sights:
     distinct = distinct_observations(mdp.space.features, dataset.observations)
     start, state = admitting_states(mdp, distinct.codes)
     ending = np.full(dataset.n_steps, _OPEN, dtype=np.int64)
-    if mdp.terminal.any() and not _goes_on_from_terminal(dataset, distinct.of_row, start, state):
+    terminal, admitted = _terminal_counts(mdp, start, state), np.diff(start)
+    last = dataset.offsets[1:] - 1
+    going = np.ones(dataset.n_steps, dtype=np.bool_)
+    going[last] = False
+    # Some logs go on after observations that only terminal states admit, and then that it goes on says nothing.
+    only = (admitted > 0) & (terminal == admitted)
+    if mdp.terminal.any() and not only[distinct.of_row[going]].any():
         ending[:] = _GOES_ON
-        last = dataset.offsets[1:] - 1
-        ending[last] = np.where(dataset.terminated, _ENDED, _OPEN)
+        # Some call an episode terminated whose last observation no terminal state admits.
+        possible = terminal[distinct.of_row[last]] > 0
+        ending[last] = np.where(dataset.terminated & possible, _ENDED, _OPEN)
     seen, of_row = np.unique(distinct.of_row * 3 + ending, return_inverse=True)
     observation, kind = seen // 3, seen % 3
     owner, kept = _expanded(start, state, observation)
@@ -104,14 +111,10 @@ def _expanded(
     return owner, values[start[chosen][owner] + within]
 
 
-def _goes_on_from_terminal(
-    dataset: Dataset, of_row: NDArray[np.int64], start: NDArray[np.int64], state: NDArray[np.int64]
-) -> bool:
-    """Return whether the log goes on after observations that only terminal states admit, as some logs do."""
+def _terminal_counts(
+    mdp: FactoredMDP, start: NDArray[np.int64], state: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return how many terminal states admit each observation."""
     sizes = np.diff(start)
-    ended = np.zeros(len(sizes))
-    np.add.at(ended, np.repeat(np.arange(len(sizes)), sizes), dataset.mdp.terminal[state])
-    only = (sizes > 0) & (ended == sizes)
-    going = np.ones(dataset.n_steps, dtype=np.bool_)
-    going[dataset.offsets[1:] - 1] = False
-    return bool(only[of_row[going]].any())
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    return np.bincount(owner[mdp.terminal[state]], minlength=len(sizes)).astype(np.int64)
