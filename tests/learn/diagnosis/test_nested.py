@@ -6,6 +6,12 @@ from scipy import optimize, stats
 
 import missmdp as mm
 from learn.diagnosis.wards import models, ward
+from missmdp.learn.diagnosis.classes import ALL, MCAR, NO_SELF, SIMPLE, Best
+from missmdp.learn.diagnosis.nested import chain_tests, own_tests
+from missmdp.learn.em.histories import prepare_histories
+from missmdp.learn.em.search import Searcher
+from missmdp.learn.em.start import asmar_table
+from missmdp.learn.em.structures import Blocks
 
 MDP = ward()
 TRUTHS = models(MDP)
@@ -100,22 +106,49 @@ def test_values_that_hardly_occur_are_not_tested():
     assert (few.freedom, many.freedom) == (1, 2)
 
 
+def tested(log):
+    """Return the tests of a log whose classes have all found what MCAR has; the search would take longer."""
+    counts = mm.ObservationCounts.from_dataset(log)
+    blocks = Blocks.seen_in(MDP, counts.observed)
+    prior = asmar_table(counts, blocks)
+    searcher = Searcher(MDP, blocks, prepare_histories(log, blocks), prior, 1.0)
+    order = tuple(range(len(blocks.names)))
+    nothing = searcher.from_table([((), tuple(range(i))) for i in order], prior)
+    names = (MCAR, SIMPLE, NO_SELF, ALL) if len(order) > 1 else (MCAR, SIMPLE, ALL)
+    classes = [Best(name, order, nothing) for name in names]
+    chain = list(chain_tests(searcher, classes, 0.01))
+    return [*chain, *own_tests(searcher, classes, classes[0], chain, 0.01)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["independent", "dependent", "block"])
 def test_under_mcar_tests_reject_at_their_level(name):
     """A binomial test at 1e-3 for each test and level, over logs that are all MCAR."""
-    logs = 120
     p_values: dict[tuple[str, ...], list[float]] = {}
-    for seed in range(logs):
-        log = mm.collect(TRUTHS[name], 800, seed=10_000 + seed, horizon=40)
-        found = mm.diagnose(log, MDP, draws=0)
-        for test in (*found.tests, *found.own_tests):
+    for seed in range(250):
+        log = mm.collect(TRUTHS[name], 600, seed=10_000 + seed, horizon=40)
+        for test in tested(log):
             p_values.setdefault((test.null, test.alternative, *test.features), []).append(test.p_value)
     assert len(p_values) == (3 if name == "block" else 5)
     for listed in p_values.values():
+        assert len(listed) == 250
         for level in (0.01, 0.1, 0.5):
             rejected = sum(p < level for p in listed)
             assert stats.binomtest(rejected, len(listed), level).pvalue > 1e-3, (level, rejected)
+
+
+@pytest.mark.slow
+def test_under_mcar_a_whole_diagnosis_rejects_at_its_level():
+    """The same with the search, which may find reasons by chance."""
+    found = [
+        mm.diagnose(mm.collect(TRUTHS["dependent"], 600, seed=20_000 + seed, horizon=40), MDP, draws=0)
+        for seed in range(40)
+    ]
+    assert sum(one.type == "MCAR" for one in found) >= 36
+    p_values = np.array([[test.p_value for test in one.tests] for one in found])
+    for level in (0.01, 0.1):
+        for rejected in (p_values < level).sum(axis=0):
+            assert stats.binomtest(int(rejected), len(found), level, alternative="greater").pvalue > 1e-3
 
 
 @pytest.mark.slow
