@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -185,6 +186,20 @@ def test_observations_that_cannot_happen_are_noted():
     odd = mm.Dataset(MDP, observations, log.actions, log.offsets, log.terminated)
     found = mm.diagnose(odd, MDP, draws=0)
     assert any("cannot happen according to the model" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("answer", "notes"), [(True, 0), (None, 0), (False, 1)])
+def test_that_m_is_not_identified_is_noted(monkeypatch, answer, notes):
+    asked = []
+
+    def identifiability(mdp, graph, *, blocks):
+        asked.append((graph, blocks))
+        return SimpleNamespace(identified=answer)
+
+    monkeypatch.setattr("missmdp.learn.diagnosis.diagnose.identifiability", identifiability)
+    found = mm.diagnose(log_of("own block", steps=1500), MDP, draws=0)
+    assert asked == [(found.graph, (("fever", "pulse"),))]
+    assert sum("do not determine M" in note for note in found.notes) == notes
 
 
 def test_what_cannot_be_is_refused():

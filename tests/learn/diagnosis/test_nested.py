@@ -106,7 +106,7 @@ def test_values_that_hardly_occur_are_not_tested():
     assert (few.freedom, many.freedom) == (1, 2)
 
 
-def tested(log):
+def rows_of(log):
     """Return the tests of a log whose classes have all found what MCAR has; the search would take longer."""
     counts = mm.ObservationCounts.from_dataset(log)
     blocks = Blocks.seen_in(MDP, counts.observed)
@@ -127,7 +127,7 @@ def test_under_mcar_tests_reject_at_their_level(name):
     p_values: dict[tuple[str, ...], list[float]] = {}
     for seed in range(250):
         log = mm.collect(TRUTHS[name], 600, seed=10_000 + seed, horizon=40)
-        for test in tested(log):
+        for test in rows_of(log):
             p_values.setdefault((test.null, test.alternative, *test.features), []).append(test.p_value)
     assert len(p_values) == (3 if name == "block" else 5)
     for listed in p_values.values():

@@ -10,7 +10,7 @@ import numpy as np
 from missmdp.data.arguments import checked_seed, checked_whole
 from missmdp.data.counts import ObservationCounts, as_counts
 from missmdp.data.dataset import Dataset
-from missmdp.errors import DataError
+from missmdp.errors import DataError, MissMDPError
 from missmdp.learn.diagnosis.classes import Best, best_structures
 from missmdp.learn.diagnosis.drivers import find_drivers
 from missmdp.learn.diagnosis.nested import chain_tests, own_tests
@@ -26,6 +26,7 @@ from missmdp.learn.em.resampling import resampled_fits
 from missmdp.learn.em.search import Searcher
 from missmdp.learn.em.start import asmar_table
 from missmdp.learn.em.structures import Blocks
+from missmdp.learn.identifiability.check import identifiability
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missingness import MissingnessFunction
@@ -36,6 +37,8 @@ __all__ = ["diagnose"]
 
 _TOLERANCE = 1e-7
 """Of the structure that is reported, per observation in nats; searching is rougher."""
+_MOST_STATES = 2_000
+"""States up to which it is looked at whether the dynamics determine M."""
 
 
 def diagnose(
@@ -135,7 +138,10 @@ def diagnose(
         reason,
         snapshots,
         counts.n_steps,
-        tuple(_notes(counts, evidence, snapshots)),
+        (
+            *_notes(counts, evidence, snapshots),
+            *(_open_questions(own, graph, blocks) if kind == "MNAR" else ()),
+        ),
         mdp=own,
     )
 
@@ -216,3 +222,20 @@ def _notes(counts: ObservationCounts, evidence: Any, snapshots: bool) -> list[st
         if rate == 1.0
     ]
     return notes
+
+
+def _open_questions(mdp: FactoredMDP, graph: MissingnessGraph, blocks: Blocks) -> list[str]:
+    """Return a note where the dynamics do not determine M, even if the m-graph is right."""
+    if mdp.n_states > _MOST_STATES:
+        return []
+    try:
+        known = identifiability(mdp, graph, blocks=blocks.names).identified
+    except MissMDPError:
+        # Too large a question, or one that it has no answer to; the diagnosis stands without it.
+        return []
+    if known is not False:
+        return []
+    return [
+        "The dynamics do not determine M with this m-graph: another M, and perhaps another reason, may explain the log "
+        "as well (missmdp.identifiability says what is left open)"
+    ]
