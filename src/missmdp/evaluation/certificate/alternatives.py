@@ -8,7 +8,7 @@ V*_P − V_P(π̂) ≤ (an upper bound on V*_P) − (a lower bound on V_P(π̂))
 | policy-uniform | upper + b₀·U | lower − b₀·U |
 | occupancy | upper + b₀·U | V_P̂(graph) − Σ_s d(s) ε(s) W(s) |
 | robust | upper + b₀·U | the graph's value at worst, with TV balls around M̂ |
-| revealing | the upper bound for M⁺ | the same |
+| revealing | the upper bound for M⁺, if that is less | the same |
 
 `lower` and `upper` are the solver's bounds for P̂; C, U and W are in `uniform`, M⁺ in `learned`. The policy graph is the
 solver's finite controller. Where b₀·U is used beside the graph, V*_P is also at most what a controller gets that sees
@@ -138,7 +138,9 @@ class Evidence:
 
     def revealing(self, robust: Alternative, upper: float) -> Alternative:
         """Return the certificate of the controller, with the upper bound for the model that reveals what is open."""
-        return self._of_controller("revealing", upper, robust.value_lower, robust.value_upper)
+        return self._of_controller(
+            "revealing", min(upper, robust.best), robust.value_lower, robust.value_upper
+        )
 
     def _best(self, epsilon: NDArray[np.float64]) -> float:
         seen = float(self.span.mdp.initial @ self.span.high)

@@ -123,6 +123,8 @@ def value_interval(
     if not hasattr(learner, "missingness_"):
         raise DataError(f"{type(learner).__name__} has learned nothing yet: call fit(data) first")
     mdp = checked_mdp(learner.observation_counts_.mdp if mdp is None else mdp)
+    if mdp.space != learner.missingness_.space:
+        raise DataError("what was learned is for another MDP: its states are not the same")
     functions, source = _drawn(learner, mdp, draws, prior, checked_seed(seed))
     values = np.empty(draws)
     exact = _Exact(policy, mdp) if isinstance(policy, FiniteController) else None
