@@ -171,6 +171,11 @@ def test_nothing_is_missing():
     assert json.loads(json.dumps(found.as_dict()))["classes"] == []
 
 
+def test_few_observations_are_noted():
+    assert "only strong reasons show" in str(mm.diagnose(log_of("by ward", steps=20), MDP, draws=0))
+    assert "only strong reasons show" not in str(mm.diagnose(log_of("by ward", steps=600), MDP, draws=0))
+
+
 def test_a_feature_that_is_never_seen_is_noted():
     blind = mm.MissMDP(MDP, mm.MissingnessFunction.independent(MDP, {"fever": 1.0, "pulse": 0.3}))
     found = mm.diagnose(mm.collect(blind, 500, seed=0), MDP, draws=0)

@@ -37,6 +37,8 @@ __all__ = ["diagnose"]
 
 _TOLERANCE = 1e-7
 """Of the structure that is reported, per observation in nats; searching is rougher."""
+_FEW = 500
+"""Observations below which a note says that they are few."""
 _MOST_STATES = 2_000
 """States up to which it is looked at whether the dynamics determine M."""
 
@@ -206,6 +208,8 @@ def _redrawn(
 
 def _notes(counts: ObservationCounts, evidence: Any, snapshots: bool) -> list[str]:
     notes: list[str] = []
+    if counts.n_steps < _FEW:
+        notes.append(f"In {counts.n_steps:,} observations only strong reasons show")
     if snapshots:
         notes.append(
             "Single observations cannot tell whether a value goes missing because of what it is (self-censoring), "
