@@ -185,9 +185,12 @@ def test_learners_without_a_bound_have_no_certificate(case):
         mm.certify(case[0], Other())
 
 
-def test_results_without_a_controller(case):
+def test_results_without_a_controller_get_one_from_their_vectors(case):
     result, learner = case
     bare = dataclasses.replace(result, controller=None)
-    found = mm.certify(bare, learner, halve=False)
-    assert found.deploys == "policy"
-    assert "no finite controller" in found.alternatives["robust"].why
+    found, own = (mm.certify(one, learner, halve=False, solver=SOLVER) for one in (bare, result))
+    assert found.deploys == "controller"
+    assert isinstance(found.policy, mm.FiniteController)
+    # It is evaluated like any other, so that a plan which is worse shows in the solver's part.
+    assert found.epsilon >= own.epsilon - 1e-3
+    assert found.epsilon < 2.0 * own.epsilon

@@ -92,6 +92,27 @@ def test_the_default_is_best_if_all_states_that_admit_it_are_equally_likely():
             assert worth[node - first] == worth.max()
 
 
+def test_policies_can_be_followed():
+    for seed in range(25):
+        _, model = random_model(seed)
+        result = mm.Sarsop(precision=1e-4, max_trials=10, progress=False).solve(model)
+        value = controller_value(mm.FiniteController.from_policy(result.policy), model.missingness)
+        # Where vectors stand for several beliefs the controller may be a little worse.
+        assert value <= result.upper + 1e-6
+        assert value >= result.lower - 0.1 * (1.0 + abs(result.lower))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_policies_of_pomdps_can_be_followed(seed):
+    model = random_pomdp(seed)
+    result = mm.Sarsop(precision=1e-4, max_trials=10, progress=False).solve(model)
+    controller = mm.FiniteController.from_policy(result.policy)
+    found = mm.evaluate(controller, model, 2000, seed=seed, progress=False)
+    slack = 5.0 * found.stderr + found.truncation + 1e-9
+    assert found.mean <= result.upper + slack
+    assert found.mean >= result.lower - slack - 0.1 * (1e-3 + abs(result.lower))
+
+
 def test_files(solved, tmp_path):
     truth, result = solved
     path = tmp_path / "graph.mmpolicy"

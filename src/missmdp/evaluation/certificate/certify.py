@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from functools import cached_property
+from typing import Any, Literal
 
 from missmdp.data.arguments import checked_confidence
 from missmdp.data.dataset import Behaviour
@@ -131,7 +132,7 @@ def certify(
         method=chosen.method if epsilon < trivial or trivial == 0.0 else "trivial",
         assumes=bound.assumes,
         deploys=chosen.deploys,
-        policy=result.policy if chosen.deploys == "policy" else cast("FiniteController", result.controller),
+        policy=result.policy if chosen.deploys == "policy" else request.controller,
         terms=chosen.terms,
         value_lower=max(chosen.value_lower, low),
         value_upper=min(chosen.value_upper, high),
@@ -160,6 +161,11 @@ class _Request:
     solver: Solver | None
     timeout: float
     progress: bool | None
+
+    @cached_property
+    def controller(self) -> FiniteController:
+        """The policy graph: the solver's own, or the one of the policy's vectors where it has none."""
+        return self.result.controller or FiniteController.from_policy(self.result.policy)
 
 
 def _checked(
@@ -221,12 +227,10 @@ def _evidence(request: _Request) -> Evidence:
     values, why = None, ""
     if not set(request.methods) & {"occupancy", "robust", "revealing"} or request.deploy == "policy":
         why = "not asked for"
-    elif result.controller is None:
-        why = "the solver gave no finite controller"
     else:
         try:
             product = controller_product(
-                result.controller,
+                request.controller,
                 request.model.missingness,
                 can_go_missing(request.learner),
                 counted_patterns(request.learner),

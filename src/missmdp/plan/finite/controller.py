@@ -62,6 +62,17 @@ class FiniteController:
         self.policy = policy
         self.plan = plan
 
+    @classmethod
+    def from_policy(cls, policy: AlphaVectorPolicy) -> FiniteController:
+        """Return a controller for α-vectors that come without plans, such as those of a file.
+
+        Each vector goes on as the policy would from the first belief that it decides, so that the controller can be
+        worth less than the policy; `SolveResult.controller` has a solver's own plans.
+        """
+        from missmdp.plan.finite.follow import followed_plan
+
+        return cls(policy, followed_plan(policy))
+
     def __repr__(self) -> str:
         return f"FiniteController({self.n_nodes} nodes, for {self.model!r})"
 
