@@ -76,9 +76,9 @@ def test_one_table_and_what_it_means(run, model, tmp_path):
     result = run("run", model, "--steps", "1000", "-o", tmp_path / "out", *QUICK)
     assert result.exit_code == 0, result.output
     stages = [line.split()[1] for line in result.stderr.splitlines()]
-    assert stages[:2] == ["Data", "Learning"]
+    assert stages[:3] == ["Data", "Diagnosis", "Learning"]
     assert stages.count("Solving") == 6
-    assert stages[-3:] == ["Evaluating", "Sensitivity", "Report"]
+    assert stages[-4:] == ["Evaluating", "Sensitivity", "Certificate", "Report"]
     assert all(line.startswith("✓ ") and line.endswith(" s") for line in result.stderr.splitlines())
     lines = result.stdout.splitlines()
     header = lines.index(next(line for line in lines if line.startswith("policy")))
@@ -98,6 +98,26 @@ def test_one_table_and_what_it_means(run, model, tmp_path):
         assert " ".join(sentence.split()) in text
     assert f"Report: {tmp_path / 'out' / 'report.html'}" in lines
     assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_the_diagnosis_may_choose(run, model, tmp_path):
+    result = run("run", model, "--steps", "2000", "-o", tmp_path / "out", "--learner", "auto", *QUICK)
+    assert result.exit_code == 0, result.output
+    found = contents_of(tmp_path / "out")
+    assert [learner["label"] for learner in found["learners"]] == ["asmar"]
+    assert "✓ Diagnosis       simple MAR; AsMAR suits" in result.stderr
+    printed = " ".join(result.stdout.split())
+    assert "The diagnosis chose AsMAR. What is missing depends on always-observed features only" in printed
+    assert f"Certified: {tmp_path / 'out' / 'certified.mmpolicy'}" in result.stdout.splitlines()
+
+
+def test_diagnosis_and_certificate_can_be_left_out(run, model, tmp_path):
+    given = ("--steps", "300", "--learner", "amcar", "--no-diagnosis", "--no-certificate")
+    result = run("run", model, *given, "-o", tmp_path / "out", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert "Diagnosis" not in result.stderr
+    assert "Certificate" not in result.stderr
+    assert "Certified:" not in result.stdout
 
 
 def test_quiet_is_one_line(run, model, tmp_path):
@@ -122,7 +142,7 @@ def test_own_tables(run, tables, table, tmp_path):
         assert learned.distribution(state) == pytest.approx(by_hand.missingness_.distribution(state))
     header = next(line for line in result.stdout.splitlines() if line.startswith("policy"))
     assert header.count("is right") == 4
-    assert "optimal" not in result.stdout
+    assert "\noptimal" not in result.stdout
 
 
 def test_data_without_gaps_are_said_to_have_none(run, tables, tmp_path):

@@ -264,6 +264,8 @@ CALLS = {
     f"run one.mmdp --steps {HUGE} -o x": "GB",
     "run one.mmdp --seed -1 -o x": "'--seed': -1",
     "run one.mmdp --learner ppo -o x": "'ppo' is not one of",
+    "run one.mmdp --learner auto --learner em -o x": "the learner auto is the one that the diagnosis recommends",
+    "run one.mmdp --learner auto --no-diagnosis -o x": "the diagnosis recommends, which is left out",
     "run one.mmdp --confidence 1.5 -o x": "'--confidence': 1.5",
     "run one.mmdp --precision -1 -o x": "'--precision': -1.0",
     "run one.mmdp --timeout nan -o x": "'--timeout': 'nan' is not a number",

@@ -121,7 +121,7 @@ def check_learner_options(options: dict[str, Any]) -> None:
     for name, kinds in _MEANT_FOR.items():
         if options[name] not in (None, ()) and kind not in kinds:
             flag = {"blocks": "block"}.get(name, name).replace("_", "-")
-            listed = f"{', '.join(kinds[:-1])} or {kinds[-1]}" if len(kinds) > 1 else kinds[0]
+            listed = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
             raise click.UsageError(f"--{flag} is for --learner {listed}")
     if options["structure"] and options["graph"]:
         raise click.UsageError("give either --structure or --graph: an m-graph is a structure")

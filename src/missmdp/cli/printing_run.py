@@ -51,6 +51,8 @@ def print_run(result: RunResult) -> None:
     if result.report_failed is None:
         print_sentence(f"Report: {result.report}")
     print_sentence(f"Policy: {result.folder.policy}")
+    if result.folder.certified.exists():
+        print_sentence(f"Certified: {result.folder.certified}")
 
 
 def print_shortly(result: RunResult) -> None:

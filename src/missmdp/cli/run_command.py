@@ -19,11 +19,13 @@ Examples:
   missmdp run icu-smar --steps 100000 --seed 7 -o big
   missmdp run ward/ "visits/*.csv" --episode patient --step hour -o ward-run
   missmdp run ward.mmdp log.parquet --unknown-truth --learner amcar --learner asmar
+  missmdp run ward.mmdp log.parquet --learner auto
 
 \b
 FOLDER gets
   report.html        what was found, for people
   policy.mmpolicy    the policy that is recommended
+  certified.mmpolicy the policy graph that the certificate is for, if there is one
   learners/LEARNER/  what it learned (.mmdp), its policy, and the bounds on its value over time
   tables/            the figures, as .csv and .parquet
   run.json           all of it, for programs
@@ -44,10 +46,12 @@ def run(
 ) -> None:
     """Learn how values go missing, plan, and say what the policy is worth: all in one.
 
-    With DATA, these are read; without, MODEL is simulated. Each learner learns how values go missing, with bounds;
-    one is recommended by how well it predicts what it has not seen. What each learned is solved. Where it is
-    known how values go missing, policies are evaluated in the true model, beside optimal, prior and random. Where MODEL
-    is an MDP only, or with --unknown-truth, they are evaluated in a world for each learner, in which that one is right.
+    With DATA, these are read; without, MODEL is simulated. A diagnosis says why values are missing. Each learner learns
+    how they go missing, with bounds or, for em, intervals that are no guarantee; one is recommended by how well it
+    predicts what it has not seen. What each learned is solved. Where it is known how values go missing, policies are
+    evaluated in the true model, beside optimal, prior and random. Where MODEL is an MDP only, or with --unknown-truth,
+    they are evaluated in a world for each learner, in which that one is right. At last a certificate says how far from
+    optimal the policy can be.
 
     Everything is written to FOLDER as soon as it is there. Ctrl-C while solving goes on with the best policy so far; a
     second one, or one elsewhere, ends the command.

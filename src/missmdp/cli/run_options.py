@@ -44,10 +44,11 @@ _OPTIONS = (
         "--learner",
         "learners",
         multiple=True,
-        type=click.Choice(["amcar", "asmar", "aimi", "em"], case_sensitive=False),
+        type=click.Choice(["amcar", "asmar", "aimi", "em", "auto"], case_sensitive=False),
         help="amcar: by pure chance, whatever the state. asmar: depends on always-observed features. aimi: depends "
         "on other features, each indicator on its own. em: depends on anything, also on the value itself, as far as "
-        "the dynamics give it away; without a guarantee. Repeat.  [default: all four]",
+        "the dynamics give it away; without a guarantee. auto: the one that the diagnosis recommends, alone. Repeat.  "
+        "[default: all but auto]",
     ),
     click.option(
         "--confidence",
@@ -82,6 +83,12 @@ _OPTIONS = (
     ),
     click.option(
         "--block", "blocks", multiple=True, metavar="A,B", help="aimi, em: go missing together; repeat."
+    ),
+    click.option(
+        "--diagnosis/--no-diagnosis",
+        default=True,
+        show_default=True,
+        help="Look for why values are missing before learning.",
     ),
     click.option(
         "--folds",
@@ -119,6 +126,12 @@ _OPTIONS = (
         default=300,
         show_default=True,
         help="The same in each of the changed models that show how much depends on the model; 0 for none.",
+    ),
+    click.option(
+        "--certificate/--no-certificate",
+        default=True,
+        show_default=True,
+        help="Say how far from optimal the policy can be in truth.",
     ),
 )
 
@@ -159,12 +172,14 @@ def run_settings(options: dict[str, Any]) -> RunSettings:
         "smoothing",
         "unseen",
         "patterns",
+        "diagnosis",
         "folds",
         "precision",
         "timeout",
         "max_trials",
         "episodes",
         "sensitivity_episodes",
+        "certificate",
         "seed",
     )
     given: dict[str, Any] = {name: options[name] for name in same}

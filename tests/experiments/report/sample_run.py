@@ -2,6 +2,9 @@
 
 import copy
 import json
+import re
+
+from experiments.report.sample_reasons import certificates, diagnosis
 
 WHY = "AsMAR predicts best"
 FEATURES = {"infection": ["0", "1", "2"], "test": ["0", "1"], "heart_rate": ["low", "high"]}
@@ -312,6 +315,7 @@ def sample(*, known=True):
             "fits": True,
             "problems": [] if known else ["one row is impossible"],
         },
+        "diagnosis": diagnosis(known),
         "learners": learners,
         "recommended": {"label": "asmar", "why": WHY},
         "baselines": [
@@ -335,6 +339,7 @@ def sample(*, known=True):
                 for size in (0.05, 0.1)
             ],
         },
+        "certificates": certificates(known),
         "cannot_know": ["Whether infection hides itself."],
     }
 
@@ -358,14 +363,17 @@ def emptied(run):
         baseline |= dict.fromkeys(("lower", "upper", "status", "trace"))
     for row in (row for world in run["values"] for row in world["rows"]):
         row |= dict.fromkeys(key for key in row if key not in ("policy", "kind", "value", "impossible"))
-    return run | {"sensitivity": None, "cannot_know": [], "settings": {}, "timings": {}}
+    run["diagnosis"] = {"why_not": None, "found": None}
+    return run | {"sensitivity": None, "certificates": [], "cannot_know": [], "settings": {}, "timings": {}}
 
 
 def renamed(run, names):
     """Return the same with other names, wherever they are."""
     text = json.dumps(run, ensure_ascii=False)
     for old, new in names.items():
-        text = text.replace(old, json.dumps(new, ensure_ascii=False)[1:-1])
+        shown = json.dumps(new, ensure_ascii=False)[1:-1]
+        # Whole words: "tests" is no name.
+        text = re.sub(rf"\b{old}\b", lambda _, shown=shown: shown, text)
     return json.loads(text)
 
 

@@ -17,12 +17,14 @@ from missmdp.experiments.report.write import write_report
 
 SECTIONS = [
     "data",
+    "why",
     "graph",
     "learned",
     "assumptions",
     "heldout",
     "solving",
     "values",
+    "certificate",
     "sensitivity",
     "limits",
     "method",

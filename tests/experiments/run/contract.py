@@ -75,6 +75,61 @@ LEARNER = {
     },
     "files": {"model": TEXT, "policy": TEXT},
 }
+DIAGNOSIS = {
+    "type": TEXT,
+    "summary": TEXT,
+    "self_censoring": [TEXT],
+    "blocks": [[TEXT]],
+    "graph": {"features": [TEXT], "can_go_missing": [TEXT], "edges": [[TEXT]], "dependent": [[TEXT]]},
+    "classes": [
+        {"name": TEXT, "log_likelihood": NUMBER, "n_parameters": int, "score": NUMBER, "behind": NUMBER}
+    ],
+    "tests": [
+        TEST := {
+            "null": TEXT,
+            "alternative": TEXT,
+            "features": [TEXT],
+            "statistic": NUMBER,
+            "freedom": int,
+            "p_value": Maybe(NUMBER),
+            "level": NUMBER,
+            "rejected": FLAG,
+        }
+    ],
+    "own_tests": [TEST],
+    "drivers": [
+        {
+            "features": [TEXT],
+            "driver": TEXT,
+            "indicator": FLAG,
+            "own": FLAG,
+            "lowest": (int, float, str, bool),
+            "highest": (int, float, str, bool),
+            "lowest_rate": NUMBER,
+            "highest_rate": NUMBER,
+            "difference": NUMBER,
+            "interval": Maybe([NUMBER]),
+        }
+    ],
+    "recommended": TEXT,
+    "learner": TEXT,
+    "reason": TEXT,
+    "snapshots_only": FLAG,
+    "notes": [TEXT],
+}
+CERTIFICATE = {
+    "epsilon": NUMBER,
+    "confidence": NUMBER,
+    "method": TEXT,
+    "deploys": TEXT,
+    "vacuous": FLAG,
+    "trivial": NUMBER,
+    "value": [NUMBER],
+    "terms": Each(NUMBER),
+    "dominating": TEXT,
+    "alternatives": Each({"epsilon": Maybe(NUMBER), "deploys": TEXT, "why": TEXT}),
+    "conditions": [TEXT],
+}
 CONTRACT = {
     "kind": TEXT,
     "version": TEXT,
@@ -122,6 +177,7 @@ CONTRACT = {
         "fits": Maybe(FLAG),
         "problems": [TEXT],
     },
+    "diagnosis": {"why_not": Maybe(TEXT), "found": Maybe(DIAGNOSIS)},
     "learners": [LEARNER],
     "recommended": {"label": TEXT, "why": TEXT},
     "baselines": [
@@ -161,6 +217,21 @@ CONTRACT = {
             ],
         }
     ),
+    "certificates": [
+        {
+            "label": TEXT,
+            "name": TEXT,
+            "why_not": Maybe(TEXT),
+            "found": Maybe(CERTIFICATE),
+            "contradicted": Maybe(TEXT),
+            "halving": Maybe(TEXT),
+            "loss": Maybe({"mean": Maybe(NUMBER), "stderr": Maybe(NUMBER)}),
+            "interval": Maybe(
+                {"low": NUMBER, "high": NUMBER, "spread": NUMBER, "draws": int, "confidence": NUMBER}
+            ),
+            "file": Maybe(TEXT),
+        }
+    ],
     "cannot_know": [TEXT],
 }
 

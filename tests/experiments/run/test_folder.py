@@ -7,7 +7,7 @@ import pytest
 import missmdp as mm
 from experiments.run.wards import quick, ward, ward_mdp
 from missmdp.errors import DataError, MissMDPError
-from missmdp.experiments.run import work, worlds
+from missmdp.experiments.run import reading, work, worlds
 from missmdp.learn.aimi import AIMI
 
 pytestmark = pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
@@ -42,7 +42,7 @@ def test_the_same_run_may_be_done_again(tmp_path):
 
 
 def test_a_folder_with_something_else_is_refused_before_any_work(tmp_path, monkeypatch):
-    refuse_to(monkeypatch, work, "collect", AssertionError("no work was to be done"))
+    refuse_to(monkeypatch, reading, "collect", AssertionError("no work was to be done"))
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(DataError, match="is not empty, and holds no run; give another folder"):
         run(tmp_path)
@@ -182,7 +182,7 @@ def test_a_learner_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
 
 
 def test_what_cannot_go_well_is_told_before_any_work(tmp_path, monkeypatch):
-    refuse_to(monkeypatch, work, "collect", AssertionError("no work was to be done"))
+    refuse_to(monkeypatch, reading, "collect", AssertionError("no work was to be done"))
     with pytest.raises(DataError, match="no data can be simulated; give data"):
         run(tmp_path / "out", model=ward_mdp())
     with pytest.raises(DataError, match="no feature 'fever'"):
@@ -207,7 +207,12 @@ def test_what_cannot_go_well_is_told_before_any_work(tmp_path, monkeypatch):
     ("changes", "message"),
     [
         ({"learners": ()}, "there is no learner"),
-        ({"learners": ("amcar", "ppo")}, "no learner 'ppo'; there are amcar, asmar, aimi, em"),
+        ({"learners": ("amcar", "ppo")}, "no learner 'ppo'; there are amcar, asmar, aimi, em, auto"),
+        (
+            {"learners": ("auto", "em")},
+            "auto is the one that the diagnosis recommends: it goes with no other",
+        ),
+        ({"learners": ("auto",), "diagnosis": False}, "the diagnosis recommends, which is left out"),
         ({"learners": ("amcar", "amcar")}, "given twice"),
         ({"steps": 0}, "steps must be"),
         ({"confidence": 1.0}, "confidence must be"),

@@ -14,6 +14,7 @@ from experiments.run.contract import breaches
 from experiments.run.wards import censored_ward, quick, ward, ward_mdp, without_times
 from missmdp.evaluation.heldout import held_out_likelihood
 from missmdp.evaluation.sensitivity import sensitivity
+from missmdp.experiments.run.folder import TABLE_NAMES
 from missmdp.experiments.run.settings import LEARNERS, RunSeeds
 
 pytestmark = pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
@@ -220,12 +221,10 @@ def test_all_is_in_the_folder(result, contents):
         for label in LEARNERS
         for name in ("learned.mmdp", "policy.mmpolicy", "trace.csv")
     }
-    tables = {
-        f"tables/{name}.{ending}"
-        for name in ("learned", "values", "data", "heldout", "sensitivity")
-        for ending in ("csv", "parquet")
-    }
-    assert there == {"run.json", "report.html", "log.parquet", "policy.mmpolicy"} | learners | tables
+    tables = {f"tables/{name}.{ending}" for name in TABLE_NAMES for ending in ("csv", "parquet")}
+    certified = {"certified.mmpolicy", "learners/asmar/certified.mmpolicy"}
+    known = {"run.json", "report.html", "log.parquet", "policy.mmpolicy"}
+    assert there == known | learners | tables | certified
     for learner in contents["learners"]:
         assert set(learner["files"].values()) <= there
 
@@ -248,7 +247,7 @@ def test_tables_say_what_run_json_says(result, contents):
     assert [row["learner"] for row in rows(tables / "heldout.csv") if row["recommended"] == "True"] == [
         "asmar"
     ]
-    for name in ("learned", "values", "data", "heldout", "sensitivity"):
+    for name in TABLE_NAMES:
         table = parquet.read_table(tables / f"{name}.parquet")
         assert table.num_rows == len(rows(tables / f"{name}.csv"))
         assert table.column_names == list(rows(tables / f"{name}.csv")[0])
@@ -301,7 +300,7 @@ def test_nothing_shares_its_luck():
     for seed in range(200):
         seeds = RunSeeds.of(seed)
         assert seeds.data == seed
-        assert len(set(astuple(seeds))) == 6
+        assert len(set(astuple(seeds))) == 8
 
 
 def test_where_the_truth_is_unknown_there_is_a_world_for_each_learner(unknown, table):

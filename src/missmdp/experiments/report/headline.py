@@ -19,6 +19,7 @@ from missmdp.experiments.report.words import (
     sentence,
     share_text,
 )
+from missmdp.experiments.run.figures import no_more_than
 
 __all__ = ["headline_box", "headline_title"]
 
@@ -50,7 +51,9 @@ def headline_box(run: RunFile) -> Html:
     why = run["recommended"].get("why")
     reason = [paragraph(f"Why {learner['name']}: {sentence(why)}", kind="why")] if why else []
     warnings = [*_misfit(run), *_too_few(learner)]
-    about = paragraph(_data_sentence(run), *_assumes(run, learner), *_learned(learner))
+    about = paragraph(
+        _data_sentence(run), *_assumes(run, learner), *_learned(learner), *_certain(run, learner)
+    )
     return headline(tiles, *warnings, *sentences, about, *reason)
 
 
@@ -82,6 +85,21 @@ def _assumes(run: RunFile, learner: dict[str, Any]) -> list[str]:
     """Return what the recommended learner assumes, where the verdict does not say it."""
     assumed = run.assumed(learner["label"])
     return [f"{learner['name']} assumes: {sentence(assumed)}"] if run.truth_known and assumed else []
+
+
+def _certain(run: RunFile, learner: dict[str, Any]) -> list[str]:
+    """Return what is certain of the policy, if anything is."""
+    listed_: list[dict[str, Any]] = run.content.get("certificates") or []
+    found = next((one["found"] for one in listed_ if one["label"] == learner["label"]), None)
+    if found is None:
+        return []
+    if found["vacuous"]:
+        return ["How far from the best policy it is, is not certain: for that there are too few data."]
+    what = "its policy graph" if found["deploys"] == "controller" else "its policy"
+    return [
+        f"If what {learner['name']} assumes is true, {what} is at most {no_more_than(found['epsilon'])} worse than the "
+        f"best policy, with {percent(found['confidence'])} confidence."
+    ]
 
 
 def _world(run: RunFile) -> dict[str, Any] | None:

@@ -100,6 +100,9 @@ def _setting(value: Any) -> str:
 
 def _files(run: RunFile) -> list[Html]:
     listed_files = [("policy.mmpolicy", "the recommended policy")]
+    certificates: list[dict[str, Any]] = run.content.get("certificates") or []
+    if any(one["file"] == "certified.mmpolicy" for one in certificates):
+        listed_files.append(("certified.mmpolicy", "the policy graph that the certificate is for"))
     if run.data["source"] == "simulated":
         listed_files.append(("log.parquet", f"the simulated log, {count(run.data['steps'], 'step')}"))
     for learner in run.learners:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from missmdp.errors import FormatError
 from missmdp.experiments.report.assumptions_section import assumptions_section
+from missmdp.experiments.report.certificate_section import certificate_section
 from missmdp.experiments.report.data_section import data_section
 from missmdp.experiments.report.graph_section import graph_section
 from missmdp.experiments.report.headline import headline_box, headline_title
@@ -18,6 +19,7 @@ from missmdp.experiments.report.run_file import RUN_FILE, RunFile, read_run
 from missmdp.experiments.report.sensitivity_section import sensitivity_section
 from missmdp.experiments.report.solver_section import solver_section
 from missmdp.experiments.report.values_section import values_section
+from missmdp.experiments.report.why_section import why_section
 from missmdp.model.archive import write_atomically
 
 __all__ = ["REPORT_FILE", "report_page", "write_report"]
@@ -26,12 +28,14 @@ REPORT_FILE = "report.html"
 
 _SECTIONS = (
     data_section,
+    why_section,
     graph_section,
     learned_section,
     assumptions_section,
     heldout_section,
     solver_section,
     values_section,
+    certificate_section,
     sensitivity_section,
     limits_section,
     method_section,

@@ -11,7 +11,9 @@ import numpy as np
 from missmdp._version import __version__
 from missmdp.evaluation.sensitivity import SensitivityRow
 from missmdp.experiments.run.cannot_know import cannot_know
+from missmdp.experiments.run.contents_certificates import certificate_contents
 from missmdp.experiments.run.contents_data import data_contents, model_contents
+from missmdp.experiments.run.contents_diagnosis import diagnosis_contents
 from missmdp.experiments.run.contents_learners import learner_contents, thinned
 from missmdp.experiments.run.folder import KIND, RunIdentity
 from missmdp.experiments.run.meaning import meaning
@@ -35,6 +37,7 @@ def run_contents(result: RunResult, identity: RunIdentity) -> dict[str, Any]:
         "timings": result.timings,
         "model": model_contents(result.problem),
         "data": data_contents(result),
+        "diagnosis": diagnosis_contents(result.reasons),
         "learners": learner_contents(result),
         "skipped": [{"label": label, "why": why} for label, why in result.skipped.items()],
         "recommended": {"label": result.recommendation.label, "why": result.recommendation.why},
@@ -45,6 +48,7 @@ def run_contents(result: RunResult, identity: RunIdentity) -> dict[str, Any]:
             if result.sensitivity is None
             else {"label": result.recommendation.label, "rows": sensitivity_rows(result.sensitivity)}
         ),
+        "certificates": certificate_contents(result),
         "meaning": meaning(result),
         "cannot_know": cannot_know(result),
     }

@@ -6,7 +6,7 @@ import math
 
 from missmdp.evaluation.statistics import decimals, signed
 
-__all__ = ["ROUNDING", "at_most", "places", "with_error"]
+__all__ = ["ROUNDING", "at_most", "no_more_than", "places", "with_error"]
 
 ROUNDING = 1e-9
 """Differences and errors up to this are those of the arithmetic."""
@@ -27,6 +27,14 @@ def at_most(bound: float) -> str:
         return "0"
     digits = 1 - math.floor(math.log10(bound))
     return f"{math.ceil(round(bound * 10.0**digits, 6)) / 10.0**digits:.2g}"
+
+
+def no_more_than(bound: float) -> str:
+    """Return a bound of any size with three digits that are not too small."""
+    if not 0.0 < bound < math.inf:
+        return signed(bound, 0)
+    digits = 2 - math.floor(math.log10(bound))
+    return f"{math.ceil(round(bound * 10.0**digits, 6)) / 10.0**digits:,.{max(digits, 0)}f}"
 
 
 def places(stderr: float, value: float = 0.0) -> int:

@@ -22,16 +22,27 @@ from missmdp.model.archive import write_atomically
 __all__ = ["KIND", "TABLE_NAMES", "RunFolder", "RunIdentity"]
 
 KIND = "missmdp run"
-TABLE_NAMES = ("learned", "values", "data", "heldout", "sensitivity")
+TABLE_NAMES = (
+    "data",
+    "drivers",
+    "classes",
+    "tests",
+    "learned",
+    "heldout",
+    "values",
+    "sensitivity",
+    "certificates",
+)
 _FILES = (
     "run.json",
     "report.html",
     "log.parquet",
     "policy.mmpolicy",
+    "certified.mmpolicy",
     *(
         f"learners/{label}/{name}"
         for label in LEARNERS
-        for name in ("learned.mmdp", "policy.mmpolicy", "trace.csv")
+        for name in ("learned.mmdp", "policy.mmpolicy", "trace.csv", "certified.mmpolicy")
     ),
     *(f"tables/{name}{ending}" for name, ending in product(TABLE_NAMES, (".csv", ".parquet"))),
 )
@@ -66,6 +77,8 @@ class RunFolder:
         self.report = self.path / "report.html"
         self.log = self.path / "log.parquet"
         self.policy = self.path / "policy.mmpolicy"
+        self.certified = self.path / "certified.mmpolicy"
+        """What the certificate of the recommended learner is for, where that is another policy."""
         self._unfinished = self.path / "unfinished.json"
 
     def learner(self, label: str, name: str) -> Path:

@@ -6,8 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from missmdp.evaluation.compare import Difference
 from missmdp.evaluation.sensitivity import SensitivityRow
-from missmdp.experiments.run.figures import ROUNDING, at_most, with_error
+from missmdp.evaluation.statistics import interval_text
+from missmdp.experiments.run.certifying import likely_range
+from missmdp.experiments.run.figures import ROUNDING, at_most, no_more_than, with_error
 from missmdp.experiments.run.result import RunResult
+from missmdp.learn.diagnosis.words import learner_name, type_words
 
 __all__ = ["meaning"]
 
@@ -16,13 +19,29 @@ _NO_GUARANTEE = 0.995
 
 
 def meaning(result: RunResult) -> list[str]:
-    """Return two to five sentences: which learner, what its policy is worth, and how sure that is."""
+    """Return a few sentences: which learner, why values are missing, what its policy is worth, how sure that is."""
     return [
         f"Recommended: {result.recommendation.why}",
+        *_reasons(result),
         *_worth(result),
         *_bound(result),
+        *_certificate(result),
         *_sensitivity(result),
     ]
+
+
+def _reasons(result: RunResult) -> Iterator[str]:
+    found = result.reasons.diagnosis
+    if found is None:
+        if result.settings.diagnosis:
+            yield f"Why values are missing was not found out: {(result.reasons.why_not or '').rstrip('.')}."
+        return
+    if not found.blocks:
+        return
+    chosen = "auto" in result.settings.learners
+    other = found.recommended != result.recommendation.label
+    suits = f" By that {learner_name(found.recommended)} would suit." if other and not chosen else ""
+    yield f"The diagnosis says {type_words(found)}{suits}"
 
 
 def _worth(result: RunResult) -> Iterator[str]:
@@ -87,6 +106,40 @@ def _bound(result: RunResult) -> Iterator[str]:
         f"If its assumption holds ({bound.assumes}), what {name} learned is nowhere off by more than "
         f"{at_most(bound.worst)}, with probability {bound.confidence:g}."
     )
+
+
+def _certificate(result: RunResult) -> Iterator[str]:
+    found = result.certified.get(result.recommendation.label)
+    if found is None:
+        return
+    certificate = found.certificate
+    if certificate is None:
+        likely = ""
+        if found.interval is not None:
+            between = interval_text(*likely_range(found.interval))
+            likely = f" By a bootstrap, which is not a guarantee, it is worth {between}."
+        yield f"There is no certificate for its policy: {(found.why_not or '').rstrip('.')}.{likely}"
+        return
+    if certificate.vacuous:
+        yield (
+            "How far from optimal its policy can be in truth is not certain at all yet: the smallest bound says no "
+            "more than what is known without data."
+        )
+        return
+    own = certificate.deploys == "policy"
+    what = "it" if own else f"the policy graph in {result.folder.certified.name}"
+    truth = (
+        ""
+        if found.loss is None
+        else f" (by simulation in the true model: {with_error(found.loss.mean, found.loss.stderr)})"
+    )
+    yield (
+        f"If its assumption holds, {what} is with probability {certificate.confidence:g} at most "
+        f"{no_more_than(certificate.epsilon)} worse than optimal{truth}; without data that is known up to "
+        f"{no_more_than(certificate.trivial)}."
+    )
+    if found.contradicted is not None:
+        yield f"But its assumption is in doubt, and the certificate with it: {found.contradicted}."
 
 
 def _sensitivity(result: RunResult) -> Iterator[str]:

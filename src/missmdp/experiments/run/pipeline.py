@@ -34,13 +34,16 @@ def run(
 ) -> RunResult:
     """Return what learning, planning and evaluating find, and write all of it to a folder, with a report.
 
-    Data are read or simulated, held against the model and described. Each learner learns from them how values go
-    missing, with bounds. The learners are compared on data that they have not seen, and one is recommended. What each
-    has learned is solved, and the policies are evaluated: where it is known how values go missing in the true model,
-    beside the optimal policy, the prior's and random actions; where it is not, in a world for each learner, in which
-    that one is right. At last the model is changed, to see how much the value of the recommended policy depends on it.
+    Data are read or simulated, held against the model and described, and a diagnosis says why values are missing. Each
+    learner learns from them how values go missing, with bounds, or with a bootstrap's intervals, which are no
+    guarantee. The learners are compared on data that they have not seen, and one is recommended. What each has learned
+    is solved, and the policies are evaluated: where it is known how values go missing in the true model, beside the
+    optimal policy, the prior's and random actions; where it is not, in a world for each learner, in which that one is
+    right. The model is changed, to see how much the value of the recommended policy depends on it. At last a
+    certificate says how far from optimal it can be in truth.
 
-    What is made is written as soon as it is there. Ctrl-C while solving goes on with the best policy so far.
+    What is made is written as soon as it is there. Ctrl-C while solving goes on with the best policy so far; during the
+    diagnosis, the changes to the model or the certificate it leaves that out.
 
     Parameters
     ----------

@@ -11,6 +11,7 @@ from missmdp.experiments.run.figures import with_error
 from missmdp.experiments.run.margin import margin, much_is_outside
 from missmdp.learn.base import Estimator, MissingnessEstimator
 from missmdp.learn.bounds import counted
+from missmdp.learn.diagnosis.result import Diagnosis
 from missmdp.learn.em.estimator import DynamicsEM
 
 __all__ = ["Recommendation", "free_parameters", "recommend"]
@@ -38,6 +39,7 @@ def recommend(
     learners: Mapping[str, Estimator],
     heldout: Mapping[str, HeldOut] | None,
     confidence: float = 0.95,
+    diagnosis: Diagnosis | None = None,
 ) -> Recommendation:
     """Return the learner that predicts best what it has not seen, unless a simpler one cannot be told apart from it.
 
@@ -53,6 +55,8 @@ def recommend(
         How well they predict, or None where nothing could be held out.
     confidence
         Of the intervals that decide whether a difference may be chance.
+    diagnosis
+        What chose the only learner there is, if that was so.
     """
     sizes = {label: free_parameters(learner) for label, learner in learners.items()}
     bounded = {label: isinstance(learner, MissingnessEstimator) for label, learner in learners.items()}
@@ -62,6 +66,8 @@ def recommend(
 
     simplest = min(sizes, key=preferred)
     names = {label: type(learner).__name__ for label, learner in learners.items()}
+    if diagnosis is not None and list(learners) == [diagnosis.recommended]:
+        return Recommendation(simplest, f"The diagnosis chose {names[simplest]}. {diagnosis.reason}")
     if len(learners) == 1:
         return Recommendation(simplest, f"{names[simplest]} is the only learner in this run.")
     if heldout is None:

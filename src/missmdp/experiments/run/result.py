@@ -10,11 +10,14 @@ from typing import Literal
 from missmdp.data.dataset import Dataset
 from missmdp.data.description.description import Description
 from missmdp.data.validation.report import DataReport
-from missmdp.evaluation.compare import Comparison
+from missmdp.evaluation.certificate.certificate import Certificate
+from missmdp.evaluation.certificate.value_interval import ValueInterval
+from missmdp.evaluation.compare import Comparison, Difference
 from missmdp.evaluation.distance import TotalVariation
 from missmdp.evaluation.heldout import HeldOut
 from missmdp.evaluation.normalise import NormalisedValue
 from missmdp.evaluation.sensitivity import SensitivityRow
+from missmdp.experiments.run.diagnosing import Reasons
 from missmdp.experiments.run.folder import RunFolder
 from missmdp.experiments.run.group_truth import GroupTruth
 from missmdp.experiments.run.recommendation import Recommendation
@@ -27,7 +30,7 @@ from missmdp.model.policy import Policy
 from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.base import SolveResult
 
-__all__ = ["Baseline", "Kind", "Learned", "Log", "Problem", "RunResult", "World"]
+__all__ = ["Baseline", "Certified", "Kind", "Learned", "Log", "Problem", "RunResult", "World"]
 
 Kind = Literal["learned", "optimal", "prior", "random"]
 
@@ -118,6 +121,22 @@ class World:
 
 
 @dataclass(frozen=True, eq=False)
+class Certified:
+    """How far from optimal the policy of a learner can be in truth, for certain."""
+
+    label: str
+    certificate: Certificate | None = None
+    why_not: str | None = None
+    """Why there is no certificate, if there is none."""
+    loss: Difference | None = None
+    """How much less than the optimal policy the certified one is worth, by simulation, where the truth is known."""
+    contradicted: str | None = None
+    """What speaks against the learner's assumption, and so against the certificate, if anything does."""
+    interval: ValueInterval | None = None
+    """What the policy may be worth, where there is no certificate; not a guarantee."""
+
+
+@dataclass(frozen=True, eq=False)
 class RunResult:
     """What a run found. All of it is in the folder too."""
 
@@ -125,6 +144,8 @@ class RunResult:
     settings: RunSettings
     problem: Problem
     log: Log
+    reasons: Reasons
+    """Why values are missing, or why that is not known."""
     learned: dict[str, Learned]
     skipped: dict[str, str]
     """Learners that could not learn from these data, and why."""
@@ -136,6 +157,8 @@ class RunResult:
     worlds: dict[str, World]
     """By name: "truth" alone where it is known, and one for every learner where not."""
     sensitivity: tuple[SensitivityRow, ...] | None
+    certified: dict[str, Certified]
+    """By learner; those whose assumption the data contradict are left out."""
     timings: dict[str, float]
     """Stage → seconds."""
     report_failed: str | None = None

@@ -10,11 +10,21 @@ from missmdp.data.description.description import Description
 from missmdp.evaluation.heldout import HeldOut
 from missmdp.evaluation.sensitivity import SensitivityRow
 from missmdp.experiments.run.contents import SENSITIVITY, sensitivity_rows, value_rows
+from missmdp.experiments.run.contents_certificates import CERTIFICATES, certificate_rows
 from missmdp.experiments.run.contents_data import feature_rows
+from missmdp.experiments.run.contents_diagnosis import (
+    CLASSES,
+    DRIVERS,
+    TESTS,
+    class_rows,
+    driver_rows,
+    test_rows,
+)
 from missmdp.experiments.run.contents_learners import heldout_row
 from missmdp.experiments.run.folder import RunFolder
-from missmdp.experiments.run.result import Learned, World
+from missmdp.experiments.run.result import Certified, Learned, World
 from missmdp.experiments.tables import write_columns, write_table
+from missmdp.learn.diagnosis.result import Diagnosis
 from missmdp.learn.table import learned_rows
 
 __all__ = ["RunTables"]
@@ -66,6 +76,16 @@ class RunTables:
         """Write what each policy is worth in each world."""
         rows = [{"world": world.name, **row} for world in worlds for row in value_rows(world, confidence)]
         self._write("values", rows)
+
+    def write_diagnosis(self, found: Diagnosis | None) -> None:
+        """Write what drives missingness, how the classes of reasons do, and the tests."""
+        self._write("drivers", driver_rows(found), DRIVERS)
+        self._write("classes", class_rows(found), CLASSES)
+        self._write("tests", test_rows(found), TESTS)
+
+    def write_certificates(self, found: Mapping[str, Certified]) -> None:
+        """Write how far from optimal policies can be in truth: a row for every learner and kind of certificate."""
+        self._write("certificates", certificate_rows(found), CERTIFICATES)
 
     def write_sensitivity(self, found: Iterable[SensitivityRow]) -> None:
         """Write what the policy is worth where the model is another one."""

@@ -13,22 +13,26 @@ from missmdp.data.arguments import checked_confidence, checked_count, checked_se
 from missmdp.data.dataset import Behaviour
 from missmdp.errors import DataError
 from missmdp.evaluation.rounds import Limits
+from missmdp.experiments.run.diagnosing import suited_learner
 from missmdp.learn.aimi import AIMI
 from missmdp.learn.asmar import AMCAR, AsMAR, PatternChoice
 from missmdp.learn.base import Estimator, UnseenChoice
+from missmdp.learn.diagnosis.result import Diagnosis
 from missmdp.learn.em.estimator import DynamicsEM
 from missmdp.learn.limits import checked_behaviour
 from missmdp.model.mdp import FactoredMDP
 from missmdp.plan.sarsop.solver import Sarsop
 
-__all__ = ["LEARNERS", "Maker", "RunSeeds", "RunSettings"]
+__all__ = ["AUTO", "LEARNERS", "Maker", "RunSeeds", "RunSettings"]
 
-Label = Literal["amcar", "asmar", "aimi", "em"]
+Label = Literal["amcar", "asmar", "aimi", "em", "auto"]
 Maker = Callable[[], Estimator]
 """Returns a new learner."""
 
 LEARNERS: tuple[Label, ...] = ("amcar", "asmar", "aimi", "em")
 """From what assumes most to what assumes least; em is DynamicsEM."""
+AUTO: Label = "auto"
+"""Stands for the one learner that the diagnosis recommends."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,13 @@ class RunSeeds:
     sensitivity: int
     learn: int
     """Of random starts and of bootstraps."""
+    diagnose: int
+    certify: int
 
     @classmethod
     def of(cls, seed: int) -> RunSeeds:
         """Return the seeds that follow from one."""
-        children = np.random.SeedSequence(seed).spawn(5)
+        children = np.random.SeedSequence(seed).spawn(7)
         return cls(seed, *(int(child.generate_state(1)[0]) for child in children))
 
 
@@ -56,6 +62,7 @@ class RunSettings:
     """How a run is done. Checked when made."""
 
     learners: tuple[Label, ...] = LEARNERS
+    """Those to compare; or ("auto",) for the one that the diagnosis recommends."""
     steps: int = 10_000
     """Observations to simulate, where there are no data."""
     unknown_truth: bool = False
@@ -72,6 +79,8 @@ class RunSettings:
     """Features that are known never to go missing."""
     blocks: tuple[tuple[str, ...], ...] = ()
     """For AIMI and DynamicsEM: features that go missing together; DynamicsEM also finds them by itself."""
+    diagnosis: bool = True
+    """Whether to look for why values are missing before learning."""
     folds: int = 5
     """Parts of the log that are held out in turn."""
     precision: float = 0.01
@@ -86,16 +95,27 @@ class RunSettings:
     """The same in each of the changed models that say how much the value depends on the model; 0 for none of these."""
     sensitivity_draws: int = 3
     """Random changes of each size."""
+    certificate: bool = True
+    """Whether to say how far from optimal the policy can be in truth."""
     seed: int = 0
 
     def __post_init__(self) -> None:
         if not self.learners:
             raise DataError(f"there is no learner; there are {', '.join(LEARNERS)}")
         for label in self.learners:
-            if label not in LEARNERS:
-                raise DataError(f"there is no learner {label!r}; there are {', '.join(LEARNERS)}")
+            if label not in (*LEARNERS, AUTO):
+                raise DataError(f"there is no learner {label!r}; there are {', '.join((*LEARNERS, AUTO))}")
             if self.learners.count(label) > 1:
                 raise DataError(f"the learner {label} is given twice")
+        if AUTO in self.learners:
+            if len(self.learners) > 1:
+                raise DataError(
+                    "the learner auto is the one that the diagnosis recommends: it goes with no other"
+                )
+            if not self.diagnosis:
+                raise DataError(
+                    "the learner auto is the one that the diagnosis recommends, which is left out"
+                )
         checked_count(self.steps, "steps")
         checked_confidence(self.confidence)
         if self.behaviour is not None:
@@ -109,7 +129,7 @@ class RunSettings:
             checked_count(self.sensitivity_draws, "sensitivity_draws")
         checked_seed(self.seed)
         self.solver()
-        if self.blocks and not {"aimi", "em"} & set(self.learners):
+        if self.blocks and not {"aimi", "em", AUTO} & set(self.learners):
             raise DataError("blocks are for the learners aimi and em, which are not among the learners")
 
     @property
@@ -128,7 +148,7 @@ class RunSettings:
         )
 
     def makers(self, mdp: FactoredMDP) -> dict[str, Maker]:
-        """Return what makes each learner for an MDP, by label."""
+        """Return what makes each learner for an MDP, by label; all there are, where the diagnosis is to choose."""
         always = self.always_observed or None
         common: dict[str, Any] = {
             "smoothing": self.smoothing,
@@ -147,7 +167,20 @@ class RunSettings:
                 progress=False,
             ),
         }
-        return {label: all_[label] for label in self.learners}
+        return {label: all_[label] for label in (LEARNERS if AUTO in self.learners else self.learners)}
+
+    def suited(self, diagnosis: Diagnosis) -> dict[str, Maker]:
+        """Return what makes the learner that a diagnosis recommends, under its label."""
+        given: dict[str, Any] = {
+            "smoothing": self.smoothing,
+            "unseen": self.unseen,
+            "patterns": self.patterns,
+            "always_observed": self.always_observed or None,
+            "seed": self.seeds.learn,
+            "progress": False,
+            **({"blocks": self.blocks} if self.blocks else {}),
+        }
+        return {diagnosis.recommended: lambda: suited_learner(diagnosis, **given)}
 
     def as_dict(self, *, simulated: bool) -> dict[str, Any]:
         """Return the settings for a file; what was simulated has a number of steps, and what was not has none."""

@@ -6,39 +6,34 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from missmdp.data.collect import collect
-from missmdp.data.dataset import Dataset
-from missmdp.data.description.describe import describe
-from missmdp.data.validation.validate import validate
 from missmdp.errors import DataError, MissMDPError
 from missmdp.evaluation.heldout import HeldOut, held_out_likelihood
-from missmdp.evaluation.likelihood import log_likelihood
 from missmdp.evaluation.sensitivity import SensitivityRow, sensitivity
+from missmdp.experiments.run.certifying import (
+    Certifying,
+    certificate_summary,
+    keep_certified,
+    worth_certifying,
+)
 from missmdp.experiments.run.contents import run_contents
-from missmdp.experiments.run.contents_learners import solve_text
+from missmdp.experiments.run.diagnosing import Reasons, find_reasons
 from missmdp.experiments.run.folder import RunFolder, RunIdentity
 from missmdp.experiments.run.learning import Learning
+from missmdp.experiments.run.reading import read_log
 from missmdp.experiments.run.recommendation import Recommendation, recommend
-from missmdp.experiments.run.result import Baseline, Learned, Log, Problem, RunResult, World
+from missmdp.experiments.run.result import Baseline, Certified, Learned, Log, Problem, RunResult, World
 from missmdp.experiments.run.result_tables import RunTables
-from missmdp.experiments.run.settings import RunSettings
+from missmdp.experiments.run.settings import AUTO, RunSettings
+from missmdp.experiments.run.solving import Solving
 from missmdp.experiments.run.stages import Stages
 from missmdp.experiments.run.worlds import compare_all
 from missmdp.learn.base import Estimator
 from missmdp.learn.bounds import counted
 from missmdp.learn.em.estimator import DynamicsEM
 from missmdp.model.missingness import MissingnessFunction
-from missmdp.model.missmdp import MissMDP
-from missmdp.model.policy import UniformPolicy
-from missmdp.model.variants import PRIOR_RATE, prior_model
 from missmdp.plan.base import SolveResult
-from missmdp.plan.sarsop.loop import exercise
-from missmdp.plan.sarsop.ready import make_ready
 
 __all__ = ["RunWork"]
-
-_QUICK = 2.0
-"""Seconds up to which it is not worth saying that the solver had to be made ready."""
 
 
 class RunWork:
@@ -73,22 +68,27 @@ class RunWork:
         self.identity = identity
         self.stages = stages
         self.tables = RunTables(folder)
+        self.makers = settings.makers(problem.mdp)
 
     def do(self, data: Any, table: Mapping[str, Any]) -> RunResult:
         """Do it all, and return what was found."""
         log = self.read(data, table)
+        reasons = self.diagnose(log)
         learned, skipped = self.learn(log)
-        heldout, recommendation = self.hold_out(log, learned)
-        solved = self.solve(learned)
+        heldout, recommendation = self.hold_out(log, reasons, learned)
+        solving = Solving(self.settings, self.folder, self.stages)
+        solved = solving.solve(learned)
         solved[recommendation.label].policy.save(self.folder.policy)
-        baselines = self.baselines(learned[recommendation.label].model)
+        baselines = solving.baselines(self.problem.truth, learned[recommendation.label].model)
         worlds = self.evaluate(learned, solved, baselines)
         rows = self.sensitivity(learned[recommendation.label], solved[recommendation.label])
+        certified = self.certify(recommendation.label, reasons, learned, solved, worlds)
         result = RunResult(
             folder=self.folder,
             settings=self.settings,
             problem=self.problem,
             log=log,
+            reasons=reasons,
             learned=learned,
             skipped=skipped,
             heldout=heldout,
@@ -97,6 +97,7 @@ class RunWork:
             baselines=baselines,
             worlds=worlds,
             sensitivity=rows,
+            certified=certified,
             timings=dict(self.stages.seconds),
         )
         return self.report(result)
@@ -105,48 +106,38 @@ class RunWork:
         """Return the data, read or simulated, with what can be said of them."""
         doing = f"simulating {self.settings.steps:,} steps" if data is None else "reading"
         with self.stages.stage("data", "Data", doing) as stage:
-            dataset = self._dataset(data, table)
-            report = validate(dataset, self.problem.mdp, progress=False)
-            log = Log(
-                dataset,
-                data is None,
-                tuple(self.identity.files),
-                describe(dataset),
-                report,
-                0 if data is None or not report.ok else self._ruled_out(dataset),
-            )
+            log = read_log(data, table, tuple(self.identity.files), self.problem, self.settings)
             self.folder.begin(self.identity)
             if log.simulated:
-                dataset.to_parquet(self.folder.log)
+                log.dataset.to_parquet(self.folder.log)
             self.tables.write_data(log.description)
             stage.result = f"{'simulated, ' if log.simulated else ''}{log.description.size}"
             if log.problems:
                 stage.result += f"; {counted(len(log.problems), 'problem')}: see the report"
         return log
 
-    def _ruled_out(self, dataset: Dataset) -> int:
-        """Return how many episodes are impossible as values go missing in the truth."""
-        truth = self.problem.truth
-        return 0 if truth is None else len(log_likelihood(dataset, truth).impossible)
-
-    def _dataset(self, data: Any, table: Mapping[str, Any]) -> Dataset:
-        mdp, simulator = self.problem.mdp, self.problem.simulator
-        if data is None:
-            assert simulator is not None
-            return collect(simulator, self.settings.steps, seed=self.seeds.data, progress=False)
-        if isinstance(data, Dataset):
-            if data.mdp.space.features != mdp.space.features or data.mdp.actions != mdp.actions:
-                raise DataError("the dataset has other features, values or actions than the model")
-            return data
-        return Dataset.from_table(data, mdp, **table, progress=False)
+    def diagnose(self, log: Log) -> Reasons:
+        """Return why values are missing, and let the diagnosis choose the learner where it is to."""
+        if not self.settings.diagnosis:
+            self.tables.write_diagnosis(None)
+            return Reasons(None, "it was not asked for")
+        with self.stages.stage(
+            "diagnose", "Diagnosis", "why values are missing; Ctrl-C leaves it out"
+        ) as stage:
+            reasons = find_reasons(log.dataset, self.problem.mdp, self.seeds.diagnose)
+            self.tables.write_diagnosis(reasons.diagnosis)
+            stage.result = reasons.summary
+        if AUTO in self.settings.learners and reasons.diagnosis is not None:
+            self.makers = self.settings.suited(reasons.diagnosis)
+        return reasons
 
     def learn(self, log: Log) -> tuple[dict[str, Learned], dict[str, str]]:
         """Return what each learner learned, and why some could not."""
         learned: dict[str, Learned] = {}
         skipped: dict[str, str] = {}
-        with self.stages.stage("learn", "Learning", ", ".join(self.settings.learners)) as stage:
+        with self.stages.stage("learn", "Learning", ", ".join(self.makers)) as stage:
             learning = Learning(self.problem, self.settings, log)
-            for label, make in self.settings.makers(self.problem.mdp).items():
+            for label, make in self.makers.items():
                 try:
                     learned[label] = learning.learn(label, make)
                 except DataError as error:
@@ -162,14 +153,13 @@ class RunWork:
         return learned, skipped
 
     def hold_out(
-        self, log: Log, learned: Mapping[str, Learned]
+        self, log: Log, reasons: Reasons, learned: Mapping[str, Learned]
     ) -> tuple[dict[str, HeldOut] | None, Recommendation]:
         """Return how well learners predict what they have not seen, and which one to trust."""
         with self.stages.stage("heldout", "Holding out", f"{self.settings.folds} folds") as stage:
-            makers = self.settings.makers(self.problem.mdp)
             try:
                 scores = held_out_likelihood(
-                    {label: make for label, make in makers.items() if label in learned},
+                    {label: make for label, make in self.makers.items() if label in learned},
                     log.dataset,
                     self.problem.mdp,
                     self.settings.folds,
@@ -179,48 +169,12 @@ class RunWork:
             except DataError:
                 # Too short a log, or one in which nothing is possible: then there is no telling.
                 scores = None
-            recommended = recommend(
-                {label: found.learner for label, found in learned.items()}, scores, self.settings.confidence
-            )
+            fitted = {label: found.learner for label, found in learned.items()}
+            diagnosis = reasons.diagnosis if AUTO in self.settings.learners else None
+            recommended = recommend(fitted, scores, self.settings.confidence, diagnosis)
             self.tables.write_heldout(scores, recommended.label)
             stage.result = f"{learned[recommended.label].name} is recommended"
         return scores, recommended
-
-    def solve(self, learned: Mapping[str, Learned]) -> dict[str, SolveResult]:
-        """Return a policy for what each learner learned."""
-        with self.stages.stage("ready", "Solver", "compiling: half a minute, once on this machine") as stage:
-            make_ready(exercise, progress=False)
-            stage.result = "compiled, once on this machine"
-            stage.quiet_below = _QUICK
-        solved: dict[str, SolveResult] = {}
-        for label, found in learned.items():
-            solved[label] = self._solve(label, found.model)
-            solved[label].policy.save(self.folder.learner(label, "policy.mmpolicy"))
-            solved[label].trace.to_csv(self.folder.learner(label, "trace.csv"))
-        return solved
-
-    def _solve(self, what: str, model: MissMDP) -> SolveResult:
-        limit = "" if self.settings.timeout is None else f", {self.settings.timeout:g} s at most"
-        with self.stages.stage(
-            "solve", "Solving", f"{what}{limit}; Ctrl-C goes on with the best so far"
-        ) as stage:
-            found = self.settings.solver().solve(model)
-            ended = solve_text(found).partition(": ")[0].removesuffix(", reached its precision")
-            stage.result = f"{what}: {ended}"
-        return found
-
-    def baselines(self, model: MissMDP) -> dict[str, Baseline]:
-        """Return the policies to compare with; `model` is any with the MDP."""
-        found: dict[str, Baseline] = {}
-        if self.problem.truth is not None:
-            result = self._solve("optimal", self.problem.truth)
-            how = f"solved for the true missingness function: {solve_text(result)}"
-            found["optimal"] = Baseline("optimal", how, result.policy, result)
-        result = self._solve("prior", prior_model(model))
-        how = f"solved as if every feature went missing with probability {PRIOR_RATE:g}: {solve_text(result)}"
-        found["prior"] = Baseline("prior", how, result.policy, result)
-        found["random"] = Baseline("random", "uniformly random actions", UniformPolicy(), None)
-        return found
 
     def evaluate(
         self,
@@ -284,6 +238,26 @@ class RunWork:
         if not isinstance(learner, DynamicsEM):
             return []
         return learner.bootstrap(self.settings.sensitivity_draws, self.seeds.sensitivity)
+
+    def certify(
+        self,
+        recommended: str,
+        reasons: Reasons,
+        learned: Mapping[str, Learned],
+        solved: Mapping[str, SolveResult],
+        worlds: Mapping[str, World],
+    ) -> dict[str, Certified]:
+        """Return how far from optimal policies can be in truth, the recommended one first."""
+        diagnosis, certified = reasons.diagnosis, dict[str, Certified]()
+        certifying = Certifying(self.problem, self.settings, worlds.get("truth"), diagnosis)
+        for label in worth_certifying(recommended, learned, diagnosis) if self.settings.certificate else ():
+            own = label == recommended
+            with self.stages.stage("certify", "Certificate", f"{label}; Ctrl-C leaves it out") as stage:
+                certified[label] = certifying.certify(learned[label], solved[label], in_full=own)
+                keep_certified(certified[label], self.folder, recommended=own)
+                stage.result = f"{label}: {certificate_summary(certified[label])}"
+        self.tables.write_certificates(certified)
+        return certified
 
     def report(self, result: RunResult) -> RunResult:
         """Write all that was found as one file, and as a page for people; return it with what went wrong with that."""
