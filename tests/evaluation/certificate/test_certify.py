@@ -10,8 +10,12 @@ import missmdp as mm
 from evaluation.certificate.wards import CASES, learned
 from missmdp.errors import DataError, ModelError
 from missmdp.evaluation.certificate import certify as certify_module
+from missmdp.evaluation.certificate.controller_value import ControllerValues
 from missmdp.evaluation.certificate.halve import data_to_halve
 from missmdp.evaluation.certificate.learned import bound_with_more_data
+from missmdp.evaluation.certificate.product import controller_product
+from missmdp.evaluation.certificate.simulated_occupancy import simulated_charge
+from missmdp.evaluation.certificate.uniform import value_span
 from random_pomdps import tiger
 
 SOLVER = mm.Sarsop(precision=1e-4, max_trials=40, progress=False)
@@ -155,6 +159,41 @@ def test_how_many_samples_show_all_patterns(case):
     # Two groups of four patterns and one hidden one, 2³ ways of what is always observed.
     cells = 8 * 2 * 5
     assert 0.8**test.needed * cells <= 0.1 < 0.8 ** (test.needed - 1) * cells
+
+
+def test_simulated_visits(case):
+    result, learner = case
+    found = mm.certify(*case, 0.9, deploy="policy", method="policy-uniform", occupancy_episodes=600, seed=1)
+    simulated = found.alternatives["occupancy, simulated"]
+    assert simulated.deploys == "policy"
+    assert "0.01 of it is set aside for simulated visits" in found.describe()
+    # The policy visits about what the controller visits; the bound adds what may be chance.
+    exact = mm.certify(*case, 0.9, method="occupancy", halve=False).alternatives["occupancy"]
+    assert exact.terms.after_planning < simulated.terms.after_planning < 4.0 * exact.terms.after_planning
+    assert sum(dataclasses.astuple(simulated.terms)) == pytest.approx(simulated.epsilon)
+    compared = [a for a in found.alternatives.values() if not a.reference]
+    assert found.method == min(compared, key=lambda a: a.epsilon).method
+    for wrong in (1, -3, 1.5):
+        with pytest.raises(mm.MissMDPError, match="occupancy_episodes"):
+            mm.certify(result, learner, occupancy_episodes=wrong)
+
+
+def test_simulated_charges_are_seldom_too_small():
+    truth = CASES["AsMAR"][1]
+    result, span = SOLVER.solve(truth), value_span(truth.mdp)
+    charge = np.arange(truth.n_states) / truth.n_states
+    exact = ControllerValues.of(controller_product(result.controller, truth.missingness), span).charged(
+        charge
+    )
+
+    class Followed:
+        def agent(self, model=None, *, seed=None):
+            return result.controller.agent(model)
+
+    found = [simulated_charge(Followed(), truth, charge, 30, 0.1, seed) for seed in range(12)]
+    # Each fails with a probability of at most 0.1: more than 6 of 12 would happen less than once in a thousand times.
+    assert sum(bound < exact for bound in found) <= 6
+    assert np.mean(found) < 8.0 * exact
 
 
 def test_wrong_calls(case):

@@ -26,11 +26,14 @@ from numpy.typing import NDArray
 from missmdp.evaluation.certificate.controller_value import ControllerValues
 from missmdp.evaluation.certificate.uniform import ValueSpan, closed_form, policy_uniform
 
-__all__ = ["METHODS", "Alternative", "CertificateMethod", "Deployed", "Evidence", "Terms"]
+__all__ = ["METHODS", "SIMULATED", "Alternative", "CertificateMethod", "Deployed", "Evidence", "Terms"]
 
 CertificateMethod = Literal["closed form", "policy-uniform", "occupancy", "robust", "revealing"]
 Deployed = Literal["policy", "controller"]
 """The policy that tracks the belief, or the solver's finite controller: the policy graph."""
+
+SIMULATED = "occupancy, simulated"
+"""The occupancy certificate for the policy that tracks the belief."""
 
 METHODS: tuple[CertificateMethod, ...] = (
     "closed form",
@@ -125,6 +128,13 @@ class Evidence:
             return Alternative.none("occupancy", "controller", self.no_values)
         (low, high), missed = self.values.value(), self.values.charged(epsilon * self.span.width)
         return self._of_controller("occupancy", self._best(epsilon), low - missed, high + missed)
+
+    def simulated(self, epsilon: NDArray[np.float64], missed: float) -> Alternative:
+        """Return the certificate of the policy that tracks the belief, by the states that it visited in simulations."""
+        best = self._best(epsilon)
+        before = max(best - self.upper, 0.0)
+        terms = Terms(best - before - self.lower, before, missed)
+        return Alternative(SIMULATED, "policy", best, self.lower - missed, self.upper + missed, terms)
 
     def robust(
         self, epsilon: NDArray[np.float64], unlisted: NDArray[np.float64] | None = None

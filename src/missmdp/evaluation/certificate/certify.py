@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from missmdp.data.arguments import checked_confidence
+from missmdp.data.arguments import checked_confidence, checked_seed, checked_whole
 from missmdp.data.dataset import Behaviour
 from missmdp.errors import DataError, ModelError
 from missmdp.evaluation.certificate.alternatives import (
     METHODS,
+    SIMULATED,
     Alternative,
     CertificateMethod,
     Deployed,
@@ -28,6 +29,7 @@ from missmdp.evaluation.certificate.learned import (
     revealing_missingness,
 )
 from missmdp.evaluation.certificate.product import controller_product
+from missmdp.evaluation.certificate.simulated_occupancy import SHARE, simulated_charge
 from missmdp.evaluation.certificate.support import support_test
 from missmdp.evaluation.certificate.uniform import value_span
 from missmdp.learn.base import MissingnessEstimator
@@ -61,6 +63,8 @@ def certify(
     halve: bool = True,
     solver: Solver | None = None,
     timeout: float = 60.0,
+    occupancy_episodes: int = 0,
+    seed: int = 0,
     progress: bool | None = None,
 ) -> Certificate:
     """Return a bound on how far from optimal a policy is in the true miss-MDP, with probability ≥ confidence.
@@ -90,6 +94,9 @@ def certify(
     solver, timeout
         For "revealing", a model has to be solved that shows what the data leave open: by what, and for how many seconds
         at most. By default by `Sarsop`; with timeout 0 it is left out.
+    occupancy_episodes, seed
+        Simulate so many episodes of the policy that tracks the belief, for a certificate by the states that it visits.
+        A tenth of the failure budget is spent on that.
     progress
         Whether to show progress; by default on a terminal.
 
@@ -108,10 +115,16 @@ def certify(
     False
     """
     request = _checked(result, learner, confidence, behaviour, method, deploy, solver, timeout, progress)
+    episodes = _checked_episodes(occupancy_episodes)
+    for_data = 1.0 - (1.0 - request.confidence) * (1.0 - SHARE if episodes else 1.0)
+    request = replace(request, for_data=for_data)
     with show_status("certifying", enabled=progress) as say:
-        bound = request.learner.bound(request.confidence, behaviour=request.behaviour)
+        bound = request.learner.bound(for_data, behaviour=request.behaviour)
         evidence = _evidence(request)
         found = _alternatives(request, evidence, bound, say)
+        if episodes:
+            say(f"simulating {episodes:,} episodes")
+            found[SIMULATED] = _simulated(request, evidence, bound, episodes, checked_seed(seed))
         chosen = _smallest(request, found)
         trivial = evidence.span.trivial
         epsilon = min(chosen.epsilon, trivial)
@@ -139,7 +152,7 @@ def certify(
         best_upper=min(chosen.best, high),
         trivial=trivial,
         alternatives=found,
-        conditions=conditions(result, request.learner, bound, chosen, support),
+        conditions=conditions(result, request.learner, bound, chosen, support, 1.0 - request.confidence),
         bound=bound,
         samples=request.learner.observation_counts_.n_steps,
         samples_to_halve=halving,
@@ -161,6 +174,8 @@ class _Request:
     solver: Solver | None
     timeout: float
     progress: bool | None
+    for_data: float = 0.0
+    """The confidence with which the bound on M̂ has to hold."""
 
     @cached_property
     def controller(self) -> FiniteController:
@@ -245,7 +260,7 @@ def _alternatives(request: _Request, evidence: Evidence, bound: Bound, say: Any)
     """Return all certificates that were asked for, by name."""
     epsilon = bound.per_state_tv
     found: dict[str, Alternative] = {}
-    okamoto = request.learner.bound(request.confidence, "okamoto", behaviour=request.behaviour)
+    okamoto = request.learner.bound(request.for_data, "okamoto", behaviour=request.behaviour)
     found[REFERENCE] = evidence.closed(okamoto.per_state_tv, REFERENCE, reference=True)
     if "closed form" in request.methods:
         found["closed form"] = evidence.closed(epsilon)
@@ -285,6 +300,20 @@ def _solver(request: _Request) -> Solver:
     )
 
 
+def _checked_episodes(episodes: Any) -> int:
+    whole = checked_whole(episodes, "occupancy_episodes")
+    if whole == 1:
+        raise DataError("occupancy_episodes must be 0 or at least 2, got 1")
+    return whole
+
+
+def _simulated(request: _Request, evidence: Evidence, bound: Bound, episodes: int, seed: int) -> Alternative:
+    failure = (1.0 - request.confidence) * SHARE
+    charge = bound.per_state_tv * evidence.span.width * evidence.span.matters
+    missed = simulated_charge(request.result.policy, request.model, charge, episodes, failure, seed)
+    return evidence.simulated(bound.per_state_tv, missed)
+
+
 def _smallest(request: _Request, found: dict[str, Alternative]) -> Alternative:
     """Return the smallest certificate for what may be deployed."""
     allowed = [
@@ -307,7 +336,7 @@ def _halving(
     now = evidence.uniform_difference(bound.per_state_tv)
 
     def with_data(factor: float) -> float:
-        more = bound_with_more_data(request.learner, factor, request.confidence, "auto", request.behaviour)
+        more = bound_with_more_data(request.learner, factor, request.for_data, "auto", request.behaviour)
         return _again(evidence, chosen, more, now)
 
     samples = request.learner.observation_counts_.n_steps
@@ -327,6 +356,10 @@ def _again(evidence: Evidence, chosen: Alternative, bound: Bound, now: float) ->
             return evidence.occupancy(radii).epsilon
         case "robust":
             return evidence.robust(radii, unlisted).epsilon
+        case "occupancy, simulated":
+            # The visits are not simulated again: what they cost shrinks like b₀ · U.
+            share = evidence.uniform_difference(radii) / now if now else 0.0
+            return evidence.simulated(radii, chosen.terms.after_planning * share).epsilon
         case _:
             assert evidence.values is not None
             scaled = chosen.terms.before_planning * evidence.uniform_difference(radii) / now if now else 0.0

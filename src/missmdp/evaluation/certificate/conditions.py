@@ -17,13 +17,14 @@ def conditions(
     bound: Bound,
     chosen: Alternative,
     support: SupportTest | None,
+    failure: float,
 ) -> tuple[str, ...]:
     """Return what a certificate rests on."""
     said = [
         f"How values go missing is assumed to be {bound.assumes}, which data cannot prove; T, ρ and b₀ are taken as "
         "known.",
         _behaviour(bound),
-        _budget(learner, bound),
+        _budget(learner, bound, failure),
         _deployed(chosen),
         _solver(result, chosen),
     ]
@@ -43,13 +44,14 @@ def _behaviour(bound: Bound) -> str:
     return "The data may come from a policy that reacts to observations (adaptive): the bounds hold for any."
 
 
-def _budget(learner: MissingnessEstimator, bound: Bound) -> str:
+def _budget(learner: MissingnessEstimator, bound: Bound, failure: float) -> str:
     ways = learner.structure_.candidates
-    split = (
-        f"The failure budget of {1.0 - bound.confidence:.3g} is split over {counted(bound.n_groups, 'group')}"
-    )
+    split = f"The failure budget of {failure:.3g} is split over {counted(bound.n_groups, 'group')}"
     if ways > 1:
         split += f", times {ways:,} ways in which the data could have decided what the groups are"
+    simulated = failure - (1.0 - bound.confidence)
+    if simulated > 1e-9:
+        split += f"; {simulated:.3g} of it is set aside for simulated visits"
     return f"{split}. All certificates rest on the same event, so that choosing the smallest costs nothing."
 
 
