@@ -81,7 +81,7 @@ class Identifiability:
         """Return the answer for people."""
         if self.n_parameters is None:
             return self._from_snapshots()
-        lines = [*self._verdict()]
+        lines = self._verdict(self.n_parameters)
         lines += [f"  {line}" for line in self._listed()]
         if self.identified is not False and self.margin < _BARELY:
             lines.append(
@@ -90,17 +90,14 @@ class Identifiability:
             )
         return "\n".join(lines)
 
-    def _verdict(self) -> list[str]:
-        assert self.n_parameters is not None
+    def _verdict(self, n_parameters: int) -> list[str]:
         law = f"the law of observations under known dynamics (structure: {self.structure})"
-        count = f"{self.n_parameters:,} probabilit{'y' if self.n_parameters == 1 else 'ies'}"
-        if self.n_parameters == 0:
+        count = f"{n_parameters:,} probabilit{'y' if n_parameters == 1 else 'ies'}"
+        if n_parameters == 0:
             return ["Nothing goes missing, so that M is known."]
         if self.identified:
-            return [
-                f"M is identified: {law} determines {'it' if self.n_parameters == 1 else 'all'} of {count}."
-            ]
-        open_ = self.n_parameters - (self.rank or 0)
+            return [f"M is identified: {law} determines {'it' if n_parameters == 1 else 'all'} of {count}."]
+        open_ = n_parameters - (self.rank or 0)
         if self.identified is False and not open_:
             return [
                 f"M is not identified: no small change of its {count} leaves {law} as it is, but some M share "
