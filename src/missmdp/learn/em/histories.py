@@ -32,6 +32,9 @@ from missmdp.learn.em.weights import Details, transition_weights
 
 __all__ = ["Expected", "Histories", "prepare_histories"]
 
+_WORTH_THREADS = 50_000
+"""Nodes from which threads are faster than one."""
+
 _FEWEST = 20
 """Episodes that some of the histories must at least consist of; else they consist of pieces."""
 
@@ -98,7 +101,7 @@ class Histories:
         self, run: Callable[[Part], tuple[NDArray[np.float64], float]], threads: int | None
     ) -> Iterator[tuple[NDArray[np.float64], float]]:
         workers = min(os.cpu_count() or 1 if threads is None else threads, len(self.parts))
-        if workers <= 1 or self.n_nodes < 2000:
+        if workers <= 1 or self.n_nodes < _WORTH_THREADS:
             yield from map(run, self.parts)
             return
         with ThreadPoolExecutor(workers, thread_name_prefix="missmdp-em") as pool:
