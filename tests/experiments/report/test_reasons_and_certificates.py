@@ -40,6 +40,10 @@ def test_reasons_have_effects_with_intervals(say, run):
         "infection is missing in 75 % of the steps where its value is 2, and in 12 % where it is 0." in text
     )
     assert "infection itself: 62 points (55 to 70)" in text
+    assert (
+        "heart_rate is missing in 40 % of the steps where infection is missing, and in 20 % where it is seen"
+        in text
+    )
     assert "heart_rate by whether infection is missing: 20 points" in text
     assert "95 % intervals from a bootstrap, which is no guarantee" in text
     assert "a remark on reasons." in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from missmdp.experiments.report.axis import percent_tick
@@ -89,7 +90,7 @@ def _drivers(found: Found) -> list[Html]:
     shown = drivers[:_MOST_DRIVERS]
     rows: list[Dot | Heading] = []
     for block in dict.fromkeys(tuple(driver["features"]) for driver in shown):
-        rows.append(Heading(f"Whether {' and '.join(block)} is missing goes by"))
+        rows.append(Heading(f"Whether {' and '.join(block)} {_are(block)} missing goes by"))
         rows += [_dot(driver) for driver in shown if tuple(driver["features"]) == block]
     chart = Chart(
         "drivers",
@@ -129,6 +130,10 @@ def _dot(driver: Found) -> Dot:
     )
 
 
+def _are(features: Sequence[str]) -> str:
+    return "is" if len(features) == 1 else "are"
+
+
 def _missing(driver: Found) -> str:
     return " and ".join(driver["features"])
 
@@ -150,19 +155,14 @@ def _spread(driver: Found) -> str:
 
 
 def _told(driver: Found) -> Html:
-    where = (
-        ("that is", "that is")
-        if driver["indicator"]
-        else ("its value is", "it is")
-        if driver["own"] and len(driver["features"]) == 1
-        else (f"{driver['driver']} is", "it is")
-    )
-    about = f"whether {driver['driver']} is missing: where " if driver["indicator"] else "where "
+    own = driver["own"] and len(driver["features"]) == 1
+    reason = "its value" if own else driver["driver"]
+    rates = [percent(driver[f"{end}_rate"]) for end in ("highest", "lowest")]
     return element(
         "span",
         name(_missing(driver)),
-        f" is missing in {percent(driver['highest_rate'])} of the steps {about}{where[0]} {driver['highest']}, and in "
-        f"{percent(driver['lowest_rate'])} where {where[1]} {driver['lowest']}.",
+        f" {_are(driver['features'])} missing in {rates[0]} of the steps where {reason} is {driver['highest']}, and in "
+        f"{rates[1]} where it is {driver['lowest']}.",
     )
 
 

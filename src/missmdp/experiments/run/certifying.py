@@ -29,7 +29,7 @@ __all__ = [
     "worth_certifying",
 ]
 
-_DRAWS = 40
+_DRAWS = 25
 """Missingness functions over which the value of a policy without a certificate is told."""
 _EPISODES = 200
 """In each of them, where the policy has to be simulated."""
