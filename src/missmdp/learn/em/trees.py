@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,6 +136,16 @@ class _Question:
     count: int
 
 
+class _Answers(NamedTuple):
+    variables: tuple[int, ...]
+    key: NDArray[np.int64]
+    """The answer of each cell, shape (cells,)."""
+    table: NDArray[np.float64]
+    """Counts of seen and missing for each answer, shape (answers, 2)."""
+    present: NDArray[np.bool_]
+    """Which answers some cell gives, shape (answers,)."""
+
+
 class _Growth:
     def __init__(self, cells: Cells, counts: NDArray[np.float64], log_n: float) -> None:
         self.cells = cells
@@ -185,30 +196,37 @@ class _Growth:
         # Frequencies of 0 and 1 cannot be told apart further, and few observations cannot pay for a question.
         if -float(entropy_gain(total)) <= 0.5 * self.log_n:
             return best
-        for variables in (*self.singles, *self.pairs):
-            answer, table = self._answers(members, variables)
-            if len(table) < 2:
+        whole = float(entropy_gain(total))
+        asked = [self._answers(members, variables) for variables in (*self.singles, *self.pairs)]
+        ceilings = [
+            float(entropy_gain(answers.table).sum()) - whole - 0.5 * self.log_n - self.words
+            for answers in asked
+        ]
+        # What promises most comes first: the rest need not be looked at once it cannot be better.
+        for place in sorted(range(len(asked)), key=lambda i: -ceilings[i]):
+            answers = asked[place]
+            if ceilings[place] <= best.gain:
+                break
+            present = np.flatnonzero(answers.present)
+            if len(present) < 2:
                 continue
-            ceiling = float(entropy_gain(table).sum() - entropy_gain(total)) - 0.5 * self.log_n - self.words
-            if ceiling <= best.gain:
-                continue
-            lumps = best_lumps(table, self.log_n, self.words)
+            lumps = best_lumps(answers.table[present], self.log_n, self.words)
             if lumps.gain > best.gain:
-                best = _Question(lumps.gain, variables, lumps.label[answer], lumps.count)
+                label = np.zeros(len(answers.present), dtype=np.int64)
+                label[present] = lumps.label
+                best = _Question(lumps.gain, answers.variables, label[answers.key], lumps.count)
         return best
 
-    def _answers(
-        self, members: NDArray[np.int64], variables: tuple[int, ...]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the answer of each cell and the counts of each answer."""
-        key = np.zeros(len(members), dtype=np.int64)
+    def _answers(self, members: NDArray[np.int64], variables: tuple[int, ...]) -> _Answers:
+        """Return the answers of some cells to a question, and the counts of each answer."""
+        key, size = np.zeros(len(members), dtype=np.int64), 1
         for v in variables:
             key = key * self.cells.sizes[v] + self.cells.values[members, v]
-        distinct, answer = np.unique(key, return_inverse=True)
-        answer = answer.reshape(-1)
-        table = np.zeros((len(distinct), 2))
-        np.add.at(table, answer, self.counts[members])
-        return answer, table
+            size *= self.cells.sizes[v]
+        counts = self.counts[members]
+        columns = [np.bincount(key, counts[:, o], minlength=size).astype(np.float64) for o in (0, 1)]
+        table = np.stack(columns, axis=1)
+        return _Answers(variables, key, table, np.bincount(key, minlength=size) > 0)
 
     def _likelihood(self, members: NDArray[np.int64], variables: tuple[int, ...]) -> float:
-        return float(entropy_gain(self._answers(members, variables)[1]).sum())
+        return float(entropy_gain(self._answers(members, variables).table).sum())
