@@ -66,7 +66,9 @@ def over_runs(
     }
 
 
-def ratio_of_means(numerator: NDArray[np.float64], denominator: NDArray[np.float64]) -> NormalisedValue | None:
+def ratio_of_means(
+    numerator: NDArray[np.float64], denominator: NDArray[np.float64]
+) -> NormalisedValue | None:
     """Return the ratio of two means, of which the first entries are pairs; None without a scale."""
     if not denominator.mean() > 0.0:
         return None
