@@ -12,7 +12,14 @@ from missmdp.learn.aimi import AIMI
 
 pytestmark = pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
 
-SHORT = {"steps": 300, "learners": ("amcar", "asmar"), "episodes": 20, "sensitivity_episodes": 2}
+SHORT = {
+    "steps": 300,
+    "learners": ("amcar", "asmar"),
+    "episodes": 20,
+    "sensitivity_episodes": 2,
+    "diagnosis": False,
+    "certificate": False,
+}
 
 
 def run(folder, *, overwrite=False, data=None, model=None, **changes):
@@ -33,10 +40,11 @@ def files(folder):
 
 
 def test_the_same_run_may_be_done_again(tmp_path):
-    run(tmp_path / "out")
+    run(tmp_path / "out", certificate=True)
     before = files(tmp_path / "out")
+    assert "certified.mmpolicy" in before
     (tmp_path / "out" / "tables" / "values.csv").write_text("spoilt")
-    run(tmp_path / "out")
+    run(tmp_path / "out", certificate=True)
     assert files(tmp_path / "out") == before
     assert "spoilt" not in (tmp_path / "out" / "tables" / "values.csv").read_text()
 
@@ -141,6 +149,12 @@ def test_what_is_made_is_kept_when_a_later_stage_fails(tmp_path, monkeypatch):
     run(folder)
     assert "unfinished.json" not in files(folder)
     assert {"run.json", "report.html", "tables/values.csv"} <= files(folder)
+
+
+def test_nothing_is_left_of_a_run_that_had_a_certificate(tmp_path):
+    run(tmp_path / "out", certificate=True)
+    run(tmp_path / "out", overwrite=True)
+    assert not {name for name in files(tmp_path / "out") if "certified" in name}
 
 
 def test_an_unfinished_run_is_still_a_run(tmp_path, monkeypatch):
