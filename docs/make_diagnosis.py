@@ -56,7 +56,7 @@ def read_runs() -> list[dict[str, str]]:
 def make_runs() -> None:
     """Do the runs that are not there."""
     there = {(row["benchmark"], row["steps"], row["run"]) for row in read_runs()}
-    for run, steps, name in product(range(N_RUNS), SIZES, mm.list_benchmarks()):
+    for steps, run, name in product(SIZES[::-1], range(N_RUNS), mm.list_benchmarks()):
         if (name, str(steps), str(run)) in there:
             continue
         row = diagnosed(name, steps, run)

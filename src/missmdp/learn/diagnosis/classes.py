@@ -25,6 +25,8 @@ MCAR, SIMPLE, MAR = "MCAR", "simple MAR", "MAR"
 NO_SELF, ALL = "no self-censoring", "all parents"
 SHOWN = "shown values"
 
+_CLOSE = 50.0
+"""Nats by which a wider class has to be better for its order not to matter."""
 _MOST_ORDERED = 3
 """Blocks up to which all orders in which they may depend on each other are tried."""
 
@@ -98,8 +100,11 @@ def _best(
     """Return the best structure of a class, in the best order."""
     starts = [] if narrower is None else [narrower.found.fit.table]
     first, *others = _orders(len(features))
-    tried = {first: _in_order(searcher, name, features, first, starts)}
-    if narrower is not None and narrower.order not in tried:
+    natural = _in_order(searcher, name, features, first, starts)
+    tried = {first: natural}
+    # A wider class that is hardly better may owe that to the order.
+    close = narrower is not None and narrower.found.score > natural.found.score - _CLOSE
+    if narrower is not None and close and narrower.order not in tried:
         tried[narrower.order] = _in_order(searcher, name, features, narrower.order, starts)
     # Values that are shown depend on who comes first; else orders only matter where blocks depend on each other.
     shown = name in (MAR, SHOWN)
