@@ -6,6 +6,7 @@ from scipy import optimize, stats
 
 import missmdp as mm
 from learn.diagnosis.wards import models, ward
+from missmdp.learn.diagnosis import ratio
 from missmdp.learn.diagnosis.classes import ALL, MCAR, NO_SELF, SIMPLE, Best
 from missmdp.learn.diagnosis.nested import chain_tests, own_tests
 from missmdp.learn.em.histories import prepare_histories
@@ -50,8 +51,17 @@ def test_dependent_blocks_add_up_as_conditional_tables():
     assert test.statistic == pytest.approx(2.0 * (wide - narrow), abs=0.02)
 
 
-def test_self_censoring_is_tested_by_the_likelihood_of_histories():
-    """One feature that is the whole state: the likelihood by brute force, maximised numerically."""
+@pytest.mark.parametrize("rates", [(0.4, 0.55), (0.9, 0.95)])
+@pytest.mark.parametrize("plain", [15, 2])
+def test_self_censoring_is_tested_by_the_likelihood_of_histories(monkeypatch, rates, plain):
+    """One feature that is the whole state: the likelihood by brute force, maximised numerically.
+
+    With few plain iterations leaps have to do the rest.
+    """
+    monkeypatch.setattr("missmdp.learn.diagnosis.ratio._FIRST", plain)
+    leaps = []
+    leap = ratio._leap
+    monkeypatch.setattr("missmdp.learn.diagnosis.ratio._leap", lambda *a: leaps.append(a) or leap(*a))
     mdp = mm.FactoredMDP(
         features={"x": [0, 1]},
         actions=["wait"],
@@ -60,28 +70,29 @@ def test_self_censoring_is_tested_by_the_likelihood_of_histories():
         initial={(0,): 0.3, (1,): 0.7},
         discount=0.9,
     )
-    truth = mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, {"x": lambda s: (0.4, 0.55)[s.x]}))
+    truth = mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, {"x": lambda s: rates[s.x]}))
     log = mm.collect(truth, 600, seed=1, horizon=15)
     moves = np.array([[0.8, 0.2], [0.2, 0.8]])
 
-    def log_likelihood(rates):
+    def log_likelihood(missing):
         total = 0.0
         for first, last in zip(log.offsets[:-1], log.offsets[1:], strict=True):
             belief = np.array([0.3, 0.7])
             for seen in log.observations[first:last, 0]:
-                chance = rates if seen == mm.MISSING else (1.0 - rates) * (np.arange(2) == seen)
+                chance = missing if seen == mm.MISSING else (1.0 - missing) * (np.arange(2) == seen)
                 joint = belief * chance
                 total += np.log(joint.sum())
                 belief = joint / joint.sum() @ moves
         return total
 
     wide = optimize.minimize(
-        lambda r: -log_likelihood(r), [0.5, 0.5], bounds=[(0.01, 0.99)] * 2, method="L-BFGS-B"
+        lambda r: -log_likelihood(r), [0.5, 0.5], bounds=[(0.001, 0.999)] * 2, method="L-BFGS-B"
     )
     narrow = optimize.minimize_scalar(
-        lambda r: -log_likelihood(np.array([r, r])), bounds=(0.01, 0.99), method="bounded"
+        lambda r: -log_likelihood(np.array([r, r])), bounds=(0.001, 0.999), method="bounded"
     )
     found = mm.diagnose(log, mdp, draws=0)
+    assert bool(leaps) == (plain == 2)
     (chain,), (own,) = found.tests, found.own_tests
     assert (chain.null, chain.alternative) == ("MCAR", "all parents")
     assert chain.statistic == pytest.approx(2.0 * (narrow.fun - wide.fun), abs=0.03)
