@@ -208,5 +208,12 @@ def test_everything_can_be_reached_by_the_keyboard(visit):
 def test_screen_readers_are_told_what_pictures_show(visit):
     page = visit("known")
     snapshot = page.locator("main").aria_snapshot()
-    for title in ("How often each value is missing", "What is missing together", "The true m-graph"):
+    for title in (
+        "How often each value is missing",
+        "What is missing together",
+        "How much each reason matters",
+        "The m-graph that explains the data best",
+        "The true m-graph",
+        "What the bound is made of",
+    ):
         assert f'img "{title}' in snapshot

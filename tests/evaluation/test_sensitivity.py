@@ -274,3 +274,29 @@ def test_what_is_wrong_is_named():
         mm.sensitivity(policy, model.mdp)
     with pytest.raises(mm.DataError, match="another missingness function"):
         mm.sensitivity(policy, mm.prior_model(model), bound)
+
+
+def test_missingness_functions_are_tried_as_they_are():
+    """The average and the worst of the worlds with them, each evaluated by hand with the same luck."""
+    model, _, policy = learned(0)
+    others = [
+        mm.MissingnessFunction.independent(model.mdp, dict.fromkeys(model.features, rate))
+        for rate in (0.0, 0.5, 0.9)
+    ]
+    rows = mm.sensitivity(policy, model, shares=[0.1], draws=1, episodes=50, seed=3, missingness=others)
+    found = [row for row in rows if row.what == "missingness"]
+    assert [row.how for row in found] == [
+        "learned from the log drawn anew, average of 3 draws",
+        "learned from the log drawn anew, worst of 3 draws",
+    ]
+    values = [
+        mm.evaluate(policy, model.with_missingness(other), 50, 3, control_variate=True).mean
+        for other in others
+    ]
+    sizes = [distance(model.with_missingness(other), model) for other in others]
+    assert found[0].value == pytest.approx(np.mean(values))
+    assert found[1].value == pytest.approx(min(values))
+    assert found[0].size == pytest.approx(np.mean(sizes))
+    assert found[1].size == pytest.approx(sizes[int(np.argmin(values))])
+    without = mm.sensitivity(policy, model, shares=[0.1], draws=1, episodes=50, seed=3)
+    assert without == [row for row in rows if row.what == "transition"]

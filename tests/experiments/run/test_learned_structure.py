@@ -9,6 +9,7 @@ from missmdp.data.coverage import behaviour_coverage
 from missmdp.experiments.run.factor_truth import factor_truths
 from missmdp.experiments.run.group_truth import group_truths
 from missmdp.experiments.run.learned_graph import THRESHOLD, learned_edges, learned_graph
+from missmdp.learn.table import learned_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
 
@@ -69,6 +70,16 @@ def joined():
         }
 
     return mm.MissMDP(mdp, mm.MissingnessFunction.from_patterns(mdp, patterns))
+
+
+def test_other_indicators_have_columns_in_the_table():
+    log = mm.collect(joined(), 4000, seed=1)
+    learner = mm.DynamicsEM(log.mdp, progress=False).fit(log)
+    rows = learned_rows(learner.bound(0.9, draws=2), log.mdp.space.features.names)
+    assert {row["given_R_b"] for row in rows if row["indicators"] == "c"} >= {"seen", "missing"}
+    assert {row["given_R_b"] for row in rows if row["indicators"] == "b"} == {None}
+    asmar = mm.AsMAR().fit(log)
+    assert not any("given_R_b" in row for row in learned_rows(asmar.bound(0.9), log.mdp.space.features.names))
 
 
 @pytest.mark.parametrize("truth", [censored_ward(), joined()], ids=["censored", "joined"])

@@ -56,7 +56,8 @@ def _true_graph(run: RunFile, graph: dict[str, Any]) -> list[Html]:
         able = [one["name"] for one in run.learners if not run.is_guaranteed(one)]
         found = f"only {listed(able)} can, through the dynamics" if able else "none here does"
         caption.append(
-            f"No learner can learn from single records how {listed(hidden)} hides itself; {found}."
+            f"No learner can learn from single records how {listed(hidden)} "
+            f"{'hides itself' if len(hidden) == 1 else 'hide themselves'}; {found}."
         )
     else:
         learnable = (

@@ -141,6 +141,11 @@ def _sentences(run: RunFile, learner: dict[str, Any], groups: list[dict[str, Any
         sentences.append(
             f"No feature is always recorded in these data, so that {learner['name']} is here the same as AMCAR."
         )
+    if groups and not run.is_guaranteed(learner):
+        sentences.append(
+            "Groups are those that the structure tells apart; where several list the same values, it goes by how "
+            "these come together."
+        )
     if learner["unseen_groups"]:
         groups_text = count(learner["unseen_groups"], "group")
         sentences.append(f"For {groups_text} of situations there are no data at all; there it guesses.")
