@@ -13,6 +13,9 @@ from missmdp.learn.groups import all_patterns
 from oracles.controllers import controller_value, random_controller, random_model, within
 
 ALL = np.ones(2, dtype=bool)
+MANY = pytest.mark.parametrize(
+    "seeds", [range(30), pytest.param(range(30, 150), marks=pytest.mark.slow)], ids=["some", "many"]
+)
 
 
 def values_of(controller, missingness, can_go_missing=None):
@@ -31,7 +34,7 @@ def controllers(seeds):
 
 
 def test_the_value_is_that_of_the_agent():
-    for rng, model, controller in controllers(range(40)):
+    for rng, model, controller in controllers(range(20)):
         for M in (
             model.missingness,
             within(rng, model.missingness, np.ones(model.n_states), all_patterns(ALL)),
@@ -42,7 +45,7 @@ def test_the_value_is_that_of_the_agent():
 
 
 def test_a_solvers_controller_is_worth_what_was_promised():
-    for seed in range(60):
+    for seed in range(30):
         _, model = random_model(seed)
         result = mm.Sarsop(precision=1e-2, max_trials=4, progress=False).solve(model)
         _, high = values_of(result.controller, model.missingness).value()
@@ -50,9 +53,10 @@ def test_a_solvers_controller_is_worth_what_was_promised():
         assert values_of(result.controller, model.missingness).value()[0] <= result.upper + 1e-9
 
 
-def test_nature_brackets_every_value_in_the_ball():
+@MANY
+def test_nature_brackets_every_value_in_the_ball(seeds):
     reached = []
-    for rng, model, controller in controllers(range(80)):
+    for rng, model, controller in controllers(seeds):
         epsilon = rng.random(model.n_states) * rng.choice([0.02, 0.2, 1.0])
         values = values_of(controller, model.missingness, ALL)
         worst, best = values.at_worst(epsilon), values.at_best(epsilon)
@@ -72,9 +76,10 @@ def test_nature_brackets_every_value_in_the_ball():
     assert min(reached) < -0.9
 
 
-def test_what_nobody_counts_gets_no_more_than_it_may():
+@MANY
+def test_what_nobody_counts_gets_no_more_than_it_may(seeds):
     narrower = 0
-    for rng, model, controller in controllers(range(40)):
+    for rng, model, controller in controllers(seeds):
         epsilon = rng.random(model.n_states) * rng.choice([0.1, 0.6])
         unlisted = epsilon * rng.random(model.n_states) * 0.5
         values = values_of(controller, model.missingness, ALL)
@@ -83,7 +88,7 @@ def test_what_nobody_counts_gets_no_more_than_it_may():
             M = moved_twice(rng, model.missingness, epsilon, unlisted)
             assert worst - 1e-9 <= controller_value(controller, M) <= best + 1e-9
         narrower += worst > values.at_worst(epsilon) + 1e-6
-    assert narrower >= 5
+    assert narrower >= 3
 
 
 def moved_twice(rng, missingness, epsilon, unlisted):
@@ -141,8 +146,9 @@ def test_charges_are_discounted_visits():
         assert found == pytest.approx(controller_value(same, model.missingness), abs=1e-4)
 
 
-def test_the_difference_is_at_most_the_charge_for_visits():
-    for rng, model, controller in controllers(range(60)):
+@MANY
+def test_the_difference_is_at_most_the_charge_for_visits(seeds):
+    for rng, model, controller in controllers(seeds):
         epsilon = rng.random(model.n_states) * 0.3
         values = values_of(controller, model.missingness)
         most = values.charged(epsilon * values.span.width)
@@ -178,3 +184,19 @@ def test_policies_that_act_before_they_see_anything():
         low, high = values_of(result.controller, model.missingness).value()
         assert high >= result.lower - 1e-9
         assert low <= result.upper + 1e-9
+
+
+def test_states_that_follow_each_other_in_a_cycle_are_evaluated_too():
+    n, discount = 7, 0.95
+    rng = np.random.default_rng(0)
+    cycle = np.roll(np.eye(n), 1, axis=1)
+    reward = np.repeat(rng.normal(size=(n, 1)), 2, axis=1)
+    features, start = {"phase": tuple(range(n))}, np.eye(n)[0]
+    mdp = mm.FactoredMDP(features, ["a", "b"], [cycle, cycle], reward, start, discount=discount)
+    model = mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, {"phase": 0.5}))
+    values = values_of(mm.Sarsop(progress=False).solve(model).controller, model.missingness)
+    visits = np.linalg.solve(np.eye(n) - discount * cycle.T, mdp.initial)
+    charge = rng.random(n)
+    low, high = values.value()
+    assert low - 1e-9 <= visits @ reward[:, 0] <= high + 1e-9
+    assert values.charged(charge) == pytest.approx(visits @ charge, abs=1e-4)

@@ -12,9 +12,12 @@ from oracles.controllers import random_model
 SOLVER = mm.Sarsop(precision=1e-6, absolute_precision=1e-6, max_trials=25, progress=False)
 
 
-def test_the_best_policy_is_worth_at_least_as_much_where_more_is_revealed():
+@pytest.mark.parametrize(
+    "seeds", [range(20), pytest.param(range(20, 130), marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_the_best_policy_is_worth_at_least_as_much_where_more_is_revealed(seeds):
     gained = 0
-    for seed in range(60):
+    for seed in seeds:
         rng, model = random_model(seed)
         M = model.missingness
         least = M.probabilities * rng.random(M.probabilities.shape)
@@ -23,7 +26,7 @@ def test_the_best_policy_is_worth_at_least_as_much_where_more_is_revealed():
         assert here.lower <= there.upper + 1e-6
         gained += there.lower > here.upper + 1e-4
     # Often it is worth more, so that the comparison says something.
-    assert gained >= 10
+    assert gained >= len(seeds) // 6
 
 
 def test_nothing_changes_where_everything_is_known_and_all_is_shown_where_nothing_is():
