@@ -44,6 +44,25 @@ def test_the_value_is_that_of_the_agent():
             assert high - low <= 1e-4 * (1.0 + abs(low))
 
 
+@pytest.mark.parametrize("discount", [0.9, 0.99])
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_states_that_follow_each_other_in_circles(n, discount):
+    """Extrapolated sweeps would lead away from the value here: changes do not shrink by one factor."""
+    mdp = mm.FactoredMDP(
+        {"hour": range(n)},
+        ["wait"],
+        [np.roll(np.eye(n), 1, axis=1)],
+        np.eye(n)[:, :1],
+        np.eye(n)[0],
+        discount=discount,
+    )
+    model = mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, {"hour": 0.5}))
+    controller = mm.Sarsop(max_trials=1, progress=False).solve(model).controller
+    low, high = values_of(controller, model.missingness).value()
+    assert low - 1e-9 <= 1.0 / (1.0 - discount**n) <= high + 1e-9
+    assert high - low < 1e-6
+
+
 def test_a_solvers_controller_is_worth_what_was_promised():
     for seed in range(30):
         _, model = random_model(seed)

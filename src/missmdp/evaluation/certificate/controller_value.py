@@ -97,7 +97,7 @@ class ControllerValues:
         values = self.kept.setdefault(name, start.copy())
         left = self.product.discount / (1.0 - self.product.discount)
         small = max(_SMALL * self.span.trivial, self.span.negligible)
-        changed, sweeps = math.inf, 0
+        changed, sweeps, leapt_from = math.inf, 0, None
         while True:
             before = values.copy() if sweeps % _LEAP == _LEAP - 1 else None
             rise, fall = sweep_pairs(product, against, needed, values)
@@ -105,8 +105,13 @@ class ControllerValues:
             sweeps += 1
             if changed * left <= small:
                 break
+            if leapt_from is not None and changed > last:
+                # Not so where states follow each other in cycles: leaps would lead away without end.
+                values[...], changed = leapt_from, last
+            leapt_from = None
             if before is not None and changed < last:
                 # Changes shrink by a nearly constant factor: go at once where they lead to.
+                leapt_from = values.copy()
                 values += (values - before) * changed / (last - changed)
         value = start_value(product, against, initial, values)
         return value - fall * left, value + rise * left
