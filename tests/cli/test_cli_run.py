@@ -309,6 +309,7 @@ def test_ctrl_c_while_solving_goes_on_with_the_best_so_far(tmp_path):
     given = (
         *("run", "icu-smar", "--steps", "500", "--precision", "0", "--timeout", "600", "--learner", "amcar"),
         *("--unknown-truth", "--episodes", "10", "--sensitivity-episodes", "0", "-o", tmp_path / "out"),
+        *("--no-diagnosis", "--no-certificate"),
     )
     # A job in the background ignores Ctrl-C unless it is told otherwise.
     heeds = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}

@@ -252,7 +252,7 @@ class RunWork:
         certifying = Certifying(self.problem, self.settings, worlds.get("truth"), diagnosis)
         for label in worth_certifying(recommended, learned, diagnosis) if self.settings.certificate else ():
             own = label == recommended
-            with self.stages.stage("certify", "Certificate", f"{label}; Ctrl-C leaves it out") as stage:
+            with self.stages.stage("certify", "Certificate", f"{label}; Ctrl-C cuts it short") as stage:
                 certified[label] = certifying.certify(learned[label], solved[label], in_full=own)
                 keep_certified(certified[label], self.folder, recommended=own)
                 stage.result = f"{label}: {certificate_summary(certified[label])}"
