@@ -42,6 +42,23 @@ def test_with_so_many_samples_the_bounds_are_what_was_wanted(truth, plan):
     assert certificate.epsilon == pytest.approx(plan.epsilon, rel=0.4)
 
 
+def test_observations_that_are_many_and_rare_count():
+    n = 30
+    mdp = mm.FactoredMDP(
+        {"x": tuple(range(n)), "y": tuple(range(n))},
+        ["a", "b"],
+        [np.full((n * n, n * n), 1.0 / n**2)] * 2,
+        np.eye(2)[np.arange(n * n) % 2],
+        np.full(n * n, 1.0 / n**2),
+        discount=0.5,
+    )
+    truth = mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, {"x": 0.3}))
+    found = mm.plan_data(truth, 0.5, 0.9, relative=True, learner=mm.AMCAR(), timeout=0.0)
+    learner = mm.AMCAR().fit(mm.collect(truth, found.uniform, seed=0, progress=False))
+    reached = 2.0 * policy_uniform(value_span(mdp), learner.bound(0.9).per_state_tv)
+    assert reached == pytest.approx(found.epsilon, rel=0.1)
+
+
 def test_words(plan):
     text = plan.describe()
     assert text.startswith(
@@ -85,3 +102,7 @@ def test_wrong_calls(truth, arguments, message):
 def test_what_no_amount_reaches():
     assert factor_for(1.0, 0.0, lambda factor: 2.0, most=1e3) is None
     assert factor_for(1.0, 0.0, lambda factor: 10.0 / factor**0.5) == pytest.approx(100.0, rel=0.05)
+    # What is said not to be enough has been tried.
+    tried: list[float] = []
+    assert factor_for(1.0, 0.0, lambda factor: tried.append(factor) or 2.0, most=1e3) is None
+    assert max(tried) == 1e3

@@ -91,9 +91,9 @@ def factor_for(
     """
     low, high = 1.0, 4.0
     while (there := epsilon_with(high)) > target:
-        low, high = high, 16.0 * high
-        if high > most:
+        if high >= most:
             return None
+        low, high = high, min(16.0 * high, most)
     for _ in range(_TRIES):
         if there >= (1.0 - close) * target:
             break

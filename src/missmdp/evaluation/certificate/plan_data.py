@@ -250,7 +250,8 @@ class _Expected:
         counts = ObservationCounts.from_ranks(
             self.model.mdp,
             space.features.rank(seen.observations.codes),
-            np.rint(expected).astype(np.int64),
+            # Sums are rounded: of observations that are many and rare, each on its own would be rounded to none.
+            np.diff(np.rint(np.cumsum(expected)), prepend=0.0).astype(np.int64),
             "blind",
         )
         return type(self.learner)(**self.learner.get_params()).fit(counts)
