@@ -109,6 +109,11 @@ def test_the_diagnosis_may_choose(run, model, tmp_path):
     printed = " ".join(result.stdout.split())
     assert "The diagnosis chose AsMAR. What is missing depends on always-observed features only" in printed
     assert f"Certified: {tmp_path / 'out' / 'certified.mmpolicy'}" in result.stdout.splitlines()
+    policy = tmp_path / "out" / "certified.mmpolicy"
+    worth = run("evaluate", model, "--policy", policy, "--episodes", "50")
+    assert worth.exit_code == 0, worth.output
+    nodes = mm.load_policy(policy).n_nodes
+    assert f"a policy graph of {nodes:,} nodes" in " ".join(worth.output.split())
 
 
 def test_diagnosis_and_certificate_can_be_left_out(run, model, tmp_path):

@@ -13,6 +13,7 @@ from missmdp.experiments.baselines import BASELINES, MadePolicy
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.alpha import AlphaVectorPolicy
+from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.ppo.policy import PPOPolicy
 
 __all__ = ["POLICY_FILES", "AskedPolicy", "asked_policies", "read_policy"]
@@ -93,7 +94,9 @@ def read_policy(path: Path, model: MissMDP | POMDP) -> MadePolicy:
     )
 
 
-def _words(policy: AlphaVectorPolicy | PPOPolicy) -> str:
+def _words(policy: AlphaVectorPolicy | FiniteController | PPOPolicy) -> str:
     if isinstance(policy, AlphaVectorPolicy):
         return f"{policy.n_vectors:,} α-vectors"
+    if isinstance(policy, FiniteController):
+        return f"a policy graph of {policy.n_nodes:,} nodes"
     return f"a network, {'with' if policy.memory else 'without'} memory"
