@@ -10,7 +10,7 @@ PPO_STAMP := $(VENV)/.ready-ppo
 DASK_STAMP := $(VENV)/.ready-dask
 BROWSER_STAMP := $(VENV)/.ready-browser
 
-.PHONY: help demo test test-slow test-browser test-dask test-ppo check format bench figures tables docs results clean
+.PHONY: help demo test test-slow test-browser test-dask test-ppo check format bench figures tables docs results beyond clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -95,6 +95,12 @@ docs: $(DOCS_STAMP)  ## the documentation as a site: docs/_build/index.html
 results: $(PPO_STAMP)  ## the tables and figures of docs/results, in about an hour
 	$(BIN)/missmdp reproduce --profile small -o results
 	$(BIN)/python docs/make_results.py results
+
+beyond: $(RUN_STAMP)  ## the tables of docs/results that go beyond the paper, in hours; can be stopped and started
+	$(BIN)/python docs/make_beyond.py
+	$(BIN)/python docs/make_diagnosis.py runs
+	$(BIN)/python docs/make_diagnosis.py table
+	$(BIN)/python docs/make_certificates.py
 
 clean:           ## remove the environment and what was made
 	rm -rf $(VENV) demo docs/_build .pytest_cache .ruff_cache .hypothesis

@@ -103,7 +103,9 @@ def values() -> None:
         truth = mm.load_benchmark(benchmark)
         ends = {
             "optimal": mm.Sarsop(max_trials=64, timeout=None, progress=False).solve(truth).policy,
-            "prior": mm.Sarsop(max_trials=64, timeout=None, progress=False).solve(mm.prior_model(truth)).policy,
+            "prior": mm.Sarsop(max_trials=64, timeout=None, progress=False)
+            .solve(mm.prior_model(truth))
+            .policy,
         }
         for run in range(VALUE_RUNS):
             wanted = [n for n in LEARNERS if (benchmark, str(VALUE_STEPS), str(run), n) not in known]
