@@ -79,6 +79,14 @@ def test_words(certificate):
     assert json.loads(json.dumps(certificate.to_dict()))["epsilon"] == certificate.epsilon
 
 
+def test_what_is_printed_is_a_bound_too(certificate):
+    for epsilon, printed in ((1.2301, "1.24"), (0.012301, "0.0124"), (0.25, "0.250"), (12.0, "12.00")):
+        found = dataclasses.replace(certificate, epsilon=epsilon)
+        assert str(found).startswith(f"within {printed} of optimal")
+    found = dataclasses.replace(certificate, value_lower=-1.2301, value_upper=-0.12349, best_upper=-0.1)
+    assert "in [−1.24, −0.123], and no policy is worth more than −0.100." in found.describe()
+
+
 def test_the_policy_that_tracks_the_belief(case):
     found = mm.certify(*case, 0.9, deploy="policy")
     assert found.policy is case[0].policy
@@ -214,6 +222,8 @@ def test_wrong_calls(case):
         mm.certify(result, learner, timeout=-1.0)
     with pytest.raises(DataError, match="confidence"):
         mm.certify(result, learner, 1.5)
+    with pytest.raises(DataError, match="result observe first, but the solver's act first"):
+        mm.certify(result, learner, solver=mm.Sarsop(observe_initial=False, max_trials=2, progress=False))
 
 
 def test_learners_without_a_bound_have_no_certificate(case):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 from missmdp.evaluation.certificate.alternatives import Alternative, Deployed, Terms
@@ -80,8 +81,8 @@ class Certificate:
     def __str__(self) -> str:
         vacuous = ", which says nothing" if self.vacuous else ""
         return (
-            f"within {_number(self.epsilon)} of optimal with probability at least {self.confidence:.12g}, assuming "
-            f"{self.assumes} ({self.method}{vacuous})"
+            f"within {_no_more_than(self.epsilon)} of optimal with probability at least {self.confidence:.12g}, "
+            f"assuming {self.assumes} ({self.method}{vacuous})"
         )
 
     def __repr__(self) -> str:
@@ -91,7 +92,7 @@ class Certificate:
         """Return what it says, what it rests on and what else was tried, in lines of text."""
         lines = [
             f"Assuming {self.assumes}: with probability at least {self.confidence:.12g}, {_DEPLOYED[self.deploys]}, is "
-            f"within {_number(self.epsilon)} of optimal in the true miss-MDP.",
+            f"within {_no_more_than(self.epsilon)} of optimal in the true miss-MDP.",
         ]
         share = (
             f"{100.0 * self.relative:.2g} % of {_number(self.trivial)}, the best minus the worst controller"
@@ -103,8 +104,9 @@ class Certificate:
             )
         else:
             lines.append(
-                f"That is {share}. Its value is in [{_number(self.value_lower)}, {_number(self.value_upper)}], and no "
-                f"policy is worth more than {_number(self.best_upper)}."
+                f"That is {share}. Its value is in [{_no_less_than(self.value_lower)}, "
+                f"{_no_more_than(self.value_upper)}], and no policy is worth more than "
+                f"{_no_more_than(self.best_upper)}."
             )
         lines.append(
             f"Of the bound, learning adds {_number(self.terms.before_planning)} before planning and "
@@ -118,13 +120,13 @@ class Certificate:
 
     def _smallest(self) -> str:
         smallest = min((a.epsilon for a in self.alternatives.values() if not a.reference), default=math.inf)
-        return _number(smallest)
+        return _no_more_than(smallest)
 
     def _table(self) -> list[str]:
         width = max(len(name) for name in self.alternatives)
         rows: list[str] = []
         for name, found in self.alternatives.items():
-            said = found.why or f"{_number(found.epsilon)}, for {_DEPLOYED[found.deploys]}"
+            said = found.why or f"{_no_more_than(found.epsilon)}, for {_DEPLOYED[found.deploys]}"
             rows.append(f"  {name:{width}}  {said}" + ("  (for comparison)" if found.reference else ""))
         return rows
 
@@ -167,6 +169,26 @@ class Certificate:
 
 def _number(value: float) -> str:
     """Return a value with three digits or two decimals, whichever is more."""
+    return signed(value, _places(value))
+
+
+def _no_more_than(bound: float) -> str:
+    """Return the same for a bound from above: rounded up, so that what is printed is one too."""
+    return signed(_rounded(bound, ROUND_CEILING), _places(bound))
+
+
+def _no_less_than(bound: float) -> str:
+    """Return the same for a bound from below."""
+    return signed(_rounded(bound, ROUND_FLOOR), _places(bound))
+
+
+def _places(value: float) -> int:
     if not math.isfinite(value) or value == 0.0:
-        return signed(value, 2)
-    return signed(value, max(2, 2 - math.floor(math.log10(abs(value)))) if abs(value) < 1.0 else 2)
+        return 2
+    return max(2, 2 - math.floor(math.log10(abs(value)))) if abs(value) < 1.0 else 2
+
+
+def _rounded(value: float, direction: str) -> float:
+    if not math.isfinite(value):
+        return value
+    return float(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-_places(value)), rounding=direction))

@@ -286,7 +286,14 @@ def _revealing(request: _Request, evidence: Evidence, bound: Bound, robust: Alte
     if request.timeout == 0.0 and request.solver is None:
         return Alternative.none("revealing", "controller", "no time was given to solve the revealing model")
     model = request.model.with_missingness(revealing_missingness(bound, request.model))
-    return evidence.revealing(robust, _solver(request).solve(model).upper)
+    found = _solver(request).solve(model)
+    if found.policy.observe_initial != evidence.observe_initial:
+        # Whoever sees nothing before the first action gets less: that would be no bound for those who do.
+        first, then = ("observe", "act") if evidence.observe_initial else ("act", "observe")
+        raise DataError(
+            f"policies of the result {first} first, but the solver's {then} first (observe_initial)"
+        )
+    return evidence.revealing(robust, found.upper)
 
 
 def _solver(request: _Request) -> Solver:
