@@ -13,9 +13,10 @@ from missmdp.data.arguments import checked_count, checked_seed
 from missmdp.data.counts import as_counts
 from missmdp.data.dataset import Dataset
 from missmdp.errors import AssumptionWarning, DataError
-from missmdp.learn.assumptions import Finding, never_observed
+from missmdp.learn.assumptions import never_observed
 from missmdp.learn.base import Estimator, checked_names
 from missmdp.learn.bounds import Bound
+from missmdp.learn.em.doubts import doubts
 from missmdp.learn.em.histories import Histories, prepare_histories
 from missmdp.learn.em.intervals import bootstrap_bound, cells_without_data
 from missmdp.learn.em.iterate import EMFit, StructureModel, iterate, penalised
@@ -23,9 +24,9 @@ from missmdp.learn.em.learned_graph import factors_graph
 from missmdp.learn.em.logistic import logistic_model
 from missmdp.learn.em.logs import checked_log
 from missmdp.learn.em.resampling import resampled_fits
-from missmdp.learn.em.search import Allowed, Found, Searcher
+from missmdp.learn.em.search import Found, Searcher, allowed_parents
 from missmdp.learn.em.start import asmar_table, perturbed
-from missmdp.learn.em.structures import Blocks, checked_blocks, graph_factors, joined_blocks, named_factors
+from missmdp.learn.em.structures import Blocks, checked_blocks, graph_factors, named_factors
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missingness import MissingnessFunction
@@ -44,11 +45,6 @@ _NAMES: dict[str, str] = {
     "logistic": "logistic",
     "saturated": "saturated",
 }
-
-_SAME, _SAME_EACH = 0.5, 1e-3
-"""Nats within which two starts have found the same likelihood: these, and so many more for each parameter."""
-_APART = 0.02
-"""Total variation, over visits, above which two M are not the same."""
 
 
 class DynamicsEM(Estimator):
@@ -242,7 +238,7 @@ class DynamicsEM(Estimator):
             factors = graph_factors(mdp, blocks, self.structure)
             if not self.lump or not blocks.names:
                 return self._penalised(searcher, factors), None
-            found = searcher.search(_parents(mdp, blocks, self.structure))
+            found = searcher.search(allowed_parents(mdp, blocks, self.structure))
             return self._penalised(searcher, found.factors), found
         name = _NAMES[self.structure.lower()]
         if name == "auto" and blocks.names:
@@ -297,47 +293,9 @@ class DynamicsEM(Estimator):
         self.graph_ = factors_graph(mdp, best.model)
         self.unseen_ = cells_without_data(mdp, best)
         self.assumed_ = self.assumes
-        self.warnings_ = (*never_observed(as_counts(log)), *self._findings(best, fits, histories))
+        self.warnings_ = (*never_observed(as_counts(log)), *doubts(mdp, best, fits, histories))
         for finding in self.warnings_:
             warnings.warn(str(finding), AssumptionWarning, stacklevel=3)
-
-    def _findings(self, best: EMFit, fits: list[EMFit], histories: Histories) -> list[Finding]:
-        found: list[Finding] = []
-        if histories.impossible:
-            found.append(
-                Finding(
-                    f"{histories.impossible:,} of {histories.n_steps:,} observations cannot happen after what came "
-                    "before them, whatever is missing, and are left out (missmdp.validate says which)",
-                    (),
-                )
-            )
-        if not best.converged:
-            found.append(
-                Finding(
-                    f"the likelihood still rises after {len(best.trace):,} iterations (max_iterations)", ()
-                )
-            )
-        visits = best.expected.sum(axis=0) / max(float(best.expected.sum()), 1e-300)
-        apart = [float(0.5 * np.abs(fit.table - best.table).sum(axis=0) @ visits) for fit in fits]
-        lower = [best.objective - fit.objective for fit in fits]
-        same = _SAME + _SAME_EACH * best.model.n_parameters(self.mdp.reachable)
-        if any(gap <= same and distance > _APART for gap, distance in zip(lower, apart, strict=True)):
-            found.append(
-                Finding(
-                    f"different M explain the data equally well (total variation {max(apart):.2f} over visits): M "
-                    "is not identified with this structure; see missmdp.identifiability",
-                    (),
-                )
-            )
-        elif max(lower) > same:
-            found.append(
-                Finding(
-                    f"starts disagree: some end at a log-likelihood that is {max(lower):,.1f} lower; the best is "
-                    "kept, and more starts may find a better one",
-                    (),
-                )
-            )
-        return found
 
     def bootstrap(self, draws: int = 100, seed: int = 0) -> list[MissingnessFunction]:
         """Return M̂ fitted to logs that are drawn from the log with replacement, with the structure kept.
@@ -387,17 +345,6 @@ class DynamicsEM(Estimator):
     def _check_fitted(self) -> None:
         if not hasattr(self, "missingness_"):
             raise DataError("DynamicsEM has learned nothing yet: call fit(data) first")
-
-
-def _parents(mdp: FactoredMDP, blocks: Blocks, graph: MissingnessGraph) -> list[Allowed]:
-    """Return what the indicator of each block may depend on: its parents, and blocks that it is joined with."""
-    allowed: list[Allowed] = [((), ())] * len(blocks.names)
-    for group in joined_blocks(blocks, graph):
-        parents = {p for i in group for name in blocks.names[i] for p in graph.parents(name)}
-        listed = tuple(name for name in mdp.space.features.names if name in parents)
-        for i in group:
-            allowed[i] = (listed, tuple(j for j in group if j < i))
-    return allowed
 
 
 def _function(mdp: FactoredMDP, blocks: Blocks, table: NDArray[np.float64]) -> MissingnessFunction:

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.learn.em.iterate import EMFit, Evidence, iterate, penalised
-from missmdp.learn.em.structures import Blocks, Factor, Factors
+from missmdp.learn.em.structures import Blocks, Factor, Factors, joined_blocks
 from missmdp.learn.em.trees import Cells, Tree, block_cells, grow
 from missmdp.model.mdp import FactoredMDP
+from missmdp.model.mgraph import MissingnessGraph
 
-__all__ = ["Allowed", "Found", "Searcher"]
+__all__ = ["Allowed", "Found", "Searcher", "allowed_parents"]
 
 _ROUNDS = 12
 _STALE = 3
@@ -260,3 +261,14 @@ def _leaves(blocks: Blocks, cells: Cells, tree: Tree) -> Factor:
         n_groups=tree.count,
         lumped=True,
     )
+
+
+def allowed_parents(mdp: FactoredMDP, blocks: Blocks, graph: MissingnessGraph) -> list[Allowed]:
+    """Return what the indicator of each block may depend on: its parents, and blocks that it is joined with."""
+    allowed: list[Allowed] = [((), ())] * len(blocks.names)
+    for group in joined_blocks(blocks, graph):
+        parents = {p for i in group for name in blocks.names[i] for p in graph.parents(name)}
+        listed = tuple(name for name in mdp.space.features.names if name in parents)
+        for i in group:
+            allowed[i] = (listed, tuple(j for j in group if j < i))
+    return allowed
