@@ -87,6 +87,15 @@ def test_what_is_printed_is_a_bound_too(certificate):
     assert "in [−1.24, −0.123], and no policy is worth more than −0.100." in found.describe()
 
 
+def test_rounding_does_not_make_a_policy_better_than_the_best(case, monkeypatch):
+    def crossing(request, found):
+        robust = found["robust"]
+        return dataclasses.replace(robust, best=robust.value_lower - 1e-12)
+
+    monkeypatch.setattr(certify_module, "_smallest", crossing)
+    assert mm.certify(*case, 0.9, method="robust", halve=False).epsilon == 0.0
+
+
 def test_the_policy_that_tracks_the_belief(case):
     found = mm.certify(*case, 0.9, deploy="policy")
     assert found.policy is case[0].policy

@@ -127,7 +127,8 @@ def certify(
             found[SIMULATED] = _simulated(request, evidence, bound, episodes, checked_seed(seed))
         chosen = _smallest(request, found)
         trivial = evidence.span.trivial
-        epsilon = min(chosen.epsilon, trivial)
+        # Both bounds may be exact, and rounding may let them cross.
+        epsilon = min(max(chosen.epsilon, 0.0), trivial)
         halving = None
         if halve:
             say("how much more data would halve it")
