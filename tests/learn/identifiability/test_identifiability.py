@@ -176,14 +176,12 @@ def test_words_for_what_is_open():
 WRONG = [
     ((None, "saturated"), {}, mm.DataError, "without an MDP the question is about an m-graph"),
     ((iid(), "mnar"), {}, mm.DataError, "there is no structure 'mnar'"),
-    ((iid(), "saturated"), {}, mm.DataError, "does not say what can go missing: give blocks"),
     ((iid(), "saturated"), {"blocks": [["w"]]}, mm.DataError, "no feature 'w'"),
     ((iid(), "saturated"), {"blocks": ["x"]}, mm.DataError, "'x' is no list"),
     ((iid(), graph_of([])), {"horizon": 0}, mm.ModelError, "horizon must be a number of steps, at least 1"),
     ((iid(), graph_of([])), {"horizon": 1.5}, mm.ModelError, "horizon must be a number of steps"),
     ((iid(), graph_of([])), {"policy": 3}, mm.ModelError, "expected a policy"),
     ((iid(), mm.MissingnessGraph([("w", "x")])), {}, mm.DataError, "no feature 'w'"),
-    ((mm.load_benchmark("icu-smar"), graph_of([])), {}, mm.ModelError, "a MissMDP has one in .mdp"),
     (
         (iid(), as_structure(iid(), graph_of([]), None)),
         {"blocks": [["x"]]},
@@ -221,3 +219,14 @@ def test_what_hangs_together_and_is_too_large_is_refused(monkeypatch):
     monkeypatch.setattr("missmdp.learn.identifiability.nullspace._MOST_COLUMNS", 8)
     with pytest.raises(mm.ModelError, match=r"27 probabilities hang together, too many .* \(at most 8\)"):
         mm.identifiability(iid(), "saturated", blocks=[["x"], ["y"]])
+
+
+def test_what_can_go_missing_by_default():
+    """By name alone, every feature on its own; in a miss-MDP, what goes missing there."""
+    assert mm.identifiability(iid(), "saturated").identified is False
+    truth = mm.load_benchmark("predator-mnar-unid")
+    assert mm.identifiability(truth, "saturated").n_parameters == 626
+    assert mm.identifiability(truth, truth.mgraph()).identified
+    icu = mm.load_benchmark("icu-mnar-unid")
+    assert mm.identifiability(icu, "saturated").identified is False
+    assert mm.identifiability(icu, icu.mgraph()).identified

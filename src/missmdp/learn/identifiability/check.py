@@ -11,7 +11,7 @@ from scipy import sparse
 
 from missmdp.errors import DataError, ModelError
 from missmdp.learn.em.logistic import Logistic
-from missmdp.learn.em.structures import Factors
+from missmdp.learn.em.structures import Blocks, Factors
 from missmdp.learn.identifiability.another import another_with_the_same_law
 from missmdp.learn.identifiability.chains import Chains
 from missmdp.learn.identifiability.given_structure import StructureChoice, as_structure
@@ -32,13 +32,14 @@ from missmdp.learn.identifiability.spans import (
 from missmdp.learn.identifiability.tangent import Tangent, tangent_of
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.mgraph import MissingnessGraph
+from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
 
 __all__ = ["identifiability"]
 
 
 def identifiability(
-    mdp: FactoredMDP | None,
+    mdp: FactoredMDP | MissMDP | None,
     structure: StructureChoice,
     *,
     blocks: Sequence[Sequence[str]] | None = None,
@@ -59,15 +60,16 @@ def identifiability(
     Parameters
     ----------
     mdp
-        The MDP. None asks what single observations identify under an m-graph, without known dynamics: M is
-        identified if and only if there is no self-censoring edge S_i → R_i and no colluder S_j → R_i ← R_j, where a
-        dependence of indicators counts as an edge in either direction.
+        The MDP, or a miss-MDP, whose M then says what can go missing, and nothing else. None asks what single
+        observations identify under an m-graph, without known dynamics: M is identified if and only if there is no
+        self-censoring edge S_i → R_i and no colluder S_j → R_i ← R_j, where a dependence of indicators counts as an
+        edge in either direction.
     structure
         What is known of M: "mcar", "smar" (simple MAR), a `MissingnessGraph`, "logistic", "saturated", as for
         `DynamicsEM`.
     blocks
-        What can go missing: lists of features that are seen or missing as a whole. Needed for structures that
-        are given by name; for an m-graph by default each of its features that can go missing on its own.
+        What can go missing: lists of features that are seen or missing as a whole. By default what goes missing in the
+        miss-MDP; each feature of the m-graph that can go missing, on its own; or all features, each on its own.
     policy
         The policy that makes the data, on which it depends what is visited; by default every action is possible. A
         policy without memory, or a function from observation to action or {action: probability}.
@@ -91,6 +93,10 @@ def identifiability(
                 f"without an MDP the question is about an m-graph: give a MissingnessGraph, not {structure!r}"
             )
         return identified_from_snapshots(structure)
+    if isinstance(mdp, MissMDP):
+        if blocks is None and not isinstance(structure, Factors | Logistic):
+            blocks = _blocks_of(mdp)
+        mdp = mdp.mdp
     mdp = checked_mdp(mdp)
     steps: Any = horizon
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
@@ -99,6 +105,13 @@ def identifiability(
     if not made.blocks.names:
         return nothing_to_identify(mdp, made.name)
     return _identifiability(mdp, made, policy, int(horizon), np.random.default_rng(seed))
+
+
+def _blocks_of(model: MissMDP) -> tuple[tuple[str, ...], ...]:
+    """Return what can go missing in reachable states, features that always do so together in one block."""
+    known = model.missingness
+    occurs = (known.probabilities[model.mdp.reachable] > 0.0).any(axis=0)
+    return Blocks.seen_in(model.mdp, known.patterns[occurs]).names
 
 
 def _identifiability(

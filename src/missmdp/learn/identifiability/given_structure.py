@@ -29,7 +29,7 @@ def as_structure(
     Raises
     ------
     DataError
-        If it is none, or if nothing says what can go missing.
+        If it is none.
     """
     if isinstance(structure, Factors | Logistic):
         if blocks is not None:
@@ -44,12 +44,8 @@ def as_structure(
         raise DataError(
             f"there is no structure {structure!r}; give a MissingnessGraph, or one of {', '.join(map(repr, _NAMES))}"
         )
-    if blocks is None:
-        raise DataError(
-            f"structure={structure!r} does not say what can go missing: give blocks, such as "
-            f"[[{features.names[0]!r}]], where features in one list go missing together"
-        )
-    made = Blocks.of(features, checked_blocks(features, blocks), mdp.n_states)
+    own = [(name,) for name in features.names] if blocks is None else checked_blocks(features, blocks)
+    made = Blocks.of(features, own, mdp.n_states)
     if structure == "logistic":
         even = np.full((len(made.missing), mdp.n_states), 1.0 / len(made.missing))
         return logistic_model(mdp, made, [features.names] * len(made.names), even, 0.0)
