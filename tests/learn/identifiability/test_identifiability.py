@@ -7,6 +7,7 @@ import pytest
 
 import missmdp as mm
 from learn.identifiability.small_models import graph_of, iid
+from missmdp.learn.identifiability import check
 from missmdp.learn.identifiability.given_structure import as_structure
 
 
@@ -230,3 +231,16 @@ def test_what_can_go_missing_by_default():
     icu = mm.load_benchmark("icu-mnar-unid")
     assert mm.identifiability(icu, "saturated").identified is False
     assert mm.identifiability(icu, icu.mgraph()).identified
+    assert mm.identifiability(icu.mdp, "saturated").identified is False
+
+
+def test_a_saturated_m_sight_by_sight(monkeypatch):
+    """Large saturated M are looked at sight by sight: the answer is that of the linear algebra on all of it."""
+    icu = mm.load_benchmark("icu-mnar-unid")
+    whole = mm.identifiability(icu, "saturated")
+    monkeypatch.setattr(check, "_MANY", 0)
+    parts = mm.identifiability(icu, "saturated")
+    assert (whole.rank, whole.n_parameters) == (parts.rank, parts.n_parameters) == (1680, 2400)
+    assert [str(entry) for entry in whole.unidentified] == [str(entry) for entry in parts.unidentified]
+    assert np.array_equal(whole.states, parts.states)
+    assert mm.identifiability(iid(), "saturated", blocks=[["x"], ["y"]]).rank == 15

@@ -19,6 +19,7 @@ from missmdp.learn.identifiability.global_condition import globally_identified
 from missmdp.learn.identifiability.listing import open_entries, open_states
 from missmdp.learn.identifiability.nullspace import NullSpace, null_space
 from missmdp.learn.identifiability.result import Identifiability, nothing_to_identify
+from missmdp.learn.identifiability.saturated import is_saturated, open_in_saturated
 from missmdp.learn.identifiability.sights import Sights, possible_sights
 from missmdp.learn.identifiability.snapshots import identified_from_snapshots
 from missmdp.learn.identifiability.spans import (
@@ -36,6 +37,9 @@ from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
 
 __all__ = ["identifiability"]
+
+_MANY = 3000
+"""Probabilities of a saturated M from which on what is open is looked for sight by sight first."""
 
 
 def identifiability(
@@ -128,6 +132,17 @@ def _identifiability(
     offsets = sights.pattern * mdp.n_states
     whole = stacked(spans, sights.members, offsets, tangent.table.size)
     spread = min(span.margin for span in spans)
+    if isinstance(structure, Factors) and is_saturated(structure) and tangent.n_parameters > _MANY:
+        widest = _widest(mdp, sights, spans, generator)
+        unseen = open_in_saturated(structure, sights, widest, tangent, generator)
+        if unseen.dimension:
+            return _Facts(mdp, structure, sights, spans, tangent, horizon, spread).answer(
+                identified=False,
+                locally=False,
+                open_=unseen.some,
+                moved=unseen.some,
+                left=unseen.dimension,
+            )
     if isinstance(structure, Factors):
         margin = globally_identified(mdp, structure, sights, whole, rows, tangent)
         if margin:
@@ -167,8 +182,12 @@ class _Facts(NamedTuple):
         locally: bool | None,
         open_: NDArray[np.float64],
         moved: NDArray[np.float64],
+        left: int | None = None,
     ) -> Identifiability:
-        """Return the answer, with directions that are open and those in which M moves unnoticed, columns each."""
+        """Return the answer, with directions that are open and those in which M moves unnoticed, columns each.
+
+        `left` says how many are open where these are only some of them.
+        """
         decode = self.mdp.space.features.decode_observation
         return Identifiability(
             structure=self.structure.name,
@@ -177,7 +196,7 @@ class _Facts(NamedTuple):
             locally=locally,
             horizon=self.horizon,
             n_parameters=self.tangent.n_parameters,
-            rank=self.tangent.n_parameters - open_.shape[1],
+            rank=self.tangent.n_parameters - (open_.shape[1] if left is None else left),
             unidentified=open_entries(self.mdp, self.structure, self.tangent, moved),
             states=open_states(self.mdp, self.tangent, moved),
             undetermined=tuple(
