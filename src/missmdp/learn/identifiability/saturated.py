@@ -59,16 +59,7 @@ def open_in_saturated(
     (part,) = factors.parts
     n_states = part.label.shape[1]
     bases = [_complement(span.basis) for span in wide]
-    columns = [
-        sparse.coo_array(
-            (
-                basis.reshape(-1),
-                (np.repeat(states, basis.shape[1]), np.tile(np.arange(basis.shape[1]), len(states))),
-            ),
-            shape=(n_states, basis.shape[1]),
-        )
-        for basis, states in zip(bases, sights.members, strict=True)
-    ]
+    columns = [_placed(basis, states, n_states) for basis, states in zip(bases, sights.members, strict=True)]
     sums = sparse.csr_array(sparse.hstack(columns, format="csr"))
     gram: NDArray[np.float64] = np.asarray((sums @ sums.T).todense(), dtype=np.float64)
     size, vectors = np.linalg.eigh(gram)
@@ -99,3 +90,11 @@ def _complement(basis: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.eye(width)
     full, _ = np.linalg.qr(basis.T, mode="complete")
     return np.ascontiguousarray(full[:, count:])
+
+
+def _placed(basis: NDArray[np.float64], states: NDArray[np.int64], n_states: int) -> sparse.coo_array:
+    """Return columns over some states as columns over all."""
+    count = basis.shape[1]
+    row: NDArray[np.int64] = np.repeat(states, count)
+    column: NDArray[np.int64] = np.tile(np.arange(count, dtype=np.int64), len(states))
+    return sparse.coo_array((basis.reshape(-1), (row, column)), shape=(n_states, count))
