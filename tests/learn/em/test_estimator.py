@@ -26,6 +26,7 @@ def learner(truth, log) -> mm.DynamicsEM:
     return mm.DynamicsEM(truth.mdp).fit(log)
 
 
+@pytest.mark.filterwarnings("ignore::missmdp.AssumptionWarning")
 def test_what_the_paper_calls_unidentifiable(truth, log, learner):
     """Nothing is given, and M comes out, reasons included."""
     assert mm.total_variation(learner.missingness_, truth).average < 0.02
