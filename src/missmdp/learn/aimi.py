@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, cast
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from missmdp.learn.assumptions import (
     few_samples,
     never_observed,
 )
-from missmdp.learn.base import MissingnessEstimator, Structure, UnseenChoice, checked_names
+from missmdp.learn.base import MissingnessEstimator, Structure, UnseenChoice, checked_blocks, checked_names
 from missmdp.learn.groups import Counter, GroupCounts
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.space import FeatureSpace
@@ -126,22 +126,8 @@ class AIMI(MissingnessEstimator):
 
     def _blocks(self, features: FeatureSpace) -> list[tuple[str, ...]]:
         """Return the blocks that cover all features: the given ones, and one for every other feature."""
-        if isinstance(self.blocks, str) or not isinstance(self.blocks, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DataError(f"blocks must be a list of lists of features, got {self.blocks!r}")
-        given: list[tuple[str, ...]] = []
-        for block in cast("Iterable[Any]", self.blocks):
-            if isinstance(block, str):
-                raise DataError(
-                    f"blocks must be a list of lists of features, such as [('x', 'y')]; {block!r} is no list"
-                )
-            names = checked_names(features, block, "blocks")
-            if not names:
-                raise DataError("a block of features is empty")
-            given.append(names)
+        given = checked_blocks(features, self.blocks)
         owned = [name for block in given for name in block]
-        for name in owned:
-            if owned.count(name) > 1:
-                raise DataError(f"the feature {name!r} is in two blocks, or in one twice")
         first = {block[0]: block for block in given}
         return [first.get(name, (name,)) for name in features.names if name in first or name not in owned]
 

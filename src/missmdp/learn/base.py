@@ -263,6 +263,27 @@ def checked_names(features: FeatureSpace, names: Any, what: str) -> tuple[str, .
     return listed
 
 
+def checked_blocks(features: FeatureSpace, blocks: Any) -> list[tuple[str, ...]]:
+    """Return blocks of features that do not overlap; raise `DataError` for anything else."""
+    if isinstance(blocks, str) or not isinstance(blocks, Iterable):
+        raise DataError(f"blocks must be a list of lists of features, got {blocks!r}")
+    given: list[tuple[str, ...]] = []
+    for block in cast("Iterable[Any]", blocks):
+        if isinstance(block, str):
+            raise DataError(
+                f"blocks must be a list of lists of features, such as [('x', 'y')]; {block!r} is no list"
+            )
+        names = checked_names(features, block, "blocks")
+        if not names:
+            raise DataError("a block of features is empty")
+        given.append(names)
+    owned = [name for block in given for name in block]
+    for name in owned:
+        if owned.count(name) > 1:
+            raise DataError(f"the feature {name!r} is in two blocks, or in one twice")
+    return given
+
+
 def _counted(counters: Sequence[Counter], n_features: int) -> NDArray[np.bool_]:
     counted = np.zeros(n_features, dtype=np.bool_)
     for counter in counters:

@@ -13,8 +13,14 @@ from missmdp.data.counts import ObservationCounts, as_counts
 from missmdp.data.dataset import Dataset
 from missmdp.errors import AssumptionWarning, DataError
 from missmdp.learn.assumptions import Finding, never_observed
-from missmdp.learn.base import Estimator, UnseenChoice, check_always_observed, check_shared_parameters
-from missmdp.learn.em.structures import Blocks, checked_blocks
+from missmdp.learn.base import (
+    Estimator,
+    UnseenChoice,
+    check_always_observed,
+    check_shared_parameters,
+    checked_blocks,
+)
+from missmdp.learn.em.structures import Blocks
 from missmdp.learn.groups import Unseen
 from missmdp.learn.icin_weights import Shown, Weights, pattern_probabilities, pattern_weights
 from missmdp.model.mdp import FactoredMDP

@@ -14,7 +14,7 @@ from missmdp.data.counts import as_counts
 from missmdp.data.dataset import Dataset
 from missmdp.errors import AssumptionWarning, DataError
 from missmdp.learn.assumptions import never_observed
-from missmdp.learn.base import Estimator, checked_names
+from missmdp.learn.base import Estimator, checked_blocks, checked_names
 from missmdp.learn.bounds import Bound
 from missmdp.learn.em.doubts import doubts
 from missmdp.learn.em.histories import Histories, prepare_histories
@@ -26,7 +26,7 @@ from missmdp.learn.em.logs import checked_log
 from missmdp.learn.em.resampling import resampled_fits
 from missmdp.learn.em.search import Found, Searcher, allowed_parents
 from missmdp.learn.em.start import asmar_table, perturbed
-from missmdp.learn.em.structures import Blocks, checked_blocks, graph_factors, named_factors
+from missmdp.learn.em.structures import Blocks, graph_factors, named_factors
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missingness import MissingnessFunction

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.errors import DataError
-from missmdp.learn.base import checked_names
+from missmdp.learn.base import checked_blocks, checked_names
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.space import FeatureSpace
@@ -28,7 +27,6 @@ __all__ = [
     "Factors",
     "block_factor",
     "by_values",
-    "checked_blocks",
     "graph_factors",
     "joined_blocks",
     "joint_factors",
@@ -121,25 +119,6 @@ class Blocks:
     def home(self, feature: str) -> int:
         """Return the number of the block that a feature is in."""
         return next(i for i, block in enumerate(self.names) if feature in block)
-
-
-def checked_blocks(features: FeatureSpace, blocks: Any) -> list[tuple[str, ...]]:
-    """Return blocks of features that do not overlap; raise `DataError` for anything else."""
-    if isinstance(blocks, str) or not isinstance(blocks, Iterable):
-        raise DataError(f"blocks must be a list of lists of features, got {blocks!r}")
-    given: list[tuple[str, ...]] = []
-    for block in blocks:  # pyright: ignore[reportUnknownVariableType]
-        if isinstance(block, str):
-            raise DataError(f"blocks must be a list of lists of features; {block!r} is no list")
-        names = checked_names(features, block, "blocks")
-        if not names:
-            raise DataError("a block of features is empty")
-        given.append(names)
-    owned = [name for block in given for name in block]
-    for name in owned:
-        if owned.count(name) > 1:
-            raise DataError(f"the feature {name!r} is in two blocks, or in one twice")
-    return given
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 
 from missmdp.errors import DataError
-from missmdp.learn.base import checked_names
+from missmdp.learn.base import checked_blocks, checked_names
 from missmdp.learn.em.logistic import Logistic, logistic_model
-from missmdp.learn.em.structures import Blocks, Factors, checked_blocks, graph_factors, named_factors
+from missmdp.learn.em.structures import Blocks, Factors, graph_factors, named_factors
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 
