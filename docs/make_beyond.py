@@ -68,33 +68,37 @@ def fitted(name: str, truth: mm.MissMDP, log: mm.Dataset) -> Any:
 
 
 def learning() -> None:
-    """Measure how far M̂ is from M."""
+    """Measure how far M̂ is from M, one run on all benchmarks after the other."""
     known = done(LEARNING)
     for steps, runs in RUNS.items():
-        for benchmark in mm.list_benchmarks():
-            truth = mm.load_benchmark(benchmark)
-            for run in range(runs):
+        for run in range(runs):
+            for benchmark in mm.list_benchmarks():
                 wanted = [n for n in LEARNERS if (benchmark, str(steps), str(run), n) not in known]
-                if not wanted:
-                    continue
-                log = mm.collect(truth, steps, seed=data_seed(steps, run), progress=False)
-                for name in wanted:
-                    learner = fitted(name, truth, log)
-                    tv = mm.total_variation(learner.missingness_, truth)
-                    append(
-                        LEARNING,
-                        {
-                            "benchmark": benchmark,
-                            "steps": steps,
-                            "run": run,
-                            "learner": name,
-                            "atv": f"{tv.average:.6f}",
-                            "weighted": f"{tv.weighted:.6f}",
-                            "wtv": f"{tv.worst:.6f}",
-                            "parameters": getattr(learner, "n_parameters_", ""),
-                        },
-                    )
-            print(f"{benchmark}, {steps:,} steps: {runs} runs", flush=True)
+                if wanted:
+                    learn_one(benchmark, steps, run, wanted)
+            print(f"{steps:,} steps: run {run} of {runs}", flush=True)
+
+
+def learn_one(benchmark: str, steps: int, run: int, wanted: list[str]) -> None:
+    """Let some learners learn from one log."""
+    truth = mm.load_benchmark(benchmark)
+    log = mm.collect(truth, steps, seed=data_seed(steps, run), progress=False)
+    for name in wanted:
+        learner = fitted(name, truth, log)
+        tv = mm.total_variation(learner.missingness_, truth)
+        append(
+            LEARNING,
+            {
+                "benchmark": benchmark,
+                "steps": steps,
+                "run": run,
+                "learner": name,
+                "atv": f"{tv.average:.6f}",
+                "weighted": f"{tv.weighted:.6f}",
+                "wtv": f"{tv.worst:.6f}",
+                "parameters": getattr(learner, "n_parameters_", ""),
+            },
+        )
 
 
 def values() -> None:
@@ -164,9 +168,16 @@ def learning_table(column: str) -> Iterator[str]:
                 found = np.array(
                     [float(r[column]) for r in rows if (r["benchmark"], r["steps"], r["learner"]) == key]
                 )
-                error = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else np.nan
-                cells.append(f"{found.mean():.4f} ± {error:.4f}" if len(found) else "")
+                cells.append(cell(found, RUNS[steps]))
             yield f"| {benchmark} | {name} | " + " | ".join(cells) + " |"
+
+
+def cell(found: np.ndarray, runs: int) -> str:
+    """Return mean and standard error, and how many runs there are where some are still to be done."""
+    if not len(found):
+        return ""
+    error = f" ± {found.std(ddof=1) / np.sqrt(len(found)):.4f}" if len(found) > 1 else ""
+    return f"{found.mean():.4f}{error}" + ("" if len(found) == runs else f" ({len(found)})")
 
 
 def value_table() -> Iterator[str]:
