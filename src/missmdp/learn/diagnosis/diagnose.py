@@ -198,7 +198,7 @@ def _redrawn(
     """Return M fitted to logs drawn anew."""
     found: list[Maximised] = []
     if isinstance(evidence, Histories):
-        for one in resampled_fits(evidence, fit, draws, seed, threads):
+        for one in resampled_fits(evidence, fit, draws, seed, threads, progress=False):
             found.append(one)
             say(f"log {len(found)} of {draws} drawn anew")
         return found

@@ -304,7 +304,9 @@ class DynamicsEM(Estimator):
         """
         self._check_fitted()
         checked_count(draws, "draws")
-        fits = resampled_fits(self.histories_, self.fit_, draws, checked_seed(seed), self.threads)
+        fits = resampled_fits(
+            self.histories_, self.fit_, draws, checked_seed(seed), self.threads, self.progress
+        )
         blocks = self.fit_.model.blocks
         return [_function(self.mdp, blocks, fit.table) for fit in fits]
 
@@ -337,8 +339,9 @@ class DynamicsEM(Estimator):
             raise DataError(
                 f"DynamicsEM has no finite-sample bound, so that there is no method {method!r}; it has 'bootstrap'"
             )
+        checked_count(draws, "draws")
         fits = list(
-            resampled_fits(self.histories_, self.fit_, checked_count(draws, "draws"), seed, self.threads)
+            resampled_fits(self.histories_, self.fit_, draws, checked_seed(seed), self.threads, self.progress)
         )
         return bootstrap_bound(self.mdp, self.fit_, fits, confidence, self.assumed_)
 

@@ -78,10 +78,8 @@ class Histories:
         threads
             How many threads to use; by default one per core. The result does not depend on it.
         """
-        details = self.details
-        detail = details.probability * table.reshape(-1)[details.place]
-        n_entries = len(self.weights.target)
-        weight = np.bincount(details.entry, detail, minlength=n_entries).astype(np.float64)
+        details, n_entries = self.details, len(self.weights.target)
+        detail, weight = self.weighted(table)
 
         def run(part: Part) -> tuple[NDArray[np.float64], float]:
             used = np.zeros(n_entries)
@@ -96,6 +94,13 @@ class Histories:
             share = np.where(weight > 0.0, used / weight, 0.0)
         flat = np.bincount(details.place, detail * share[details.entry], minlength=table.size)
         return Expected(flat.astype(np.float64).reshape(table.shape), log)
+
+    def weighted(self, table: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return T · M of each detail, and their sums: the weight of each entry."""
+        details = self.details
+        detail = details.probability * table.reshape(-1)[details.place]
+        weight = np.bincount(details.entry, detail, minlength=len(self.weights.target))
+        return detail, weight.astype(np.float64)
 
     def _mapped(
         self, run: Callable[[Part], tuple[NDArray[np.float64], float]], threads: int | None
@@ -210,11 +215,7 @@ def prepare_histories(dataset: Dataset, blocks: Blocks) -> Histories:
 def _without_impossible(histories: Histories) -> Histories:
     """Return the histories without what T rules out: pieces end before their first impossible observation."""
     table = np.full((len(histories.blocks.missing), histories.n_states), 1.0 / len(histories.blocks.missing))
-    weight = np.bincount(
-        histories.details.entry,
-        histories.details.probability * table.reshape(-1)[histories.details.place],
-        minlength=len(histories.weights.target),
-    ).astype(np.float64)
+    _, weight = histories.weighted(table)
     dead = np.zeros(histories.n_nodes, dtype=np.bool_)
     for part in histories.parts:
         scale = np.empty(len(part.nodes))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from missmdp.learn.em.histories import Histories
 from missmdp.learn.em.iterate import EMFit, Maximised, iterate
+from missmdp.progress import show_progress
 
 __all__ = ["FEWEST_EPISODES", "resampled_fits", "units_of"]
 
@@ -24,7 +25,12 @@ def units_of(histories: Histories) -> str:
 
 
 def resampled_fits(
-    histories: Histories, fit: EMFit, draws: int, seed: int, threads: int | None = None
+    histories: Histories,
+    fit: EMFit,
+    draws: int,
+    seed: int,
+    threads: int | None = None,
+    progress: bool | None = None,
 ) -> Iterator[Maximised]:
     """Yield M fitted to logs that are drawn from the log with replacement; the structure stays as it is.
 
@@ -38,16 +44,20 @@ def resampled_fits(
         How many logs to draw.
     seed
         Decides what is drawn.
+    progress
+        Whether to show progress; by default on a terminal.
     """
     generator = np.random.default_rng(seed)
     episodes, owner = np.unique(histories.piece_episode, return_inverse=True)
     whole = units_of(histories) == "episodes"
     size = len(episodes) if whole else len(histories.end_node)
-    for _ in range(draws):
-        times: NDArray[np.float64] = np.bincount(generator.integers(size, size=size), minlength=size).astype(
-            np.float64
-        )
-        drawn = histories.reweighted(times[owner.reshape(-1)] if whole else times)
-        yield iterate(
-            drawn, fit.model, fit.table, tolerance=1e-6, max_iterations=_MOST_ITERATIONS, threads=threads
-        ).maximised
+    with show_progress("Drawing the log anew", draws, enabled=progress) as advance:
+        for _ in range(draws):
+            times: NDArray[np.float64] = np.bincount(
+                generator.integers(size, size=size), minlength=size
+            ).astype(np.float64)
+            drawn = histories.reweighted(times[owner.reshape(-1)] if whole else times)
+            yield iterate(
+                drawn, fit.model, fit.table, tolerance=1e-6, max_iterations=_MOST_ITERATIONS, threads=threads
+            ).maximised
+            advance()
