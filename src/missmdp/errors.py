@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 __all__ = [
+    "Argument",
     "AssumptionWarning",
     "DataError",
     "FormatError",
@@ -13,11 +16,38 @@ __all__ = [
     "MissMDPError",
     "MissingExtra",
     "ModelError",
+    "ParameterError",
 ]
 
 
+@dataclass(frozen=True)
+class Argument:
+    """An argument that a message speaks of, so that the command line can name its option instead."""
+
+    name: str
+    value: str | None = None
+    """What to pass, where the message says so."""
+
+    def __str__(self) -> str:
+        return self.name if self.value is None else f"{self.name}={self.value!r}"
+
+
 class MissMDPError(Exception):
-    """Base of every error that missmdp raises on purpose."""
+    """Base of every error that missmdp raises on purpose.
+
+    A message is one text, or several parts of which some are an `Argument`: in Python `step='day'`, on the command
+    line `--step day`.
+    """
+
+    def __init__(self, *parts: str | Argument) -> None:
+        super().__init__(*parts)
+
+    def text(self, argument: Callable[[Argument], str] = str) -> str:
+        """Return the message, with arguments written as `argument` says."""
+        return "".join(argument(part) if isinstance(part, Argument) else str(part) for part in self.args)
+
+    def __str__(self) -> str:
+        return self.text()
 
 
 class ModelError(MissMDPError, ValueError):
@@ -30,6 +60,34 @@ class DataError(MissMDPError, ValueError):
 
 class FormatError(MissMDPError, ValueError):
     """A file that is damaged, foreign, or from a version that this one cannot read."""
+
+
+class ParameterError(ModelError, DataError):
+    """An argument that cannot be. It is a `ModelError` and a `DataError`, whichever the caller looks out for.
+
+    Attributes
+    ----------
+    name : str
+        The argument.
+    value
+        What was given.
+    expected : str
+        What it must be, to be read after "must be".
+    problem : str or None
+        What is wrong, where that says more than what was expected.
+    """
+
+    def __init__(self, name: str, value: object, expected: str, problem: str | None = None) -> None:
+        wrong = f" must be {expected}, got {value!r}" if problem is None else f": {problem}"
+        super().__init__(Argument(name), wrong)
+        self.name = name
+        self.value = value
+        self.expected = expected
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Survive the way back from a worker process."""
+        return (type(self), (self.name, self.value, self.expected, self.problem))
 
 
 class MissingExtra(MissMDPError, ImportError):  # noqa: N818 (it says what is not there)

@@ -9,14 +9,8 @@ import pytest
 from scipy import stats
 
 import missmdp as mm
-from missmdp.evaluation.statistics import (
-    decimals,
-    interval_text,
-    rounded_up,
-    signed,
-    standard_error,
-    student_interval,
-)
+from missmdp.evaluation.statistics import standard_error, student_interval
+from missmdp.words import decimals, interval_text, rounded_up, signed
 
 
 def evaluation(

@@ -12,11 +12,11 @@ from missmdp.cli.columns import Column, columns_width, print_columns, print_sent
 from missmdp.cli.printing import make_console
 from missmdp.cli.wording import what_is_wrong
 from missmdp.errors import MissMDPError
-from missmdp.evaluation.statistics import interval_text
 from missmdp.experiments.run.figures import places, with_error
 from missmdp.experiments.run.folder import RunFolder
 from missmdp.experiments.run.meaning import meaning
 from missmdp.experiments.run.result import RunResult, World
+from missmdp.words import interval_text
 
 __all__ = ["print_kept", "print_run", "print_shortly", "with_what_is_kept"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from missmdp.cli.columns import Column, print_columns, print_sentence
 from missmdp.cli.printing import make_console
-from missmdp.evaluation.statistics import decimals, signed
 from missmdp.experiments.ppo_search import PPOSearch
 from missmdp.experiments.trial_folder import Trial
+from missmdp.words import decimals, signed
 
 __all__ = ["print_search", "print_trial"]
 

@@ -10,10 +10,10 @@ from missmdp.cli.printing import make_console
 from missmdp.evaluation.arena import Arena
 from missmdp.evaluation.compare import Comparison
 from missmdp.evaluation.normalise import NormalisedValue
-from missmdp.evaluation.statistics import decimals, interval_text, rounded_up, signed
 from missmdp.evaluation.value import Evaluation
 from missmdp.experiments.baselines import MadePolicy
 from missmdp.experiments.value_table import normalised_values
+from missmdp.words import decimals, interval_text, rounded_up, signed
 
 __all__ = ["print_made", "print_notes", "print_setting", "print_values"]
 

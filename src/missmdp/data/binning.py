@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.data.arguments import checked_count
+from missmdp.checks import checked_integer
 from missmdp.errors import DataError
 from missmdp.model.space import MISSING, is_missing, plain
 
@@ -64,7 +64,7 @@ class Binning:
     @classmethod
     def quantiles(cls, values: Iterable[Any], bins: int = 4) -> Binning:
         """Return bins that hold about equally many of these values each; missing ones do not count."""
-        if checked_count(bins, "the number of bins") < 2:
+        if checked_integer("the number of bins", bins, least=1) < 2:
             raise DataError(f"quantiles make at least 2 bins, got {bins!r}")
         numbers = _numbers(values)
         numbers = numbers[np.isfinite(numbers)]

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.rollout import run_episodes
+from missmdp.checks import checked_integer
 from missmdp.data.agents import AgentSimulator
-from missmdp.data.arguments import checked_count
 from missmdp.data.dataset import NO_ACTION, Dataset, action_dtype
 from missmdp.data.rollout import compile_policy, compile_simulation, seed_words, seen_codes
 from missmdp.errors import DataError
@@ -89,10 +89,10 @@ def collect(
         Whether to show progress; by default on a terminal.
     """
     model, policy = checked_model(model), as_policy(policy)
-    steps = checked_count(steps, "steps")
-    horizon = model.mdp.horizon() if horizon is None else checked_count(horizon, "horizon")
+    steps = checked_integer("steps", steps, least=1)
+    horizon = model.mdp.horizon() if horizon is None else checked_integer("horizon", horizon, least=1)
     horizon = min(horizon, steps)
-    threads = os.cpu_count() or 1 if threads is None else checked_count(threads, "threads")
+    threads = os.cpu_count() or 1 if threads is None else checked_integer("threads", threads, least=1)
     seed, words = seed_words(seed)
     _refuse_what_does_not_fit(model, steps, keep_states=keep_states)
     if isinstance(policy, MemorylessPolicy):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp.data.arguments import checked_count
+from missmdp.checks import checked_integer
 from missmdp.data.collect import collect
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.policy import MemorylessPolicy, Policy, as_policy
@@ -122,7 +122,7 @@ def behaviour_coverage(
         Whether to show progress; by default on a terminal.
     """
     model, policy = checked_model(model), as_policy(policy)
-    horizon = model.mdp.horizon() if horizon is None else checked_count(horizon, "horizon")
+    horizon = model.mdp.horizon() if horizon is None else checked_integer("horizon", horizon, least=1)
     if isinstance(policy, MemorylessPolicy):
         return _computed(model, policy, horizon)
     dataset = collect(model, steps, policy, seed=seed, horizon=horizon, keep_states=True, progress=progress)

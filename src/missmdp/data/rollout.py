@@ -15,7 +15,7 @@ from scipy import sparse
 
 from missmdp._kernels.rollout import Simulation
 from missmdp._kernels.sampling import RowSampler, fill_cdf, fill_guide
-from missmdp.data.arguments import checked_seed
+from missmdp.checks import checked_seed
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy
 from missmdp.model.pomdp import POMDP

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.data.arguments import checked_count
+from missmdp.checks import checked_integer
 from missmdp.data.episodes import Episodes
 from missmdp.data.rollout import compile_simulation, seed_words
 from missmdp.errors import DataError, ModelError
@@ -66,7 +66,7 @@ class Arena:
 
 
 def _checked_horizon(horizon: int) -> int:
-    checked = checked_count(horizon, "horizon")
+    checked = checked_integer("horizon", horizon, least=1)
     if checked > _LONGEST:
         raise DataError(f"horizon can be at most {_LONGEST:,}, got {horizon!r}")
     return checked

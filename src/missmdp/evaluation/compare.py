@@ -13,11 +13,12 @@ import numpy as np
 from missmdp.errors import DataError
 from missmdp.evaluation.arena import Arena
 from missmdp.evaluation.rounds import Limits, simulate
-from missmdp.evaluation.statistics import decimals, interval_text, signed, standard_error, student_interval
+from missmdp.evaluation.statistics import standard_error, student_interval
 from missmdp.evaluation.value import Evaluation, finished
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy, as_policy
 from missmdp.model.pomdp import POMDP
+from missmdp.words import decimals, interval_text, signed
 
 if TYPE_CHECKING:
     import pandas as pd

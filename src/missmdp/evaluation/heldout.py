@@ -16,17 +16,17 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.data.arguments import checked_count, checked_seed
+from missmdp.checks import checked_integer, checked_seed
 from missmdp.data.dataset import NO_ACTION, Dataset
 from missmdp.data.validation.support import FIRST, distinct_observations, follow
 from missmdp.errors import AssumptionWarning, DataError
 from missmdp.evaluation.likelihood import check_same_features, log_predictions
-from missmdp.evaluation.statistics import decimals, signed
 from missmdp.learn.base import Estimator
 from missmdp.learn.bounds import counted
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.missmdp import MissMDP
 from missmdp.progress import show_progress
+from missmdp.words import decimals, signed
 
 __all__ = ["HeldOut", "held_out_likelihood"]
 
@@ -134,7 +134,7 @@ def held_out_likelihood(
     mdp = checked_mdp(mdp)
     check_same_features(dataset, mdp)
     named = _checked_learners(learners)
-    if checked_count(folds, "folds") < 2:
+    if checked_integer("folds", folds, least=1) < 2:
         raise DataError(f"folds must be at least 2, got {folds}")
     log = _in_terms_of(dataset, mdp)
     plan = _plan(log, folds, checked_seed(seed))

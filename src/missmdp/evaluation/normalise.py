@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from missmdp.data.arguments import checked_confidence
+from missmdp.checks import checked_confidence
 from missmdp.errors import DataError
-from missmdp.evaluation.statistics import decimals, interval_text, signed
 from missmdp.evaluation.value import Evaluation
+from missmdp.words import decimals, interval_text, signed
 
 __all__ = ["NormalisedValue", "normalised_value"]
 

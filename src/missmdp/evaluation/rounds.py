@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from missmdp.data.arguments import checked_count
+from missmdp.checks import checked_integer
 from missmdp.errors import DataError
 from missmdp.evaluation.simulation import EpisodeStore, Stopped
 from missmdp.progress import show_progress
@@ -46,15 +46,15 @@ class Limits:
     workers: int | None = None
 
     def __post_init__(self) -> None:
-        checked_count(self.episodes, "episodes")
+        checked_integer("episodes", self.episodes, least=1)
         for name in ("until_stderr", "timeout"):
             _checked_positive(getattr(self, name), name)
         if self.max_episodes is not None:
-            checked_count(self.max_episodes, "max_episodes")
+            checked_integer("max_episodes", self.max_episodes, least=1)
             if self.until_stderr is None:
                 raise DataError("max_episodes goes with until_stderr; otherwise give the number as episodes")
         if self.workers is not None:
-            checked_count(self.workers, "workers")
+            checked_integer("workers", self.workers, least=1)
 
     @property
     def threads(self) -> int:

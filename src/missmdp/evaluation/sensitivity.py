@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.data.arguments import checked_count, checked_seed
+from missmdp.checks import checked_integer, checked_seed
 from missmdp.errors import DataError
 from missmdp.evaluation.perturbed_missingness import (
     Intervals,
@@ -25,7 +25,7 @@ from missmdp.evaluation.perturbed_missingness import (
     with_probabilities,
 )
 from missmdp.evaluation.perturbed_transition import anywhere, mixed, random_rows, worst_successors
-from missmdp.evaluation.statistics import decimals, signed, standard_error
+from missmdp.evaluation.statistics import standard_error
 from missmdp.evaluation.value import evaluate
 from missmdp.learn.bounds import Bound, counted
 from missmdp.model.mdp import FactoredMDP
@@ -34,6 +34,7 @@ from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.policy import Policy, as_policy
 from missmdp.model.value_iteration import optimal_values
 from missmdp.progress import show_progress
+from missmdp.words import decimals, signed
 
 __all__ = ["SensitivityRow", "sensitivity"]
 
@@ -136,7 +137,7 @@ def sensitivity(
     """
     checked_model(model)
     policy, shares = as_policy(policy), _checked_shares(shares)
-    seed, draws = checked_seed(seed), checked_count(draws, "draws")
+    seed, draws = checked_seed(seed), checked_integer("draws", draws, least=1)
     cases, total = _transition_cases(model, shares, draws, seed), 1 + len(shares) * (draws + 2)
     if bound is not None:
         factors = intervals_of(_checked_bound(bound), model)

@@ -22,17 +22,11 @@ from missmdp.errors import DataError
 from missmdp.evaluation.arena import Arena
 from missmdp.evaluation.rounds import Ended, Limits, simulate
 from missmdp.evaluation.simulation import EpisodeStore
-from missmdp.evaluation.statistics import (
-    decimals,
-    interval_text,
-    rounded_up,
-    signed,
-    standard_error,
-    student_interval,
-)
+from missmdp.evaluation.statistics import standard_error, student_interval
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy, as_policy
 from missmdp.model.pomdp import POMDP
+from missmdp.words import decimals, interval_text, rounded_up, signed
 
 __all__ = ["Ended", "Evaluation", "evaluate", "finished"]
 

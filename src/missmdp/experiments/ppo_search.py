@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from missmdp.data.arguments import checked_count, checked_seed
+from missmdp.checks import checked_integer, checked_seed
 from missmdp.errors import DataError
-from missmdp.evaluation.statistics import decimals, signed
 from missmdp.evaluation.value import Evaluation, evaluate
 from missmdp.experiments.fingerprint import model_hash
 from missmdp.experiments.search_space import fresh_seed, sample_settings, selection_seed, training_seed
@@ -26,6 +25,7 @@ from missmdp.plan.ppo.policy import PPOPolicy
 from missmdp.plan.ppo.result import PPOResult
 from missmdp.plan.ppo.settings import PPOSettings
 from missmdp.plan.ppo.solver import PPO
+from missmdp.words import decimals, signed
 
 __all__ = ["PPOSearch", "Trainer", "search_ppo"]
 
@@ -147,7 +147,7 @@ def search_ppo(
         progress=progress,
         train=_trainer(progress) if train is None else train,
     )
-    checked_count(trials, "trials")
+    checked_integer("trials", trials, least=1)
     store = TrialFolder(folder, search.identity())
     finished = search.finished(store)
     status: SearchStatus = "finished"
@@ -242,7 +242,7 @@ def _write_winner(store: TrialFolder, ranked: tuple[Trial, ...], policy: PPOPoli
 
 
 def _checked_episodes(episodes: int) -> int:
-    if checked_count(episodes, "episodes") < 2:
+    if checked_integer("episodes", episodes, least=1) < 2:
         raise DataError("one episode has no error; evaluate at least two")
     return episodes
 

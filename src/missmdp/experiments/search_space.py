@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from missmdp.data.arguments import checked_seed, checked_whole
+from missmdp.checks import checked_integer, checked_seed
 from missmdp.plan.ppo.settings import PPOSettings
 
 __all__ = ["CHOICES", "INTERVALS", "fresh_seed", "sample_settings", "selection_seed", "training_seed"]
@@ -75,7 +75,7 @@ def fresh_seed(seed: int) -> int:
 
 def _sequence(seed: int, purpose: int, trial: int = 0) -> np.random.SeedSequence:
     return np.random.SeedSequence(
-        checked_seed(seed), spawn_key=(purpose, checked_whole(trial, "the number of a trial"))
+        checked_seed(seed), spawn_key=(purpose, checked_integer("the number of a trial", trial, least=0))
     )
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from missmdp._kernels.random import episode_key
 from missmdp._kernels.rollout import first_state, next_state, seen_as
 from missmdp.benchmarks.registry import load_benchmark
-from missmdp.data.arguments import checked_count
+from missmdp.checks import checked_integer
 from missmdp.data.rollout import compile_simulation, seed_words, seen_codes
 from missmdp.errors import ModelError
 from missmdp.model.missingness import MissingnessFunction
@@ -66,7 +66,9 @@ class MissMDPEnv(_gymnasium.Env):
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ModelError(f"render_mode must be None or 'ansi', got {render_mode!r}")
         self.model = model
-        self.horizon: int = model.mdp.horizon() if horizon is None else checked_count(horizon, "horizon")
+        self.horizon: int = (
+            model.mdp.horizon() if horizon is None else checked_integer("horizon", horizon, least=1)
+        )
         self.render_mode = render_mode
         sizes = model.space.features.sizes
         self.observation_space: Any = _gymnasium.spaces.MultiDiscrete(sizes + 1)

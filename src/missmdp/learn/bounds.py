@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.data.arguments import checked_confidence
+from missmdp.checks import checked_confidence
 from missmdp.data.dataset import Behaviour
 from missmdp.learn.groups import GroupCounts
 from missmdp.learn.limits import (

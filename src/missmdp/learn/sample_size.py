@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.data.arguments import checked_confidence, checked_count
+from missmdp.checks import checked_confidence, checked_integer
 from missmdp.data.coverage import behaviour_coverage
 from missmdp.data.dataset import Behaviour
 from missmdp.errors import AssumptionWarning, DataError
@@ -147,7 +147,7 @@ def samples_needed(
     learner.check_parameters(model.space.features)
     learner.check_declared(model.space.features, _goes_missing(model))
     confidence, method = checked_confidence(confidence), checked_method(method)
-    horizon = model.mdp.horizon() if horizon is None else checked_count(horizon, "horizon")
+    horizon = model.mdp.horizon() if horizon is None else checked_integer("horizon", horizon, least=1)
     if not isinstance(epsilon, float | np.floating) or not 0.0 < epsilon < 1.0:
         raise DataError(f"epsilon must be a number between 0 and 1, got {epsilon!r}")
     if not isinstance(policy, MemorylessPolicy):

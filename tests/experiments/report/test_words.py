@@ -3,7 +3,7 @@
 import pytest
 
 from missmdp.experiments.report.markup import Html, element, joined, name, safe
-from missmdp.experiments.report.words import (
+from missmdp.words import (
     count,
     duration,
     interval,

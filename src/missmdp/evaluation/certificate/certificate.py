@@ -10,10 +10,10 @@ from typing import Any
 from missmdp.evaluation.certificate.alternatives import Alternative, Deployed, Terms
 from missmdp.evaluation.certificate.halve import Halving
 from missmdp.evaluation.certificate.support import SupportTest
-from missmdp.evaluation.statistics import signed
 from missmdp.learn.bounds import Bound
 from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.finite.controller import FiniteController
+from missmdp.words import signed
 
 __all__ = ["Certificate"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from missmdp.data.arguments import checked_confidence, checked_seed, checked_whole
+from missmdp.checks import checked_confidence, checked_integer, checked_seed
 from missmdp.data.dataset import Behaviour
 from missmdp.errors import DataError, ModelError
 from missmdp.evaluation.certificate.alternatives import (
@@ -309,7 +309,7 @@ def _solver(request: _Request) -> Solver:
 
 
 def _checked_episodes(episodes: Any) -> int:
-    whole = checked_whole(episodes, "occupancy_episodes")
+    whole = checked_integer("occupancy_episodes", episodes, least=0)
     if whole == 1:
         raise DataError("occupancy_episodes must be 0 or at least 2, got 1")
     return whole

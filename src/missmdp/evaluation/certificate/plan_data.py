@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from missmdp.data.arguments import checked_confidence
+from missmdp.checks import checked_confidence
 from missmdp.data.counts import ObservationCounts
 from missmdp.data.coverage import Coverage, behaviour_coverage
 from missmdp.errors import AssumptionWarning, DataError

@@ -8,12 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.data.arguments import checked_confidence, checked_count, checked_seed
+from missmdp.checks import checked_confidence, checked_integer, checked_seed
 from missmdp.errors import DataError
 from missmdp.evaluation.certificate.controller_value import ControllerValues
 from missmdp.evaluation.certificate.product import controller_product
 from missmdp.evaluation.certificate.uniform import value_span
-from missmdp.evaluation.statistics import decimals, interval_text, signed
 from missmdp.evaluation.value import evaluate
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.groups import as_missingness
@@ -24,6 +23,7 @@ from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy, as_policy
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.progress import show_progress
+from missmdp.words import decimals, interval_text, signed
 
 __all__ = ["ValueInterval", "value_interval"]
 
@@ -118,7 +118,7 @@ def value_interval(
     policy, confidence, draws = (
         as_policy(policy),
         checked_confidence(confidence),
-        checked_count(draws, "draws"),
+        checked_integer("draws", draws, least=1),
     )
     if not hasattr(learner, "missingness_"):
         raise DataError(f"{type(learner).__name__} has learned nothing yet: call fit(data) first")

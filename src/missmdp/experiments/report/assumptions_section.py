@@ -5,7 +5,7 @@ from __future__ import annotations
 from missmdp.experiments.report.markup import Html
 from missmdp.experiments.report.page import Section, bullets, note, paragraph, subsection
 from missmdp.experiments.report.run_file import RunFile
-from missmdp.experiments.report.words import sentence
+from missmdp.words import sentence
 
 __all__ = ["assumptions_section"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from missmdp.experiments.report.svg import Drawing, text_width, wrapped
-from missmdp.experiments.report.words import short_number
+from missmdp.words import short_number
 
 __all__ = ["Axis", "Form", "padded", "percent_tick"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from missmdp.experiments.report.axis import Axis, padded
 from missmdp.experiments.report.svg import Draw, Drawing, fitted, text_width
-from missmdp.experiments.report.words import short_number
+from missmdp.words import short_number
 
 __all__ = ["BoundsPanel", "bounds_chart"]
 

@@ -9,8 +9,8 @@ from missmdp.experiments.report.markup import Html, element
 from missmdp.experiments.report.page import Section, bullets, details, figure, note, paragraph, table
 from missmdp.experiments.report.run_file import RunFile
 from missmdp.experiments.report.svg import Chart
-from missmdp.experiments.report.words import UNKNOWN, number, percent, sentence
 from missmdp.experiments.run.figures import no_more_than
+from missmdp.words import UNKNOWN, number, percent, sentence
 
 __all__ = ["certificate_section"]
 

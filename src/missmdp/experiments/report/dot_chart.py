@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from missmdp.experiments.report.axis import Axis, Form, padded
 from missmdp.experiments.report.row_layout import RowLayout, RowText
 from missmdp.experiments.report.svg import Draw, Drawing
-from missmdp.experiments.report.words import short_number
+from missmdp.words import short_number
 
 __all__ = ["Dot", "Heading", "dot_chart"]
 

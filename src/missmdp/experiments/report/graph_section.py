@@ -10,7 +10,7 @@ from missmdp.experiments.report.markup import Html, element, joined, name
 from missmdp.experiments.report.page import Section, bullets, details, figure, paragraph
 from missmdp.experiments.report.run_file import RunFile
 from missmdp.experiments.report.svg import Chart
-from missmdp.experiments.report.words import count, listed, percent, sentence
+from missmdp.words import count, listed, percent, sentence
 
 __all__ = ["graph_section"]
 

@@ -9,17 +9,8 @@ from missmdp.evaluation.statistics import student_interval
 from missmdp.experiments.report.markup import Html, element, name
 from missmdp.experiments.report.page import Tile, headline, note, paragraph
 from missmdp.experiments.report.run_file import RunFile
-from missmdp.experiments.report.words import (
-    count,
-    interval,
-    listed,
-    number,
-    percent,
-    plus,
-    sentence,
-    share_text,
-)
 from missmdp.experiments.run.figures import no_more_than
+from missmdp.words import count, interval, listed, number, percent, plus, sentence, share_text
 
 __all__ = ["headline_box", "headline_title"]
 

@@ -10,8 +10,8 @@ from missmdp.experiments.report.markup import Html
 from missmdp.experiments.report.page import Section, figure, note, paragraph, table
 from missmdp.experiments.report.run_file import RunFile
 from missmdp.experiments.report.svg import Chart
-from missmdp.experiments.report.words import UNKNOWN, count, listed, number, percent, plus
 from missmdp.experiments.run.margin import margin, much_is_outside
+from missmdp.words import UNKNOWN, count, listed, number, percent, plus
 
 __all__ = ["heldout_section"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from missmdp.experiments.report.markup import Html
 from missmdp.experiments.report.page import details, paragraph, table
-from missmdp.experiments.report.words import UNKNOWN, count, percent, percent_range
+from missmdp.words import UNKNOWN, count, percent, percent_range
 
 __all__ = [
     "Shown",

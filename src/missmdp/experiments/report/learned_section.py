@@ -19,7 +19,7 @@ from missmdp.experiments.report.markup import Html, element
 from missmdp.experiments.report.page import Section, details, figure, note, paragraph, subsection
 from missmdp.experiments.report.run_file import RunFile
 from missmdp.experiments.report.svg import Chart
-from missmdp.experiments.report.words import count, listed, percent, points, sentence
+from missmdp.words import count, listed, percent, points, sentence
 
 __all__ = ["learned_section"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from missmdp.experiments.report.page import Section, bullets, paragraph
 from missmdp.experiments.report.run_file import RunFile
-from missmdp.experiments.report.words import sentence
+from missmdp.words import sentence
 
 __all__ = ["limits_section"]
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 from missmdp.experiments.report.markup import Html, element
 from missmdp.experiments.report.page import Section, bullets, code, details, facts, paragraph, subsection
 from missmdp.experiments.report.run_file import RunFile
-from missmdp.experiments.report.words import UNKNOWN, count, duration, listed
+from missmdp.words import UNKNOWN, count, duration, listed
 
 __all__ = ["method_section"]
 

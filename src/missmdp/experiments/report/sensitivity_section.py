@@ -8,7 +8,7 @@ from missmdp.experiments.report.dot_chart import Dot, Heading, dot_chart
 from missmdp.experiments.report.page import Section, figure, paragraph
 from missmdp.experiments.report.run_file import RunFile
 from missmdp.experiments.report.svg import Chart
-from missmdp.experiments.report.words import number, plus
+from missmdp.words import number, plus
 
 __all__ = ["sensitivity_section"]
 

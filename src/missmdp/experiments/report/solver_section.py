@@ -9,7 +9,7 @@ from missmdp.experiments.report.markup import Html, element
 from missmdp.experiments.report.page import Section, figure, note, paragraph, table
 from missmdp.experiments.report.run_file import RunFile
 from missmdp.experiments.report.svg import Chart
-from missmdp.experiments.report.words import UNKNOWN, number, percent
+from missmdp.words import UNKNOWN, number, percent
 
 __all__ = ["solver_section"]
 

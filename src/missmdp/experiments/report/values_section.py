@@ -10,8 +10,8 @@ from missmdp.experiments.report.markup import Html
 from missmdp.experiments.report.page import Section, details, figure, note, paragraph, table
 from missmdp.experiments.report.run_file import RunFile
 from missmdp.experiments.report.svg import Chart
-from missmdp.experiments.report.words import UNKNOWN, count, interval, number, plus, share_text
 from missmdp.experiments.report.worlds_table import across_worlds
+from missmdp.words import UNKNOWN, count, interval, number, plus, share_text
 
 __all__ = ["values_section"]
 

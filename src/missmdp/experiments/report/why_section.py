@@ -12,7 +12,7 @@ from missmdp.experiments.report.markup import Html, element, name
 from missmdp.experiments.report.page import Section, bullets, details, figure, note, paragraph, table
 from missmdp.experiments.report.run_file import RunFile
 from missmdp.experiments.report.svg import Chart
-from missmdp.experiments.report.words import UNKNOWN, listed, number, percent, sentence
+from missmdp.words import UNKNOWN, listed, number, percent, sentence
 
 __all__ = ["why_section"]
 

@@ -7,7 +7,7 @@ from typing import Any
 from missmdp.experiments.report.markup import Html
 from missmdp.experiments.report.page import bullets, table
 from missmdp.experiments.report.run_file import RunFile
-from missmdp.experiments.report.words import UNKNOWN, number
+from missmdp.words import UNKNOWN, number
 
 __all__ = ["across_worlds"]
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from missmdp.evaluation.statistics import signed
-from missmdp.experiments.report.words import listed, percent
 from missmdp.experiments.reproduce.claims import LARGEST, LEAST, claims
 from missmdp.experiments.reproduce.expected import learnable_by, mdp_of, right_learner
 from missmdp.experiments.reproduce.standings import Standing, standings
 from missmdp.experiments.reproduce.style import POLICIES, size_text
 from missmdp.experiments.reproduce.summary import Rows, Summary
 from missmdp.experiments.reproduce.text_tables import interval_text, plus_minus
+from missmdp.words import listed, percent, signed
 
 __all__ = ["approximation", "assumptions", "model_free", "values"]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from missmdp.benchmarks.registry import list_benchmarks
-from missmdp.data.arguments import checked_whole
+from missmdp.checks import checked_integer
 from missmdp.errors import DataError, FormatError, ModelError
 from missmdp.experiments.baselines import BASELINES
 from missmdp.learn.aimi import AIMI
@@ -205,7 +205,7 @@ def _checked_entry(name: str, kind: type, value: Any) -> Any:
             raise DataError(f"{name}: expected true or false, got {value!r}")
         return value
     if kind is int:
-        found = checked_whole(value, name)
+        found = checked_integer(name, value, least=0)
         if found < 1 and name not in _MAY_BE_NOTHING:
             raise DataError(f"{name} must be at least 1, got {found}")
         if found > _MOST.get(name, found):

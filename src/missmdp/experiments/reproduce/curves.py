@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from missmdp.evaluation.statistics import signed
 from missmdp.experiments.reproduce.board import draw_board
 from missmdp.experiments.reproduce.expected import kind_of, learnable_by
 from missmdp.experiments.reproduce.style import (
@@ -25,6 +24,7 @@ from missmdp.experiments.reproduce.style import (
 )
 from missmdp.experiments.reproduce.summary import Rows, Summary
 from missmdp.model.picture import INK
+from missmdp.words import signed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from missmdp.evaluation.statistics import signed
 from missmdp.experiments.reproduce.expected import kind_of, mdp_of
 from missmdp.experiments.reproduce.standings import Standing, common_size, standings
 from missmdp.experiments.reproduce.style import (
@@ -25,6 +24,7 @@ from missmdp.experiments.reproduce.style import (
 )
 from missmdp.experiments.reproduce.summary import Summary
 from missmdp.model.picture import INK
+from missmdp.words import signed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

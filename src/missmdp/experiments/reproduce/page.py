@@ -21,7 +21,6 @@ from missmdp.experiments.report.page import (
     table,
 )
 from missmdp.experiments.report.svg import Chart
-from missmdp.experiments.report.words import count, duration
 from missmdp.experiments.reproduce.answers import approximation, assumptions, model_free, values
 from missmdp.experiments.reproduce.claims import LEAST, claims
 from missmdp.experiments.reproduce.curves import MEASURES, curves, limits
@@ -33,6 +32,7 @@ from missmdp.experiments.reproduce.style import size_text
 from missmdp.experiments.reproduce.summary import Summary, summarise
 from missmdp.experiments.reproduce.text_tables import TextTable, plus_minus, text_tables
 from missmdp.model.archive import write_atomically
+from missmdp.words import count, duration
 
 __all__ = ["PAGE", "reproduction_page", "write_page"]
 

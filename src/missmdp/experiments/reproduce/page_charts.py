@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from missmdp.evaluation.statistics import signed
 from missmdp.experiments.report.axis import Axis
 from missmdp.experiments.report.dot_chart import Dot, Heading, dot_chart
 from missmdp.experiments.report.markup import Html, element
@@ -18,6 +17,7 @@ from missmdp.experiments.reproduce.expected import learnable_by
 from missmdp.experiments.reproduce.standings import Standing
 from missmdp.experiments.reproduce.style import POLICIES, power, size_text
 from missmdp.experiments.reproduce.text_tables import plus_minus
+from missmdp.words import signed
 
 __all__ = ["CurvesPanel", "curves_chart", "curves_key", "standings_chart"]
 

@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from missmdp.evaluation.statistics import decimals, signed
-from missmdp.experiments.report.words import UNKNOWN, duration
 from missmdp.experiments.reproduce.claims import LEAST, claims
 from missmdp.experiments.reproduce.expected import learnable_by, mdp_of
 from missmdp.experiments.reproduce.standings import best_seeds
 from missmdp.experiments.reproduce.style import POLICIES, size_text
 from missmdp.experiments.reproduce.summary import Rows, Summary
+from missmdp.words import UNKNOWN, decimals, duration, signed
 
 __all__ = ["TextTable", "interval_text", "plus_minus", "text_tables"]
 

@@ -9,7 +9,6 @@ from missmdp.evaluation.certificate.certificate import Certificate
 from missmdp.evaluation.certificate.certify import certify
 from missmdp.evaluation.certificate.value_interval import ValueInterval, value_interval
 from missmdp.evaluation.compare import Difference, difference
-from missmdp.evaluation.statistics import decimals, interval_text
 from missmdp.evaluation.value import evaluate
 from missmdp.experiments.run.figures import no_more_than
 from missmdp.experiments.run.folder import RunFolder
@@ -19,6 +18,7 @@ from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.diagnosis.result import Diagnosis
 from missmdp.plan.base import SolveResult
 from missmdp.plan.sarsop.solver import Sarsop
+from missmdp.words import decimals, interval_text
 
 __all__ = [
     "Certifying",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from missmdp.evaluation.statistics import decimals, signed
+from missmdp.words import decimals, signed
 
 __all__ = ["ROUNDING", "at_most", "no_more_than", "places", "with_error"]
 

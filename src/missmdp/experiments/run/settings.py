@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from missmdp.data.arguments import checked_confidence, checked_count, checked_seed
+from missmdp.checks import checked_confidence, checked_integer, checked_seed
 from missmdp.data.dataset import Behaviour
 from missmdp.errors import DataError
 from missmdp.evaluation.rounds import Limits
@@ -116,17 +116,17 @@ class RunSettings:
                 raise DataError(
                     "the learner auto is the one that the diagnosis recommends, which is left out"
                 )
-        checked_count(self.steps, "steps")
+        checked_integer("steps", self.steps, least=1)
         checked_confidence(self.confidence)
         if self.behaviour is not None:
             checked_behaviour(self.behaviour)
-        if checked_count(self.folds, "folds") < 2:
+        if checked_integer("folds", self.folds, least=1) < 2:
             raise DataError(f"folds must be at least 2, got {self.folds}")
-        if checked_count(self.episodes, "episodes") < 2:
+        if checked_integer("episodes", self.episodes, least=1) < 2:
             raise DataError("episodes must be at least 2: one has no error")
         if self.sensitivity_episodes:
             Limits(self.sensitivity_episodes)
-            checked_count(self.sensitivity_draws, "sensitivity_draws")
+            checked_integer("sensitivity_draws", self.sensitivity_draws, least=1)
         checked_seed(self.seed)
         self.solver()
         if self.blocks and not {"aimi", "em", AUTO} & set(self.learners):

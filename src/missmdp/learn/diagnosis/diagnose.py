@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from missmdp.data.arguments import checked_seed, checked_whole
+from missmdp.checks import checked_integer, checked_seed
 from missmdp.data.counts import ObservationCounts, as_counts
 from missmdp.data.dataset import Dataset
 from missmdp.errors import DataError, MissMDPError
@@ -87,7 +87,7 @@ def diagnose(
     """
     if not 0.0 < level < 1.0:
         raise DataError(f"level must be between 0 and 1, such as 0.01, got {level!r}")
-    checked_whole(draws, "draws")
+    checked_integer("draws", draws, least=0)
     checked_seed(seed)
     counts = as_counts(dataset)
     if counts.n_steps == 0:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.data.arguments import checked_count, checked_seed
+from missmdp.checks import checked_integer, checked_seed
 from missmdp.data.counts import as_counts
 from missmdp.data.dataset import Dataset
 from missmdp.errors import AssumptionWarning, DataError
@@ -196,8 +196,8 @@ class DynamicsEM(Estimator):
             raise DataError(f"pseudo_count must be a number from 0 to 1e9, got {value!r}")
         if not 0.0 < self.tolerance < 1.0:
             raise DataError(f"tolerance must be between 0 and 1, got {self.tolerance!r}")
-        checked_count(self.starts, "starts")
-        checked_count(self.max_iterations, "max_iterations")
+        checked_integer("starts", self.starts, least=1)
+        checked_integer("max_iterations", self.max_iterations, least=1)
         checked_seed(self.seed)
         if self.blocks is not None:
             checked_blocks(features, self.blocks)
@@ -303,7 +303,7 @@ class DynamicsEM(Estimator):
         Whole episodes are drawn, or pieces between full observations where there are fewer than 20 episodes.
         """
         self._check_fitted()
-        checked_count(draws, "draws")
+        checked_integer("draws", draws, least=1)
         fits = resampled_fits(
             self.histories_, self.fit_, draws, checked_seed(seed), self.threads, self.progress
         )
@@ -339,7 +339,7 @@ class DynamicsEM(Estimator):
             raise DataError(
                 f"DynamicsEM has no finite-sample bound, so that there is no method {method!r}; it has 'bootstrap'"
             )
-        checked_count(draws, "draws")
+        checked_integer("draws", draws, least=1)
         fits = list(
             resampled_fits(self.histories_, self.fit_, draws, checked_seed(seed), self.threads, self.progress)
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.data.arguments import checked_confidence
+from missmdp.checks import checked_confidence
 from missmdp.learn.bounds import Bound, GroupBound
 from missmdp.learn.em.iterate import EMFit, Maximised, PenalisedFactors
 from missmdp.learn.em.structures import Blocks, Factor

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from missmdp.data.arguments import checked_count
+from missmdp.checks import checked_integer
 from missmdp.errors import ModelError
 from missmdp.model.checks import number
 from missmdp.plan.pomcp.memory import search_bytes
@@ -82,12 +82,12 @@ def checked_options(
         raise ModelError(f"belief must be 'particles' or 'exact', got {belief!r}")
     if particles is not None and belief == "exact":
         raise ModelError("with belief='exact' there are no particles: leave particles out")
-    queries = checked_count(tree_queries, "tree_queries")
+    queries = checked_integer("tree_queries", tree_queries, least=1)
     if queries >= 2**31:
         raise ModelError(f"tree_queries must be below 2³¹, got {tree_queries!r}")
-    count = queries if particles is None else checked_count(particles, "particles")
+    count = queries if particles is None else checked_integer("particles", particles, least=1)
     return SearchOptions(
-        max_depth=checked_count(max_depth, "max_depth"),
+        max_depth=checked_integer("max_depth", max_depth, least=1),
         exploration=_at_least_zero(exploration, "exploration"),
         tree_queries=queries,
         max_time=None if max_time is None else _at_least_zero(max_time, "max_time"),

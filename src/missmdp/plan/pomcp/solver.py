@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from missmdp.data.arguments import checked_seed
+from missmdp.checks import checked_seed
 from missmdp.errors import ModelError
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP

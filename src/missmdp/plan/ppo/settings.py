@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, cast
 
-from missmdp.data.arguments import checked_count
+from missmdp.checks import checked_integer
 from missmdp.errors import ModelError
 from missmdp.model.checks import number
 from missmdp.plan.ppo.encoding import ENCODINGS, Encoding
@@ -41,10 +41,10 @@ class PPOSettings:
 
     def __post_init__(self) -> None:
         for name in ("steps", "layers", "units", "minibatch", "epochs", "environments", "rollout"):
-            self._set(name, checked_count(getattr(self, name), name))
+            self._set(name, checked_integer(name, getattr(self, name), least=1))
         for name in ("frames", "horizon"):
             if getattr(self, name) is not None:
-                self._set(name, checked_count(getattr(self, name), name))
+                self._set(name, checked_integer(name, getattr(self, name), least=1))
         for name in ("clip_range", "actor_learning_rate", "critic_learning_rate"):
             self._set(name, self._number(name, positive=True))
         self._set("entropy", self._number("entropy", positive=False))

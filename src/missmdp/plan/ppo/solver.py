@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from missmdp.data.arguments import checked_seed
+from missmdp.checks import checked_seed
 from missmdp.data.rollout import seed_words
 from missmdp.errors import ModelError
 from missmdp.model.missmdp import MissMDP, checked_model

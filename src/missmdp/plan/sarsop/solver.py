@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from missmdp.data.arguments import checked_seed, checked_whole
+from missmdp.checks import checked_integer, checked_seed
 from missmdp.errors import ModelError
 from missmdp.model.checks import number
 from missmdp.model.missmdp import MissMDP
@@ -87,7 +87,7 @@ class Sarsop:
         )
         self.timeout = None if timeout is None else _limit(timeout, "timeout")
         self.memory = None if memory is None else _limit(memory, "memory")
-        self.max_trials = None if max_trials is None else checked_whole(max_trials, "max_trials")
+        self.max_trials = None if max_trials is None else checked_integer("max_trials", max_trials, least=0)
         if not (observe_initial is None or isinstance(observe_initial, bool)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ModelError(f"observe_initial must be True, False or None, got {observe_initial!r}")
         self.observe_initial = observe_initial

@@ -1,26 +1,31 @@
-"""Numbers, shares and lists as a reader wants them; what is unknown reads so."""
+"""Numbers, shares and lists in words: every layer formats what people read with these functions."""
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Sequence
-
-from missmdp.evaluation.statistics import decimals, signed
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 __all__ = [
     "UNKNOWN",
     "count",
+    "decimals",
+    "did_you_mean",
     "duration",
     "interval",
+    "interval_text",
     "listed",
     "number",
     "percent",
     "percent_range",
     "plus",
     "points",
+    "rounded_up",
     "sentence",
     "share_text",
     "short_number",
+    "signed",
 ]
 
 UNKNOWN = "–"
@@ -134,3 +139,36 @@ def sentence(text: str) -> str:
     """Return a text with a full stop at the end; it may begin with a name, which keeps its first letter."""
     text = text.strip()
     return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def did_you_mean(name: Any, known: Iterable[Any]) -> str:
+    """Return "; did you mean 'x'?" for the closest of the known names, or "" where none is close."""
+    lowered = {str(one).lower(): one for one in reversed(list(known))}
+    close = difflib.get_close_matches(str(name).lower(), lowered, n=1)
+    return f"; did you mean {lowered[close[0]]!r}?" if close else ""
+
+
+def decimals(stderr: float) -> int:
+    """Return how many decimals a figure with that error deserves: two digits of the error, two decimals at least."""
+    if not 0.0 < stderr < math.inf:
+        return 4
+    return min(12, max(2, 1 - math.floor(math.log10(stderr))))
+
+
+def signed(value: float, places: int) -> str:
+    """Return a number with that many decimals and a typographic minus; what is rounded to zero has no sign."""
+    text = f"{abs(value):.{places}f}".replace("inf", "∞")
+    return f"−{text}" if value < 0.0 and text.strip("0.") else text
+
+
+def interval_text(interval: tuple[float, float], places: int) -> str:
+    """Return an interval for people."""
+    return f"[{signed(interval[0], places)}, {signed(interval[1], places)}]"
+
+
+def rounded_up(value: float) -> str:
+    """Return a bound with one digit that is not too small."""
+    if not 0.0 < value < math.inf:
+        return f"{value:g}"
+    unit = 10.0 ** math.floor(math.log10(value))
+    return f"{math.ceil(value / unit) * unit:.6g}"
