@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from missmdp._kernels.random import episode_key
-from missmdp._kernels.rollout import Simulation, first_state, next_state, seen_as
+from missmdp._kernels.simulator import Simulation, first_state, next_state, seen_as
 from missmdp.data.rollout import seed_words
 from missmdp.model.labels import Labels
 from missmdp.model.missmdp import MissMDP

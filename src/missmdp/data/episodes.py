@@ -14,8 +14,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.rollout import Simulation
-from missmdp._kernels.scoring import Outcomes, score_episode
+from missmdp._kernels.simulator import Outcomes, Simulation, score_episode
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp._kernels.rollout import Simulation
-from missmdp._kernels.sampling import RowSampler, fill_cdf, fill_guide
+from missmdp._kernels.random import RowSampler, fill_cdf, fill_guide
+from missmdp._kernels.simulator import Simulation
 from missmdp.checks import checked_seed
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy

@@ -229,7 +229,7 @@ def test_rewards_end_with_the_episode_and_the_horizon():
         ({"belief": "kalman"}, "belief must be 'particles' or 'exact'"),
         ({"belief": "exact", "particles": 5}, "leave particles out"),
         ({"particles": 0}, "particles must be an integer of at least 1"),
-        ({"seed": -1}, "the seed must be an integer"),
+        ({"seed": -1}, "seed must be an integer"),
     ],
 )
 def test_options_are_checked(options, message):

@@ -9,17 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp._kernels.support import FIRST, RESTART
 from missmdp.data.binning import Binning
 from missmdp.data.dataset import NO_ACTION, Dataset
 from missmdp.data.validation.report import DataReport, Example, Finding, UnknownValue
-from missmdp.data.validation.support import (
-    FIRST,
-    RESTART,
-    Distinct,
-    distinct_observations,
-    follow,
-    possible_transitions,
-)
+from missmdp.data.validation.support import Distinct, distinct_observations, follow, possible_transitions
 from missmdp.errors import DataError
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.space import MISSING
