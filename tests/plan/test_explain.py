@@ -96,7 +96,7 @@ def test_a_belief_that_spans_components_and_one_that_is_over():
     policy = random_policy(mm.load_benchmark("predator-smar"), 0)
     why = policy.explain(np.where(policy.pomdp.terminal, 0.0, 1.0 / np.sum(~policy.pomdp.terminal)))
     assert why.decided_by == "lookahead"
-    assert "spans components" in str(why)
+    assert "spans sets of states" in str(why)
     over = np.zeros(policy.pomdp.n_states)
     over[np.flatnonzero(policy.pomdp.terminal)[0]] = 1.0
     why = policy.explain(over)
