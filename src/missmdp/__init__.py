@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from missmdp.experiments.run.settings import RunSettings
     from missmdp.learn.aimi import AIMI
     from missmdp.learn.asmar import AMCAR, AsMAR
-    from missmdp.learn.base import MissingnessEstimator
+    from missmdp.learn.base import CountingEstimator, MissingnessEstimator
     from missmdp.learn.bounds import Bound, GroupBound
     from missmdp.learn.diagnosis.diagnose import diagnose
     from missmdp.learn.diagnosis.result import Diagnosis
@@ -124,7 +124,7 @@ _HOME = {
     "missmdp.learn.aimi": ("AIMI",),
     "missmdp.learn.asmar": ("AMCAR", "AsMAR"),
     "missmdp.learn.em.estimator": ("DynamicsEM",),
-    "missmdp.learn.base": ("MissingnessEstimator",),
+    "missmdp.learn.base": ("CountingEstimator", "MissingnessEstimator"),
     "missmdp.learn.bounds": ("Bound", "GroupBound"),
     "missmdp.learn.diagnosis.diagnose": ("diagnose",),
     "missmdp.learn.diagnosis.result": ("Diagnosis",),
@@ -180,6 +180,7 @@ __all__ = [
     "Bound",
     "Certificate",
     "Comparison",
+    "CountingEstimator",
     "Coverage",
     "DataError",
     "DataPlan",

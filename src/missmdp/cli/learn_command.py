@@ -19,7 +19,7 @@ from missmdp.cli.learn_options import (
 from missmdp.cli.options import DATA_HELP, MDP_HELP, Whole, table_arguments, table_options
 
 if TYPE_CHECKING:
-    from missmdp.learn.base import Estimator
+    from missmdp.learn.base import MissingnessEstimator
     from missmdp.learn.bounds import Bound
 
 __all__ = ["learn"]
@@ -131,12 +131,12 @@ def _inputs(data: tuple[str, ...]) -> set[Path]:
     return found
 
 
-def _bound(learner: Estimator, options: dict[str, Any]) -> Bound:
+def _bound(learner: MissingnessEstimator, options: dict[str, Any]) -> Bound:
     """Return how sure what was learned is."""
-    from missmdp.learn.base import MissingnessEstimator
+    from missmdp.learn.base import CountingEstimator
     from missmdp.learn.em.estimator import DynamicsEM
 
     if isinstance(learner, DynamicsEM):
         return learner.bound(options["confidence"], draws=bootstrap_draws(options), seed=options["seed"] or 0)
-    assert isinstance(learner, MissingnessEstimator)
+    assert isinstance(learner, CountingEstimator)
     return learner.bound(options["confidence"], options["method"] or "auto", behaviour=options["behaviour"])

@@ -11,7 +11,7 @@ import click
 from missmdp.cli.options import Number, Whole
 
 if TYPE_CHECKING:
-    from missmdp.learn.base import Estimator
+    from missmdp.learn.base import MissingnessEstimator
     from missmdp.model.mdp import FactoredMDP
     from missmdp.model.missmdp import MissMDP
 
@@ -130,7 +130,7 @@ def check_learner_options(options: dict[str, Any]) -> None:
             raise click.UsageError(f"--block {given}: a block is two features or more, as in --block x,y")
 
 
-def make_learner(options: dict[str, Any], mdp: FactoredMDP, known: MissMDP | None) -> Estimator:
+def make_learner(options: dict[str, Any], mdp: FactoredMDP, known: MissMDP | None) -> MissingnessEstimator:
     """Return the learner that was asked for, with options that go together."""
     from missmdp.learn.aimi import AIMI
     from missmdp.learn.asmar import AMCAR, AsMAR

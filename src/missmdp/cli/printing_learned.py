@@ -10,7 +10,7 @@ from rich.markup import escape
 from missmdp.cli.printing import make_console, make_table
 from missmdp.cli.wording import as_typed
 from missmdp.evaluation.distance import total_variation
-from missmdp.learn.base import Estimator
+from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.bounds import Bound, GroupBound, counted
 from missmdp.learn.em.estimator import DynamicsEM
 from missmdp.learn.table import missing_in
@@ -36,7 +36,7 @@ def print_report(report: DataReport, notes: tuple[str, ...]) -> None:
 
 
 def print_learned(
-    learner: Estimator, n_steps: int, bound: Bound | None, known: MissMDP | None, *, most: int
+    learner: MissingnessEstimator, n_steps: int, bound: Bound | None, known: MissMDP | None, *, most: int
 ) -> None:
     """Print learned probabilities with intervals, how sure they are, and what speaks against them."""
     console = make_console()
@@ -66,7 +66,7 @@ def print_learned(
         console.print(escape(as_typed(f"Warning: {finding}")), style="yellow")
 
 
-def _title(learner: Estimator) -> str:
+def _title(learner: MissingnessEstimator) -> str:
     """Return the learner; an MDP has no short name."""
     return (
         repr(learner)

@@ -18,7 +18,7 @@ from missmdp.learn.assumptions import (
     few_samples,
     never_observed,
 )
-from missmdp.learn.base import MissingnessEstimator, Structure, UnseenChoice, checked_blocks, checked_names
+from missmdp.learn.base import CountingEstimator, Structure, UnseenChoice, checked_blocks, checked_names
 from missmdp.learn.groups import Counter, GroupCounts
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.space import FeatureSpace
@@ -30,7 +30,7 @@ Assumption = Literal["simple MAR", "MCAR"]
 _ASSUMPTIONS: dict[str, Assumption] = {"simple mar": "simple MAR", "smar": "simple MAR", "mcar": "MCAR"}
 
 
-class AIMI(MissingnessEstimator):
+class AIMI(CountingEstimator):
     """Learns M when indicators are independent and no feature drives its own missingness (Eq. 2, eq:Mhat-AIMI).
 
     M̂(r | s) = Π_i (#(s, i, r_i) + κ) / (#(s, i, 0) + #(s, i, 1) + 2κ), where #(s, i, r_i) counts the observations

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from missmdp.data.counts import ObservationCounts
 from missmdp.errors import DataError
 from missmdp.learn.assumptions import Finding, dependence_on_values, few_samples
-from missmdp.learn.base import MissingnessEstimator, Structure, UnseenChoice, checked_names
+from missmdp.learn.base import CountingEstimator, Structure, UnseenChoice, checked_names
 from missmdp.learn.groups import Counter, GroupCounts
 from missmdp.model.space import FeatureSpace
 
@@ -21,7 +21,7 @@ __all__ = ["AMCAR", "AsMAR"]
 PatternChoice = Literal["all", "seen"]
 
 
-class _JointPatterns(MissingnessEstimator):
+class _JointPatterns(CountingEstimator):
     """Counts whole patterns of the features that go missing."""
 
     patterns: PatternChoice

@@ -21,7 +21,7 @@ from missmdp.learn.limits import Method
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.space import FeatureSpace
 
-__all__ = ["Estimator", "MissingnessEstimator", "Structure"]
+__all__ = ["CountingEstimator", "MissingnessEstimator", "Structure"]
 
 UnseenChoice = Literal["uniform", "pooled"]
 
@@ -41,7 +41,7 @@ class Structure(NamedTuple):
     """In how many ways the data could have decided what the groups are; the failure budget is split over them."""
 
 
-class Estimator(ABC):
+class MissingnessEstimator(ABC):
     """What learns a missingness function from data: parameters in the constructor, what was learned ends in `_`.
 
     Attributes
@@ -105,7 +105,7 @@ class Estimator(ABC):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-class MissingnessEstimator(Estimator):
+class CountingEstimator(MissingnessEstimator):
     """Base of the learners that count.
 
     Attributes

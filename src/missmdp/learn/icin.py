@@ -14,7 +14,7 @@ from missmdp.data.dataset import Dataset
 from missmdp.errors import AssumptionWarning, DataError
 from missmdp.learn.assumptions import Finding, never_observed
 from missmdp.learn.base import (
-    Estimator,
+    MissingnessEstimator,
     UnseenChoice,
     check_always_observed,
     check_shared_parameters,
@@ -36,7 +36,7 @@ _MOST_NAMED = 3
 """Patterns that one warning names."""
 
 
-class ICIN(Estimator):
+class ICIN(MissingnessEstimator):
     """Learns M when indicators may depend on each other, but none on its own feature.
 
     Itemwise conditionally independent nonresponse: given all other values and all other indicators, whether a

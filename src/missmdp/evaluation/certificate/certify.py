@@ -32,7 +32,7 @@ from missmdp.evaluation.certificate.product import controller_product
 from missmdp.evaluation.certificate.simulated_occupancy import SHARE, simulated_charge
 from missmdp.evaluation.certificate.support import support_test
 from missmdp.evaluation.certificate.uniform import value_span
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound
 from missmdp.learn.limits import checked_behaviour
 from missmdp.model.checks import number
@@ -53,7 +53,7 @@ _SAME = 1e-9
 
 def certify(
     result: SolveResult,
-    learner: MissingnessEstimator,
+    learner: CountingEstimator,
     confidence: float = 0.95,
     *,
     behaviour: Behaviour | None = None,
@@ -167,7 +167,7 @@ class _Request:
 
     result: SolveResult
     model: MissMDP
-    learner: MissingnessEstimator
+    learner: CountingEstimator
     confidence: float
     behaviour: Behaviour
     methods: tuple[CertificateMethod, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from missmdp.evaluation.certificate.alternatives import Alternative
 from missmdp.evaluation.certificate.support import SupportTest
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound, counted
 from missmdp.plan.base import SolveResult
 
@@ -13,7 +13,7 @@ __all__ = ["conditions"]
 
 def conditions(
     result: SolveResult,
-    learner: MissingnessEstimator,
+    learner: CountingEstimator,
     bound: Bound,
     chosen: Alternative,
     support: SupportTest | None,
@@ -44,7 +44,7 @@ def _behaviour(bound: Bound) -> str:
     return "The data may come from a policy that reacts to observations (adaptive): the bounds hold for any."
 
 
-def _budget(learner: MissingnessEstimator, bound: Bound, failure: float) -> str:
+def _budget(learner: CountingEstimator, bound: Bound, failure: float) -> str:
     ways = learner.structure_.candidates
     split = f"The failure budget of {failure:.3g} is split over {counted(bound.n_groups, 'group')}"
     if ways > 1:

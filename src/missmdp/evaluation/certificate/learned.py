@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from missmdp.data.dataset import Behaviour
 from missmdp.errors import DataError
 from missmdp.evaluation.perturbed_missingness import factor_intervals, intervals_of
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound, GroupBound, learned_bound
 from missmdp.learn.groups import GroupCounts, count_groups
 from missmdp.learn.limits import Method
@@ -28,9 +28,9 @@ __all__ = [
 ]
 
 
-def checked_learner(learner: object) -> MissingnessEstimator:
+def checked_learner(learner: object) -> CountingEstimator:
     """Return a learner that has learned something and whose error is bounded; raise `DataError` for anything else."""
-    if not isinstance(learner, MissingnessEstimator) or not hasattr(learner, "missingness_"):
+    if not isinstance(learner, CountingEstimator) or not hasattr(learner, "missingness_"):
         name = type(learner).__name__
         if hasattr(learner, "missingness_"):
             raise DataError(
@@ -41,7 +41,7 @@ def checked_learner(learner: object) -> MissingnessEstimator:
     return learner
 
 
-def can_go_missing(learner: MissingnessEstimator) -> NDArray[np.bool_]:
+def can_go_missing(learner: CountingEstimator) -> NDArray[np.bool_]:
     """Return the features that may go missing in M as far as the learner knows, shape (n,)."""
     structure = learner.structure_
     features = learner.missingness_.space.features
@@ -53,7 +53,7 @@ def can_go_missing(learner: MissingnessEstimator) -> NDArray[np.bool_]:
     return found
 
 
-def counted_patterns(learner: MissingnessEstimator) -> NDArray[np.bool_]:
+def counted_patterns(learner: CountingEstimator) -> NDArray[np.bool_]:
     """Return the patterns that the learner counts, also those to which M̂ gives no probability, shape (K, n)."""
     patterns = np.ones((1, len(learner.missingness_.space.features)), dtype=np.bool_)
     for part in learner.counts_:
@@ -115,7 +115,7 @@ def _sentinels(bound: Bound) -> list[list[GroupBound]]:
 
 
 def bound_with_more_data(
-    learner: MissingnessEstimator,
+    learner: CountingEstimator,
     factor: float,
     confidence: float,
     method: Method,

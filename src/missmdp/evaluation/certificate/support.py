@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 
 from missmdp.errors import DataError
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound, GroupBound, counted
 
 __all__ = ["SupportTest", "support_test"]
@@ -53,7 +53,7 @@ class SupportTest:
 
 
 def support_test(
-    learner: MissingnessEstimator, bound: Bound, minimum_probability: float, confidence: float
+    learner: CountingEstimator, bound: Bound, minimum_probability: float, confidence: float
 ) -> SupportTest:
     """Return whether the supports of M̂, unsmoothed, and M are the same.
 

@@ -13,7 +13,7 @@ from missmdp.experiments.run.factor_truth import factor_truths
 from missmdp.experiments.run.group_truth import GroupTruth, group_truths
 from missmdp.experiments.run.result import Learned, Log, Problem
 from missmdp.experiments.run.settings import Maker, RunSettings
-from missmdp.learn.base import Estimator, MissingnessEstimator
+from missmdp.learn.base import CountingEstimator, MissingnessEstimator
 from missmdp.learn.bounds import Bound
 from missmdp.learn.em.estimator import DynamicsEM
 from missmdp.model.missmdp import MissMDP
@@ -68,15 +68,15 @@ class Learning:
             None if truth is None else self._truths(learner, bound, truth),
         )
 
-    def _bound(self, learner: Estimator) -> Bound:
+    def _bound(self, learner: MissingnessEstimator) -> Bound:
         """Return how far off it may be: a bound where there is one, intervals of a bootstrap where not."""
         confidence = self._settings.confidence
         if isinstance(learner, DynamicsEM):
             return learner.bound(confidence, seed=self._settings.seeds.learn)
-        assert isinstance(learner, MissingnessEstimator)
+        assert isinstance(learner, CountingEstimator)
         return learner.bound(confidence, behaviour=self._settings.behaviour)
 
-    def _truths(self, learner: Estimator, bound: Bound, truth: MissMDP) -> list[GroupTruth]:
+    def _truths(self, learner: MissingnessEstimator, bound: Bound, truth: MissMDP) -> list[GroupTruth]:
         if isinstance(learner, DynamicsEM):
             return factor_truths(learner, truth, self._weights)
         return group_truths(bound.per_group, truth, self._weights)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from missmdp.evaluation.heldout import HeldOut
 from missmdp.experiments.run.figures import with_error
 from missmdp.experiments.run.margin import margin, much_is_outside
-from missmdp.learn.base import Estimator, MissingnessEstimator
+from missmdp.learn.base import CountingEstimator, MissingnessEstimator
 from missmdp.learn.bounds import counted
 from missmdp.learn.diagnosis.result import Diagnosis
 from missmdp.learn.em.estimator import DynamicsEM
@@ -27,16 +27,16 @@ class Recommendation:
     why: str
 
 
-def free_parameters(learner: Estimator) -> int:
+def free_parameters(learner: MissingnessEstimator) -> int:
     """Return how many probabilities a fitted learner chose freely: all but one per group with reachable states."""
     if isinstance(learner, DynamicsEM):
         return learner.n_parameters_
-    assert isinstance(learner, MissingnessEstimator)
+    assert isinstance(learner, CountingEstimator)
     return sum(int(part.reachable.sum()) * (len(part.patterns) - 1) for part in learner.counts_)
 
 
 def recommend(
-    learners: Mapping[str, Estimator],
+    learners: Mapping[str, MissingnessEstimator],
     heldout: Mapping[str, HeldOut] | None,
     confidence: float = 0.95,
     diagnosis: Diagnosis | None = None,
@@ -59,7 +59,7 @@ def recommend(
         What chose the only learner there is, if that was so.
     """
     sizes = {label: free_parameters(learner) for label, learner in learners.items()}
-    bounded = {label: isinstance(learner, MissingnessEstimator) for label, learner in learners.items()}
+    bounded = {label: isinstance(learner, CountingEstimator) for label, learner in learners.items()}
 
     def preferred(label: str) -> tuple[bool, int]:
         return not bounded[label], sizes[label]

@@ -22,7 +22,7 @@ from missmdp.experiments.run.folder import RunFolder
 from missmdp.experiments.run.group_truth import GroupTruth
 from missmdp.experiments.run.recommendation import Recommendation
 from missmdp.experiments.run.settings import RunSettings
-from missmdp.learn.base import Estimator
+from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.bounds import Bound, counted
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
@@ -81,7 +81,7 @@ class Learned:
     """What one learner made of the data."""
 
     label: str
-    learner: Estimator
+    learner: MissingnessEstimator
     bound: Bound
     model: MissMDP
     """The MDP with the learned missingness function."""

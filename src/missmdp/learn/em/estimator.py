@@ -14,7 +14,7 @@ from missmdp.data.counts import as_counts
 from missmdp.data.dataset import Dataset
 from missmdp.errors import AssumptionWarning, DataError
 from missmdp.learn.assumptions import never_observed
-from missmdp.learn.base import Estimator, checked_blocks, checked_names
+from missmdp.learn.base import MissingnessEstimator, checked_blocks, checked_names
 from missmdp.learn.bounds import Bound
 from missmdp.learn.em.doubts import doubts
 from missmdp.learn.em.histories import Histories, prepare_histories
@@ -47,7 +47,7 @@ _NAMES: dict[str, str] = {
 }
 
 
-class DynamicsEM(Estimator):
+class DynamicsEM(MissingnessEstimator):
     """Learns M from whole histories: the known dynamics tell what was missing.
 
     What came before and what comes after say how probable each hidden state was; M is fitted to that, and the two
