@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from missmdp.learn.base import CountingEstimator, MissingnessEstimator
-from missmdp.learn.em.estimator import DynamicsEM
 from missmdp.learn.groups import GroupCounts
 from missmdp.model.space import MISSING
 
@@ -29,10 +28,10 @@ def learned_graph(learner: MissingnessEstimator) -> dict[str, Any]:
 
     "threshold" is the effect from which on there is an arrow, or None where a structure has them.
     """
-    if isinstance(learner, DynamicsEM):
+    if learner.graph_ is not None:
         return {"edges": learner.graph_.edges, "between": learner.graph_.dependent, "threshold": None}
-    assert isinstance(learner, CountingEstimator)
-    return {"edges": learned_edges(learner, THRESHOLD), "between": (), "threshold": THRESHOLD}
+    edges = learned_edges(learner, THRESHOLD) if isinstance(learner, CountingEstimator) else ()
+    return {"edges": edges, "between": (), "threshold": THRESHOLD}
 
 
 class _Contrast(NamedTuple):

@@ -19,11 +19,11 @@ from missmdp.evaluation.normalise import NormalisedValue
 from missmdp.evaluation.sensitivity import SensitivityRow
 from missmdp.experiments.run.diagnosing import Reasons
 from missmdp.experiments.run.folder import RunFolder
-from missmdp.experiments.run.group_truth import GroupTruth
 from missmdp.experiments.run.recommendation import Recommendation
 from missmdp.experiments.run.settings import RunSettings
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.bounds import Bound, counted
+from missmdp.learn.group_truth import GroupTruth
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy

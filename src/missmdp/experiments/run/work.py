@@ -29,7 +29,6 @@ from missmdp.experiments.run.stages import Stages
 from missmdp.experiments.run.worlds import compare_all
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.bounds import counted
-from missmdp.learn.em.estimator import DynamicsEM
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.plan.base import SolveResult
 
@@ -235,7 +234,7 @@ class RunWork:
 
     def _redrawn(self, learner: MissingnessEstimator) -> list[MissingnessFunction]:
         """Return what a learner without a bound would have learned from other logs."""
-        if not isinstance(learner, DynamicsEM):
+        if learner.has_bound:
             return []
         return learner.bootstrap(self.settings.sensitivity_draws, self.seeds.sensitivity)
 

@@ -10,9 +10,9 @@ from missmdp.learn.aimi import AIMI
 from missmdp.learn.asmar import AMCAR, AsMAR
 from missmdp.learn.assumptions import dependent_indicators
 from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.blocks import Blocks
 from missmdp.learn.diagnosis.result import Diagnosis
 from missmdp.learn.em.estimator import DynamicsEM
-from missmdp.learn.em.structures import Blocks
 from missmdp.learn.icin import ICIN
 from missmdp.model.mgraph import MissingnessGraph
 
