@@ -1,12 +1,19 @@
-"""From the word that a user typed to a model."""
+"""From the words that a user typed to models, policies and files to write."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import shutil
 import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
 from missmdp.errors import FormatError, ModelError
@@ -15,14 +22,37 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 
-__all__ = ["files_of_model", "load_mdp", "load_model", "load_model_or_pomdp"]
+if TYPE_CHECKING:
+    from missmdp.data.dataset import Dataset
+    from missmdp.experiments.baselines import MadePolicy
+    from missmdp.plan.alpha import AlphaVectorPolicy
+    from missmdp.plan.finite.controller import FiniteController
+    from missmdp.plan.ppo.policy import PPOPolicy
+
+__all__ = [
+    "POLICY_FILES",
+    "STANDARD_OUTPUT",
+    "AskedPolicy",
+    "asked_policies",
+    "check_outputs",
+    "check_picture",
+    "check_writable",
+    "dataset_writer",
+    "files_of_model",
+    "load_mdp",
+    "load_model",
+    "load_model_or_pomdp",
+    "read_policy",
+]
 
 TABLES = {"transitions": True, "rewards": True, "initial": True, "terminal": False}
 """The tables that a folder holds, and whether they must be there; named as in `FactoredMDP.from_tables`."""
-SUFFIXES = (".csv", ".parquet", ".pq")
+TABLE_FILES = (".csv", ".parquet", ".pq")
 DISCOUNT = "discount.txt"
 FEATURES = "features"
 """The table of features and their values, in order; without it words are in alphabetical order."""
+POLICY_FILES = (".mmpolicy", ".policyx")
+STANDARD_OUTPUT = "-"
 
 
 def load_model(name: str) -> MissMDP:
@@ -109,7 +139,7 @@ def _from_folder(folder: Path) -> FactoredMDP:
 
 
 def _table(folder: Path, table: str, *, needed: bool) -> Path | None:
-    found = [folder / f"{table}{suffix}" for suffix in SUFFIXES if (folder / f"{table}{suffix}").is_file()]
+    found = [folder / f"{table}{suffix}" for suffix in TABLE_FILES if (folder / f"{table}{suffix}").is_file()]
     if len(found) > 1:
         raise ModelError(
             f"{folder}: there is both {found[0].name} and {found[1].name}; which one is meant cannot be told"
@@ -186,3 +216,163 @@ def _module(module_name: str, name: str) -> ModuleType:
         raise ModelError(f"{name}: importing {module_name} raised {type(error).__name__}: {error}") from error
     finally:
         sys.path.pop(0)
+
+
+@dataclass(frozen=True)
+class AskedPolicy:
+    """A policy as it was asked for: one of the baselines, or a file."""
+
+    name: str
+    baseline: str | None = None
+    path: Path | None = None
+
+
+def asked_policies(words: Sequence[str]) -> list[AskedPolicy]:
+    """Return what the words say.
+
+    Raises
+    ------
+    click.UsageError
+        If a word is neither a baseline nor a policy's file, or two policies have one name.
+    """
+    asked = [_asked_policy(word) for word in words]
+    names = [policy.name for policy in asked]
+    for i, policy in enumerate(asked):
+        if policy.name in names[:i]:
+            raise click.UsageError(
+                f"two policies are called {policy.name!r}; name one of them, as in --policy "
+                f"other={policy.path or policy.baseline}"
+            )
+    return asked
+
+
+def _asked_policy(word: str) -> AskedPolicy:
+    from missmdp.experiments.baselines import BASELINES
+
+    if word in BASELINES:
+        return AskedPolicy(word, baseline=word)
+    name, equals, rest = word.partition("=")
+    if equals and not Path(word).exists():
+        if not name or not rest:
+            raise click.UsageError(f"--policy {word}: expected NAME=FILE")
+        if rest in BASELINES:
+            return AskedPolicy(name, baseline=rest)
+        return AskedPolicy(name, path=_policy_file(rest))
+    return AskedPolicy(Path(word).stem, path=_policy_file(word))
+
+
+def _policy_file(word: str) -> Path:
+    from missmdp.experiments.baselines import BASELINES
+
+    path = Path(word)
+    if path.suffix.lower() not in POLICY_FILES:
+        raise click.UsageError(
+            f"there is no policy {word!r}; there are {', '.join(BASELINES)}, and files that end in "
+            f"{' or '.join(POLICY_FILES)}"
+        )
+    if not path.is_file():
+        raise click.UsageError(f"{path}: there is no such file")
+    return path
+
+
+def read_policy(path: Path, model: MissMDP | POMDP) -> MadePolicy:
+    """Return the policy in a file.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged, or not for such a model.
+    """
+    from missmdp.experiments.baselines import MadePolicy
+    from missmdp.interop.policyx import read_policyx
+    from missmdp.plan.load import load_policy
+
+    policy = read_policyx(path, model) if path.suffix.lower() == ".policyx" else load_policy(path)
+    return MadePolicy(
+        policy,
+        kind="file",
+        how=f"from {path}: {_policy_words(policy)}",
+        settings={"file": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()},
+    )
+
+
+def _policy_words(policy: AlphaVectorPolicy | FiniteController | PPOPolicy) -> str:
+    from missmdp.plan.alpha import AlphaVectorPolicy
+    from missmdp.plan.finite.controller import FiniteController
+
+    if isinstance(policy, AlphaVectorPolicy):
+        return f"{policy.n_vectors:,} α-vectors"
+    if isinstance(policy, FiniteController):
+        return f"a policy graph of {policy.n_nodes:,} nodes"
+    return f"a network, {'with' if policy.memory else 'without'} memory"
+
+
+def check_writable(path: Path) -> None:
+    """Raise `click.UsageError` unless a file can be written there, by trying; call it before long work.
+
+    Folders that do not exist yet are made when something is written.
+    """
+    try:
+        if path.is_dir():
+            raise click.UsageError(f"{path} is a folder; give the name of a file")
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{path.name}."):
+            pass
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise click.UsageError(f"{path}: cannot be written ({reason})") from None
+
+
+def check_picture(path: Path) -> None:
+    """Raise unless a picture can be drawn there; call it before long work."""
+    from missmdp.model.picture import check_picture_name
+
+    check_picture_name(path)
+    check_writable(path)
+
+
+def check_outputs(outputs: Iterable[Path], *, model: str | None = None) -> None:
+    """Raise `click.UsageError` unless files can be written, each is given once, and none is what a model is read from.
+
+    Call it before long work.
+    """
+    read = set[Path]() if model is None else files_of_model(model)
+    seen: set[Path] = set()
+    for path in outputs:
+        if path.resolve() in seen:
+            raise click.UsageError(f"{path} is given twice; each result needs a file of its own")
+        if path.resolve() in read:
+            raise click.UsageError(f"{path}: would be written over the model that is read")
+        seen.add(path.resolve())
+        check_writable(path)
+
+
+def dataset_writer(output: str | None) -> Callable[[Dataset], None]:
+    """Return what writes a dataset to a file by its ending, or prints it; call it before long work.
+
+    Raises
+    ------
+    click.UsageError
+        If there is no output, its ending says nothing, or it cannot be written.
+    """
+    if not output:
+        raise click.UsageError("say where the log goes: -o log.parquet, -o log.csv, or -o - to print CSV")
+    if output == STANDARD_OUTPUT:
+        return _print_csv
+    if Path(output).is_dir():
+        raise click.UsageError(
+            f"{output} is a folder; give a file in it, such as -o {Path(output) / 'log.parquet'}"
+        )
+    suffix = Path(output).suffix.lower()
+    if suffix not in (".parquet", ".pq", ".csv"):
+        raise click.UsageError(f"{output}: a log's name must end in .parquet or .csv")
+    check_writable(Path(output))
+    return lambda dataset: dataset.to_csv(output) if suffix == ".csv" else dataset.to_parquet(output)
+
+
+def _print_csv(dataset: Dataset) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.csv"
+        dataset.to_csv(path)
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
