@@ -14,26 +14,27 @@ from missmdp.cli.failures import as_typed
 from missmdp.cli.printing import Column, make_console, make_table, print_columns, print_sentence
 from missmdp.data.description.description import of, percent
 from missmdp.evaluation.distance import total_variation
-from missmdp.experiments.ppo_search import PPOSearch
-from missmdp.experiments.trial_folder import Trial
-from missmdp.learn.base import Estimator
-from missmdp.learn.bounds import Bound, GroupBound, counted
-from missmdp.learn.diagnosis.result import Diagnosis
-from missmdp.learn.diagnosis.rows import ClassScore, Driver, NestedTest
+from missmdp.learn.bounds import counted
 from missmdp.learn.diagnosis.words import learner_name, p_words, type_words, variable_words
 from missmdp.learn.em.estimator import DynamicsEM
 from missmdp.learn.table import missing_in
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missmdp import MissMDP
-from missmdp.model.pomdp import POMDP
-from missmdp.plan.alpha import AlphaVectorPolicy
-from missmdp.plan.base import SolveResult
 from missmdp.plan.value_function import NO_VECTOR
 from missmdp.plan.wording import short_text
 from missmdp.words import decimals, signed
 
 if TYPE_CHECKING:
     from missmdp.data.validation.validate import DataReport
+    from missmdp.experiments.ppo_search import PPOSearch
+    from missmdp.experiments.trial_folder import Trial
+    from missmdp.learn.base import Estimator
+    from missmdp.learn.bounds import Bound, GroupBound
+    from missmdp.learn.diagnosis.result import Diagnosis
+    from missmdp.learn.diagnosis.rows import ClassScore, Driver, NestedTest
+    from missmdp.model.pomdp import POMDP
+    from missmdp.plan.alpha import AlphaVectorPolicy
+    from missmdp.plan.base import SolveResult
 
 __all__ = [
     "first_action",

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import click
 from rich.console import Console
@@ -20,15 +20,17 @@ from missmdp.cli.failures import what_is_wrong
 from missmdp.cli.printing import Column, columns_width, make_console, print_columns, print_sentence
 from missmdp.errors import MissMDPError
 from missmdp.experiments.reproduce.cells import Cell, Kind, all_cells
-from missmdp.experiments.reproduce.config import ReproduceConfig
 from missmdp.experiments.reproduce.estimate import expected_seconds, in_words
-from missmdp.experiments.reproduce.runner import Reproduction
 from missmdp.experiments.reproduce.store import CellStore
 from missmdp.experiments.run.figures import places, with_error
-from missmdp.experiments.run.folder import RunFolder
 from missmdp.experiments.run.meaning import meaning
-from missmdp.experiments.run.result import RunResult, World
 from missmdp.words import interval_text
+
+if TYPE_CHECKING:
+    from missmdp.experiments.reproduce.config import ReproduceConfig
+    from missmdp.experiments.reproduce.runner import Reproduction
+    from missmdp.experiments.run.folder import RunFolder
+    from missmdp.experiments.run.result import RunResult, World
 
 __all__ = [
     "ReproduceProgress",
