@@ -11,7 +11,7 @@ import pytest
 
 import missmdp as mm
 from missmdp.evaluation.heldout import _ratio
-from missmdp.evaluation.statistics import standard_error
+from missmdp.evaluation.value import standard_error
 from oracles.likelihood import log_probability_by_beliefs
 from oracles.logs import episodes_of
 

@@ -13,8 +13,15 @@ import pytest
 
 import missmdp as mm
 from missmdp.evaluation import sensitivity as module
-from missmdp.evaluation.perturbed_missingness import distance, intervals_of, random_within, with_probabilities
-from missmdp.evaluation.perturbed_transition import anywhere, mixed, random_rows
+from missmdp.evaluation.perturbed import (
+    anywhere,
+    distance,
+    intervals_of,
+    mixed,
+    random_rows,
+    random_within,
+    with_probabilities,
+)
 from oracles.policy_values import (
     AmbiguousError,
     Memoryless,

@@ -85,7 +85,7 @@ class EvaluationRun:
         from missmdp.cli.policy_words import read_policy
         from missmdp.cli.printing_solved import print_problem
         from missmdp.cli.printing_values import print_made, print_setting
-        from missmdp.evaluation.arena import Arena
+        from missmdp.evaluation.simulation import Arena
         from missmdp.experiments.kept_policies import PolicyFolder
 
         options = self.options

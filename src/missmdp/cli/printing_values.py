@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from missmdp.cli.columns import Column, columns_width, print_columns, print_labelled, print_sentence
 from missmdp.cli.printing import make_console
-from missmdp.evaluation.arena import Arena
-from missmdp.evaluation.compare import Comparison
-from missmdp.evaluation.normalise import NormalisedValue
+from missmdp.evaluation.compare import Comparison, NormalisedValue
+from missmdp.evaluation.simulation import Arena
 from missmdp.evaluation.value import Evaluation
 from missmdp.experiments.baselines import MadePolicy
 from missmdp.experiments.value_table import normalised_values

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from missmdp.errors import FormatError
-from missmdp.interop.places import error_at
+from missmdp.interop.incoming import error_at
 
 __all__ = ["Element", "read_xml"]
 

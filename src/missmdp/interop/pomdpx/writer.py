@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp._version import __version__
-from missmdp.interop.exact_split import split_groups
-from missmdp.interop.factorise import Factored, Part, factorise
-from missmdp.interop.names import Names, is_name, number_text, plain_words
-from missmdp.interop.outgoing import ACTS_FIRST, outgoing_pomdp
+from missmdp.interop.outgoing import ACTS_FIRST, Names, is_name, number_text, outgoing_pomdp, plain_words
+from missmdp.interop.pomdpx.factorise import Factored, Part, factorise, split_groups
 from missmdp.model.archive import write_atomically
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP

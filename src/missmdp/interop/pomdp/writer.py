@@ -10,9 +10,8 @@ from scipy import sparse
 
 from missmdp._version import __version__
 from missmdp.errors import ModelError
-from missmdp.interop.names import Names, number_text
-from missmdp.interop.outgoing import ACTS_FIRST, outgoing_pomdp
-from missmdp.interop.pomdp_tokens import RESERVED
+from missmdp.interop.outgoing import ACTS_FIRST, Names, number_text, outgoing_pomdp
+from missmdp.interop.pomdp.header import RESERVED
 from missmdp.model.archive import write_atomically
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP

@@ -13,7 +13,7 @@ import pytest
 
 import missmdp as mm
 from missmdp.data.episodes import EpisodeRunner, empty_episodes
-from missmdp.evaluation.rounds import Limits
+from missmdp.evaluation.stopping import Limits
 from missmdp.model.value_iteration import advantages, optimal_values
 from policies import random_policy
 

@@ -1,18 +1,64 @@
-"""Sparse rows written piece by piece, where what is written later covers what was written before.
+"""What the readers of both model formats share: errors with their place, sparse tables, and the way to a POMDP.
 
-Both formats work this way: a default for everything, then exceptions, then exceptions to these. A write has a
-*stamp*, the place in the file where it stands; stamps never decrease.
+Both formats give a default for everything, then exceptions, then exceptions to these: what is written later covers
+what was written before. A write has a *stamp*, the place in the file where it stands; stamps never decrease.
+
+A file does not mark terminal states: those that every action leaves where they are, with reward 0, are taken as
+such. Files act first, so `observe_initial` is False. O is kept once where it is the same for all actions.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp.errors import ModelError
+from missmdp.errors import FormatError, ModelError
+from missmdp.model.pomdp import POMDP
 
-__all__ = ["Layers", "as_index"]
+__all__ = [
+    "MAX_COUNT",
+    "Layers",
+    "as_index",
+    "error_at",
+    "pomdp_from_file",
+    "read_text",
+    "row_means",
+    "same_matrix",
+]
+
+
+MAX_COUNT = 5_000_000
+"""States, actions or observations above which a count in a file is taken for a mistake."""
+
+
+def error_at(path: str | Path, line: int, column: int, message: str) -> FormatError:
+    """Return the error for a place in a file, lines and columns counted from one."""
+    return FormatError(f"{path}:{line}:{column}: {message}")
+
+
+def read_text(path: str | Path) -> str:
+    """Return the text of a file; whatever is wrong with it becomes a `FormatError`."""
+    try:
+        content = Path(path).read_bytes()
+    except (OSError, ValueError, TypeError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise FormatError(f"{path}: cannot be read ({reason})") from error
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        # Comments in old files are often in Latin-1; names and numbers are ASCII either way.
+        text = content.decode("latin-1")
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        column = text.index("\0") - text.rfind("\n", 0, text.index("\0"))
+        raise error_at(path, line, column, "this is no text: it has a zero byte")
+    return text
+
 
 _MAX_ROWS = 10_000_000
 _MAX_CELLS = 30_000_000
@@ -117,3 +163,69 @@ class Layers:
         matrix = sparse.csr_array((values[last], (rows[last], columns[last])), shape=self.shape)
         matrix.eliminate_zeros()
         return matrix
+
+
+def row_means(
+    values: NDArray[np.float64], weights: NDArray[np.float64], starts: NDArray[np.integer[Any]]
+) -> NDArray[np.float64]:
+    """Return Σ weight · value of each row, where rows of equal values give that value itself.
+
+    Weights are probabilities and sum to one only up to rounding; a constant must not suffer from that.
+
+    Parameters
+    ----------
+    values, weights
+        Row after row, shape (entries,).
+    starts
+        Where each row starts, shape (rows,); no row is empty.
+    """
+    if not len(starts):
+        return np.zeros(0)
+    low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+    return np.where(low == high, low, np.add.reduceat(values * weights, starts))
+
+
+def pomdp_from_file(
+    path: str | Path,
+    *,
+    states: Sequence[Any],
+    actions: Sequence[Any],
+    observations: Sequence[Any],
+    transition: Sequence[sparse.csr_array],
+    reward: NDArray[np.float64],
+    observation: Sequence[sparse.csr_array],
+    initial: NDArray[np.float64],
+    discount: float,
+) -> POMDP:
+    """Return the POMDP of a file, from matrices whose rows have been checked."""
+    first = observation[0]
+    shared = all(same_matrix(first, other) for other in observation[1:])
+    try:
+        return POMDP(
+            states=states,
+            actions=actions,
+            observations=observations,
+            transition=tuple(transition),
+            reward=reward,
+            observation=(first,) if shared else tuple(observation),
+            initial=initial,
+            terminal=absorbing(transition) & (reward == 0.0).all(axis=1),
+            discount=discount,
+            observe_initial=False,
+        )
+    except ModelError as error:
+        raise FormatError(f"{path}: {error}") from error
+
+
+def absorbing(transition: Sequence[sparse.csr_array]) -> NDArray[np.bool_]:
+    """Return which states no action leaves, shape (S,)."""
+    return np.all([matrix.diagonal() == 1.0 for matrix in transition], axis=0)
+
+
+def same_matrix(one: sparse.csr_array, other: sparse.csr_array) -> bool:
+    """Return whether two matrices in canonical form are equal bit for bit."""
+    return (
+        np.array_equal(one.indptr, other.indptr)
+        and np.array_equal(one.indices, other.indices)
+        and np.array_equal(one.data, other.data)
+    )
