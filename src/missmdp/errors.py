@@ -39,9 +39,6 @@ class MissMDPError(Exception):
     line `--step day`.
     """
 
-    def __init__(self, *parts: str | Argument) -> None:
-        super().__init__(*parts)
-
     def text(self, argument: Callable[[Argument], str] = str) -> str:
         """Return the message, with arguments written as `argument` says."""
         return "".join(argument(part) if isinstance(part, Argument) else str(part) for part in self.args)
