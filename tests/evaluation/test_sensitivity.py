@@ -271,7 +271,7 @@ def test_what_is_wrong_is_named():
         mm.sensitivity(policy, model, draws=0)
     with pytest.raises(mm.DataError, match="episodes must be"):
         mm.sensitivity(policy, model, episodes=0)
-    with pytest.raises(mm.DataError, match="the seed must be"):
+    with pytest.raises(mm.DataError, match="seed must be"):
         mm.sensitivity(policy, model, seed=-1)
     with pytest.raises(
         mm.DataError, match="expected a learner's bound, such as learner.bound\\(\\), got AsMAR"
