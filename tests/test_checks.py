@@ -98,7 +98,8 @@ def test_names_and_what_may_have_been_meant():
 
 def test_a_wrong_argument_is_caught_as_before_and_survives_a_process():
     error = ParameterError("draws", 0, "an integer of at least 1")
-    assert isinstance(error, ModelError) and isinstance(error, DataError)
+    assert isinstance(error, ModelError)
+    assert isinstance(error, DataError)
     again = pickle.loads(pickle.dumps(error))
     assert (again.name, again.value, again.expected, str(again)) == ("draws", 0, error.expected, str(error))
 
