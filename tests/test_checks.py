@@ -65,7 +65,9 @@ def test_infinity_where_it_is_allowed():
 @pytest.mark.parametrize("value", [0.0, 1.0, 1, 95, "0.95", None])
 def test_confidences(value):
     assert checked_confidence(0.95) == 0.95
-    with pytest.raises(ParameterError, match="confidence must be a number between 0 and 1, such as 0.95, got"):
+    with pytest.raises(
+        ParameterError, match="confidence must be a number between 0 and 1, such as 0.95, got"
+    ):
         checked_confidence(value)
 
 
