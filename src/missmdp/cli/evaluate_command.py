@@ -173,7 +173,7 @@ def _usage() -> Generator[None, None, None]:
 def check_usage(asked: Sequence[AskedPolicy], model: str, is_file: bool, options: dict[str, Any]) -> None:
     """Raise `click.UsageError` for options that do not go together, or are no numbers."""
     from missmdp.checks import checked_confidence
-    from missmdp.evaluation.rounds import Limits
+    from missmdp.evaluation.stopping import Limits
     from missmdp.experiments.baselines import FEATURES_NEEDED
     from missmdp.plan.sarsop.solver import Sarsop
 

@@ -22,9 +22,8 @@ from missmdp.cli.printing import (
 )
 from missmdp.cli.printing_results import print_problem
 from missmdp.errors import MissMDPError, ModelError
-from missmdp.evaluation.arena import Arena
-from missmdp.evaluation.compare import Comparison, compare
-from missmdp.evaluation.normalise import NormalisedValue
+from missmdp.evaluation.compare import Comparison, NormalisedValue, compare
+from missmdp.evaluation.simulation import Arena
 from missmdp.evaluation.value import Evaluation
 from missmdp.experiments.baselines import BaselineSettings, MadePolicy, make_baseline
 from missmdp.experiments.fingerprint import model_hash
@@ -106,6 +105,9 @@ class EvaluationRun:
 
     def make_all(self) -> dict[str, MadePolicy]:
         """Return all policies by name: files first, so that what is wrong with them is known before long work."""
+        from missmdp.evaluation.simulation import Arena
+        from missmdp.experiments.kept_policies import PolicyFolder
+
         options = self.options
         arena = Arena(
             self.model, options["seed"], options["horizon"], control_variate=options["control_variate"]

@@ -284,7 +284,7 @@ def read_policy(path: Path, model: MissMDP | POMDP) -> MadePolicy:
         If the file is damaged, or not for such a model.
     """
     from missmdp.experiments.baselines import MadePolicy
-    from missmdp.interop.policyx import read_policyx
+    from missmdp.interop.pomdpx.policyx import read_policyx
     from missmdp.plan.load import load_policy
 
     policy = read_policyx(path, model) if path.suffix.lower() == ".policyx" else load_policy(path)

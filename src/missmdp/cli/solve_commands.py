@@ -151,7 +151,7 @@ def _solver(limits: dict[str, Any], *, progress: bool | None) -> Sarsop:
 
 def _write_all(result: SolveResult, model: str, files: dict[Path, str], *, quiet: bool) -> None:
     """Write all files that can be written, and raise if some cannot."""
-    from missmdp.interop.policyx import write_policyx
+    from missmdp.interop.pomdpx.policyx import write_policyx
 
     writers: dict[str, Write] = {
         ".mmpolicy": result.policy.save,
