@@ -60,8 +60,7 @@ def evaluate(
     from missmdp.cli.policy_words import asked_policies
     from missmdp.experiments.baselines import check_baseline, make_baseline
     from missmdp.interop.model_files import SUFFIXES
-    from missmdp.model.missmdp import checked_model
-    from missmdp.model.variants import fully_observed_model
+    from missmdp.model.missmdp import checked_model, fully_observed_model
 
     is_file = Path(model).suffix.lower() in SUFFIXES
     asked = asked_policies(policies or (("random", "optimal") if is_file else ("random", "prior", "optimal")))

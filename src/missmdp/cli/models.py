@@ -10,10 +10,10 @@ from typing import Any
 
 from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
 from missmdp.errors import FormatError, ModelError
-from missmdp.model.columns import Columns, meaning
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
+from missmdp.model.tables import Columns, meaning
 
 __all__ = ["files_of_model", "load_mdp", "load_model", "load_model_or_pomdp"]
 

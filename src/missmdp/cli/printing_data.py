@@ -8,8 +8,7 @@ from rich.markup import escape
 
 from missmdp.cli.printing import make_console, make_table
 from missmdp.data.dataset import Dataset
-from missmdp.data.description.associations import FAMILY_LEVEL
-from missmdp.data.description.description import Description, of, percent
+from missmdp.data.description.description import FAMILY_LEVEL, Description, of, percent
 
 __all__ = ["print_collected", "print_description"]
 

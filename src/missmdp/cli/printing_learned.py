@@ -18,7 +18,7 @@ from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missmdp import MissMDP
 
 if TYPE_CHECKING:
-    from missmdp.data.validation.validate import DataReport
+    from missmdp.data.validation import DataReport
 
 __all__ = ["print_learned", "print_report"]
 

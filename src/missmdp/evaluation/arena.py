@@ -6,15 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.checks import checked_integer
-from missmdp.data.episodes import Episodes
-from missmdp.data.rollout import compile_simulation, seed_words
+from missmdp.data.simulation import Episodes, compile_simulation, seed_words
 from missmdp.errors import DataError, ModelError
 from missmdp.evaluation.simulation import EpisodeStore
 from missmdp.model.mdp import reward_horizon
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
-from missmdp.model.pomdp import POMDP
-from missmdp.model.value_iteration import optimal_values
+from missmdp.model.pomdp import POMDP, optimal_values
 
 __all__ = ["Arena"]
 

@@ -12,9 +12,17 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.memoryless_episodes import run_memoryless_episodes
 from missmdp._kernels.rollout import Simulation
-from missmdp.data.agents import AgentSimulator
-from missmdp.data.episodes import BulkPolicy, EpisodeRunner, Episodes, empty_episodes, write_outcome
-from missmdp.data.rollout import PolicySampler, compile_policy, row_sampler
+from missmdp.data.simulation import (
+    AgentSimulator,
+    BulkPolicy,
+    EpisodeRunner,
+    Episodes,
+    PolicySampler,
+    compile_policy,
+    empty_episodes,
+    row_sampler,
+    write_outcome,
+)
 from missmdp.errors import ModelError
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy, Policy, UniformPolicy

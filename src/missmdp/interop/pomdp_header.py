@@ -12,7 +12,7 @@ from missmdp.errors import FormatError, ModelError
 from missmdp.interop.places import MAX_COUNT
 from missmdp.interop.pomdp_rewards import ALL
 from missmdp.interop.pomdp_tokens import PREAMBLE, Statement, Tokens
-from missmdp.model.checks import SUM_TOLERANCE, checked_distribution
+from missmdp.model.probabilities import SUM_TOLERANCE, checked_distribution
 
 __all__ = ["Header", "Labels"]
 

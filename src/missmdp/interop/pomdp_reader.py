@@ -20,8 +20,8 @@ from missmdp.interop.layers import Layers, as_index
 from missmdp.interop.pomdp_header import Header, Labels
 from missmdp.interop.pomdp_rewards import ALL, RewardRule, RewardRules
 from missmdp.interop.pomdp_tokens import Statement, Tokens
-from missmdp.model.checks import SUM_TOLERANCE, checked_rows
 from missmdp.model.pomdp import POMDP
+from missmdp.model.probabilities import SUM_TOLERANCE, checked_rows
 
 __all__ = ["read_pomdp"]
 

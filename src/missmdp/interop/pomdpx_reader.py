@@ -17,8 +17,8 @@ from missmdp.interop.pomdpx_rewards import expected_rewards
 from missmdp.interop.pomdpx_tables import Table, read_table
 from missmdp.interop.pomdpx_variables import Codes, Variables
 from missmdp.interop.positioned_xml import Element, read_xml
-from missmdp.model.checks import checked_discount, checked_distribution, checked_rows
 from missmdp.model.pomdp import POMDP
+from missmdp.model.probabilities import checked_discount, checked_distribution, checked_rows
 
 __all__ = ["read_pomdpx"]
 

@@ -13,7 +13,7 @@ from missmdp.interop.layers import Layers, as_index
 from missmdp.interop.pomdpx_diagrams import diagram_entries
 from missmdp.interop.pomdpx_variables import Codes, Variables
 from missmdp.interop.positioned_xml import Element
-from missmdp.model.checks import SUM_TOLERANCE
+from missmdp.model.probabilities import SUM_TOLERANCE
 
 __all__ = ["ALL", "EACH", "Table", "read_table"]
 

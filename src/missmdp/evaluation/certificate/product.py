@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp._kernels.product import Product
-from missmdp.data.rollout import interleaved
+from missmdp.data.simulation import interleaved
 from missmdp.errors import ModelError
 from missmdp.learn.groups import all_patterns
 from missmdp.model.mdp import FactoredMDP
