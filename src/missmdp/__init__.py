@@ -34,11 +34,16 @@ if TYPE_CHECKING:
     from missmdp.evaluation.certificate.certify import certify
     from missmdp.evaluation.certificate.plan_data import DataPlan, plan_data
     from missmdp.evaluation.certificate.value_interval import ValueInterval, value_interval
-    from missmdp.evaluation.compare import Comparison, Difference, compare
+    from missmdp.evaluation.compare import (
+        Comparison,
+        Difference,
+        NormalisedValue,
+        compare,
+        normalised_value,
+    )
     from missmdp.evaluation.distance import TotalVariation, total_variation
     from missmdp.evaluation.heldout import HeldOut, held_out_likelihood
     from missmdp.evaluation.likelihood import LogLikelihood, log_likelihood
-    from missmdp.evaluation.normalise import NormalisedValue, normalised_value
     from missmdp.evaluation.sensitivity import SensitivityRow, sensitivity
     from missmdp.evaluation.value import Evaluation, evaluate
     from missmdp.experiments.reproduce.config import ReproduceConfig
@@ -106,11 +111,16 @@ _HOME = {
     "missmdp.evaluation.certificate.certify": ("certify",),
     "missmdp.evaluation.certificate.plan_data": ("DataPlan", "plan_data"),
     "missmdp.evaluation.certificate.value_interval": ("ValueInterval", "value_interval"),
-    "missmdp.evaluation.compare": ("Comparison", "Difference", "compare"),
+    "missmdp.evaluation.compare": (
+        "Comparison",
+        "Difference",
+        "NormalisedValue",
+        "compare",
+        "normalised_value",
+    ),
     "missmdp.evaluation.distance": ("TotalVariation", "total_variation"),
     "missmdp.evaluation.heldout": ("HeldOut", "held_out_likelihood"),
     "missmdp.evaluation.likelihood": ("LogLikelihood", "log_likelihood"),
-    "missmdp.evaluation.normalise": ("NormalisedValue", "normalised_value"),
     "missmdp.evaluation.sensitivity": ("SensitivityRow", "sensitivity"),
     "missmdp.evaluation.value": ("Evaluation", "evaluate"),
     "missmdp.experiments.reproduce.config": ("ReproduceConfig",),

@@ -11,10 +11,8 @@ import pytest
 
 import missmdp as mm
 from command_output import start, succeeded
-from missmdp.cli.failures import AnswerIsNo, Commands, Terminated
+from missmdp.cli.failures import AnswerIsNo, Commands, Terminated, one_line, sigterm_raises
 from missmdp.cli.main import cli, main
-from missmdp.cli.signals import sigterm_raises
-from missmdp.cli.wording import one_line
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes")
 
@@ -226,7 +224,7 @@ def test_sigterm_leaves_no_half_written_log(tmp_path):
 def test_a_process_that_was_forked_ends_by_sigterm_as_others_do():
     program = """
 import os, signal, sys, time
-from missmdp.cli.signals import sigterm_raises
+from missmdp.cli.failures import sigterm_raises
 with sigterm_raises():
     ready, tell = os.pipe()
     child = os.fork()

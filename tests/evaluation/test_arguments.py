@@ -37,11 +37,9 @@ def test_episodes(model, bad):
     assert repr(bad) in text
 
 
-@pytest.mark.parametrize("bad", NO_COUNTS)
+@pytest.mark.parametrize("bad", [bad for bad in NO_COUNTS if bad is not None])
 @pytest.mark.parametrize("name", ["horizon", "workers", "max_episodes"])
 def test_counts(model, name, bad):
-    if bad is None:
-        return
     fails(
         lambda run: run(model, 5, 0, **{"until_stderr": 1.0, name: bad}),
         f"{name} must be an integer of at least 1, got",
@@ -50,7 +48,7 @@ def test_counts(model, name, bad):
 
 @pytest.mark.parametrize("bad", [-1, 1.0, True, "0", [1, 2], math.nan])
 def test_seeds(model, bad):
-    fails(lambda run: run(model, 5, bad), "the seed must be an integer of at least 0, got")
+    fails(lambda run: run(model, 5, bad), "seed must be an integer of at least 0, got")
 
 
 @pytest.mark.parametrize("bad", NO_POSITIVE)

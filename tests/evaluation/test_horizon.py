@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import missmdp as mm
-from missmdp.evaluation.arena import Arena
+from missmdp.evaluation.simulation import Arena
 from policies import random_policy
 from random_pomdps import build, random_pomdp
 from strategies import missmdps, seeds

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from missmdp.interop.names import Names, number_text
+from missmdp.interop.outgoing import Names, number_text
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

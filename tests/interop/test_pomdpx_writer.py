@@ -11,8 +11,8 @@ import missmdp as mm
 from interop.models import act_first_pomdps
 from interop.same import assert_same_numbers
 from missmdp.interop import read_pomdpx, write_pomdpx
-from missmdp.interop.factorise import factorise
-from missmdp.interop.names import Names
+from missmdp.interop.outgoing import Names
+from missmdp.interop.pomdpx.factorise import factorise
 from oracles.pomdpx_files import Brute
 from strategies import missmdps
 

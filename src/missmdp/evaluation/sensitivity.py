@@ -16,17 +16,19 @@ from numpy.typing import NDArray
 
 from missmdp.checks import checked_integer, checked_seed
 from missmdp.errors import DataError
-from missmdp.evaluation.perturbed_missingness import (
+from missmdp.evaluation.perturbed import (
     Intervals,
+    anywhere,
     distance,
     furthest,
     intervals_of,
+    mixed,
+    random_rows,
     random_within,
     with_probabilities,
+    worst_successors,
 )
-from missmdp.evaluation.perturbed_transition import anywhere, mixed, random_rows, worst_successors
-from missmdp.evaluation.statistics import standard_error
-from missmdp.evaluation.value import evaluate
+from missmdp.evaluation.value import evaluate, standard_error
 from missmdp.learn.bounds import Bound, counted
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction

@@ -17,20 +17,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
+from missmdp.checks import checked_confidence
 from missmdp.errors import DataError
-from missmdp.evaluation.arena import Arena
-from missmdp.evaluation.rounds import Ended, Limits, simulate
-from missmdp.evaluation.simulation import EpisodeStore
-from missmdp.evaluation.statistics import standard_error, student_interval
+from missmdp.evaluation.simulation import Arena, EpisodeStore
+from missmdp.evaluation.stopping import Ended, Limits, simulate
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy, as_policy
 from missmdp.model.pomdp import POMDP
 from missmdp.words import decimals, interval_text, rounded_up, signed
 
-__all__ = ["Ended", "Evaluation", "evaluate", "finished"]
+__all__ = ["Evaluation", "evaluate", "finished", "standard_error", "student_interval"]
+
 
 _log = logging.getLogger(__name__)
+
+
 _ROUNDING = 1e-12
 
 
@@ -232,3 +235,19 @@ def finished(store: EpisodeStore, arena: Arena, status: Ended, seconds: float) -
     )
     _log.info("evaluated %d episodes with seed %d: %s", result.episodes, result.seed, result)
     return result
+
+
+def standard_error(values: NDArray[np.float64]) -> float:
+    """Return the standard error of the mean; nan for fewer than two values."""
+    if len(values) < 2:
+        return math.nan
+    return float(values.std(ddof=1) / math.sqrt(len(values)))
+
+
+def student_interval(mean: float, stderr: float, count: int, confidence: float) -> tuple[float, float]:
+    """Return Student's interval for a mean of `count` values; without a standard error it is unbounded."""
+    confidence = checked_confidence(confidence)
+    if math.isnan(stderr):
+        return -math.inf, math.inf
+    half = stderr * float(stats.t.ppf(0.5 + 0.5 * confidence, count - 1))
+    return mean - half, mean + half

@@ -10,11 +10,9 @@ import missmdp as mm
 from evaluation.certificate.wards import CASES, learned
 from missmdp.errors import DataError, ModelError
 from missmdp.evaluation.certificate import certify as certify_module
-from missmdp.evaluation.certificate.controller_value import ControllerValues
-from missmdp.evaluation.certificate.halve import data_to_halve
-from missmdp.evaluation.certificate.learned import bound_with_more_data
-from missmdp.evaluation.certificate.product import controller_product
-from missmdp.evaluation.certificate.simulated_occupancy import simulated_charge
+from missmdp.evaluation.certificate.alternatives import simulated_charge
+from missmdp.evaluation.certificate.controller_value import ControllerValues, controller_product
+from missmdp.evaluation.certificate.learned import bound_with_more_data, data_to_halve
 from missmdp.evaluation.certificate.uniform import value_span
 from random_pomdps import tiger
 

@@ -8,7 +8,7 @@ import pytest
 import missmdp as mm
 from evaluation.certificate.wards import CASES
 from missmdp.errors import DataError
-from missmdp.evaluation.certificate.halve import factor_for
+from missmdp.evaluation.certificate.learned import factor_for
 from missmdp.evaluation.certificate.uniform import closed_form, policy_uniform, value_span
 
 SOLVER = mm.Sarsop(precision=1e-4, max_trials=40, progress=False)

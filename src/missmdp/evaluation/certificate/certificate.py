@@ -1,4 +1,11 @@
-"""What a certificate says."""
+"""What a certificate says, and what it rests on.
+
+Theorem 3's support test says whether the data show every pattern that a state can have. If every pattern that occurs
+has a probability of at least p, one that did not occur in n samples is impossible except with a chance of (1 − p)ⁿ.
+
+Deviation: the paper's p bounds all M(z | s), and is 0 as soon as something cannot be seen. We take the positive ones.
+The certificates need neither p nor equal supports: the test is reported besides.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +14,18 @@ from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
+from missmdp.errors import DataError
 from missmdp.evaluation.certificate.alternatives import Alternative, Deployed, Terms
-from missmdp.evaluation.certificate.halve import Halving
-from missmdp.evaluation.certificate.support import SupportTest
-from missmdp.learn.bounds import Bound
+from missmdp.evaluation.certificate.learned import Halving
+from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.bounds import Bound, GroupBound, counted
 from missmdp.plan.alpha import AlphaVectorPolicy
+from missmdp.plan.base import SolveResult
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.words import signed
 
-__all__ = ["Certificate"]
+__all__ = ["Certificate", "conditions", "support_test"]
+
 
 _DEPLOYED: dict[Deployed, str] = {
     "policy": "the policy that tracks the belief under M̂",
@@ -165,6 +175,131 @@ class Certificate:
             "support": None if self.support is None else self.support.describe(),
             "conditions": list(self.conditions),
         }
+
+
+def conditions(
+    result: SolveResult,
+    learner: MissingnessEstimator,
+    bound: Bound,
+    chosen: Alternative,
+    support: SupportTest | None,
+    failure: float,
+) -> tuple[str, ...]:
+    """Return what a certificate rests on."""
+    said = [
+        f"How values go missing is assumed to be {bound.assumes}, which data cannot prove; T, ρ and b₀ are taken as "
+        "known.",
+        _behaviour(bound),
+        _budget(learner, bound, failure),
+        _deployed(chosen),
+        _solver(result, chosen),
+    ]
+    unseen = sum(group.samples == 0 for group in bound.per_group)
+    if unseen:
+        said.append(
+            f"Of {counted(unseen, 'group')} of states there are no data at all: there everything is possible."
+        )
+    if support is not None:
+        said.append(support.describe())
+    return tuple(said)
+
+
+def _behaviour(bound: Bound) -> str:
+    if bound.behaviour == "blind":
+        return "The data come from a policy that does not react to observations (blind)."
+    return "The data may come from a policy that reacts to observations (adaptive): the bounds hold for any."
+
+
+def _budget(learner: MissingnessEstimator, bound: Bound, failure: float) -> str:
+    ways = learner.structure_.candidates
+    split = f"The failure budget of {failure:.3g} is split over {counted(bound.n_groups, 'group')}"
+    if ways > 1:
+        split += f", times {ways:,} ways in which the data could have decided what the groups are"
+    simulated = failure - (1.0 - bound.confidence)
+    if simulated > 1e-9:
+        split += f"; {simulated:.3g} of it is set aside for simulated visits"
+    return f"{split}. All certificates rest on the same event, so that choosing the smallest costs nothing."
+
+
+def _deployed(chosen: Alternative) -> str:
+    if chosen.deploys == "policy":
+        return (
+            "Deployed is the policy that tracks the belief under M̂; the bound holds for every policy that decides by "
+            "what it has seen."
+        )
+    return (
+        "Deployed is the policy graph, which remembers a node and no belief (certificate.policy): for the policy that "
+        'tracks the belief, ask with deploy="policy".'
+    )
+
+
+def _solver(result: SolveResult, chosen: Alternative) -> str:
+    bounds = f"The solver's bounds for M̂ hold however it ended ({result.status})"
+    if chosen.deploys == "policy":
+        return f"{bounds}; `lower` was evaluated for the vectors that are left after pruning."
+    again = " So do those for the model that reveals what is open." if chosen.method == "revealing" else ""
+    return f"{bounds}; the graph was evaluated in M̂ anew, so that pruning does not matter.{again}"
+
+
+@dataclass(frozen=True)
+class SupportTest:
+    """Whether the patterns in the data are all that there are."""
+
+    minimum_probability: float
+    """p: patterns that occur at all have at least this probability."""
+    confidence: float
+    needed: int
+    """Samples that every group needs."""
+    short: int
+    """Groups that have fewer."""
+    fewest: int
+    """Samples of the group with fewest."""
+
+    @property
+    def established(self) -> bool:
+        """Whether every group has enough samples."""
+        return self.short == 0
+
+    def describe(self) -> str:
+        """Return what the test says, in a sentence."""
+        known = (
+            f"If no pattern that occurs has a probability below {self.minimum_probability:g}, then with probability "
+            f"at least {self.confidence:g}"
+        )
+        if self.established:
+            return f"{known} the data show all patterns that occur: unsmoothed, M̂ has the support of M (Theorem 3)."
+        return (
+            f"{known} {self.needed:,} samples show all patterns of a group; {counted(self.short, 'group')} have fewer "
+            f"({self.fewest:,} at least), so that equal supports (Theorem 3) are not established."
+        )
+
+
+def support_test(
+    learner: MissingnessEstimator, bound: Bound, minimum_probability: float, confidence: float
+) -> SupportTest:
+    """Return whether the supports of M̂, unsmoothed, and M are the same.
+
+    The number of samples that is needed does not depend on what was seen, so that behaviour may be adaptive.
+    """
+    if not isinstance(minimum_probability, int | float) or not 0.0 < minimum_probability < 1.0:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DataError(f"minimum_probability must be between 0 and 1, got {minimum_probability!r}")
+    structure = learner.structure_
+    cells = structure.candidates * sum(_categories(group, structure.hidden) for group in bound.per_group)
+    failure = (1.0 - confidence) / max(cells, 1)
+    needed = math.ceil(math.log(failure) / math.log1p(-minimum_probability))
+    samples = [group.samples for group in bound.per_group]
+    return SupportTest(
+        float(minimum_probability),
+        confidence,
+        needed,
+        sum(n < needed for n in samples),
+        min(samples, default=0),
+    )
+
+
+def _categories(group: GroupBound, hidden: int) -> int:
+    together = len(group.patterns) == 2
+    return (2 if together else 2 ** len(group.features)) + hidden
 
 
 def _number(value: float) -> str:

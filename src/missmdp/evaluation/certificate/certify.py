@@ -11,26 +11,25 @@ from missmdp.data.dataset import Behaviour
 from missmdp.errors import DataError, ModelError
 from missmdp.evaluation.certificate.alternatives import (
     METHODS,
+    SHARE,
     SIMULATED,
     Alternative,
     CertificateMethod,
     Deployed,
     Evidence,
+    simulated_charge,
 )
-from missmdp.evaluation.certificate.certificate import Certificate
-from missmdp.evaluation.certificate.conditions import conditions
-from missmdp.evaluation.certificate.controller_value import ControllerValues
-from missmdp.evaluation.certificate.halve import Halving, data_to_halve
+from missmdp.evaluation.certificate.certificate import Certificate, conditions, support_test
+from missmdp.evaluation.certificate.controller_value import ControllerValues, controller_product
 from missmdp.evaluation.certificate.learned import (
+    Halving,
     bound_with_more_data,
     can_go_missing,
     checked_learner,
     counted_patterns,
+    data_to_halve,
     revealing_missingness,
 )
-from missmdp.evaluation.certificate.product import controller_product
-from missmdp.evaluation.certificate.simulated_occupancy import SHARE, simulated_charge
-from missmdp.evaluation.certificate.support import support_test
 from missmdp.evaluation.certificate.uniform import value_span
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.bounds import Bound

@@ -15,14 +15,13 @@ from missmdp.data.counts import ObservationCounts
 from missmdp.data.coverage import Coverage, behaviour_coverage
 from missmdp.errors import AssumptionWarning, DataError
 from missmdp.evaluation.certificate.alternatives import Evidence
-from missmdp.evaluation.certificate.controller_value import ControllerValues
-from missmdp.evaluation.certificate.halve import factor_for
+from missmdp.evaluation.certificate.controller_value import ControllerValues, controller_product
 from missmdp.evaluation.certificate.learned import (
     can_go_missing,
     counted_patterns,
+    factor_for,
     revealing_missingness,
 )
-from missmdp.evaluation.certificate.product import controller_product
 from missmdp.evaluation.certificate.uniform import ValueSpan, inverse_closed_form, policy_uniform, value_span
 from missmdp.learn.asmar import AsMAR
 from missmdp.learn.base import MissingnessEstimator

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from missmdp.checks import checked_confidence, checked_integer, checked_seed
 from missmdp.errors import DataError
-from missmdp.evaluation.certificate.controller_value import ControllerValues
-from missmdp.evaluation.certificate.product import controller_product
+from missmdp.evaluation.certificate.controller_value import ControllerValues, controller_product
 from missmdp.evaluation.certificate.uniform import value_span
 from missmdp.evaluation.value import evaluate
 from missmdp.learn.base import MissingnessEstimator

@@ -12,10 +12,9 @@ from missmdp.data.description.description import Description
 from missmdp.data.validation import DataReport
 from missmdp.evaluation.certificate.certificate import Certificate
 from missmdp.evaluation.certificate.value_interval import ValueInterval
-from missmdp.evaluation.compare import Comparison, Difference
+from missmdp.evaluation.compare import Comparison, Difference, NormalisedValue
 from missmdp.evaluation.distance import TotalVariation
 from missmdp.evaluation.heldout import HeldOut
-from missmdp.evaluation.normalise import NormalisedValue
 from missmdp.evaluation.sensitivity import SensitivityRow
 from missmdp.experiments.run.diagnosing import Reasons
 from missmdp.experiments.run.folder import RunFolder

@@ -12,7 +12,7 @@ import numpy as np
 from missmdp.checks import checked_confidence, checked_integer, checked_seed
 from missmdp.data.dataset import Behaviour
 from missmdp.errors import DataError
-from missmdp.evaluation.rounds import Limits
+from missmdp.evaluation.stopping import Limits
 from missmdp.experiments.run.diagnosing import suited_learner
 from missmdp.learn.aimi import AIMI
 from missmdp.learn.asmar import AMCAR, AsMAR, PatternChoice
