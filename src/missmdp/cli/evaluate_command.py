@@ -167,7 +167,7 @@ def _usage() -> Generator[None, None, None]:
     try:
         yield
     except MissMDPError as error:
-        raise click.UsageError(as_typed(str(error))) from None
+        raise click.UsageError(as_typed(error)) from None
 
 
 def check_usage(asked: Sequence[AskedPolicy], model: str, is_file: bool, options: dict[str, Any]) -> None:

@@ -76,7 +76,11 @@ _OPTIONS = (
         help="What groups of states without data get.  [default: uniform]",
     ),
     click.option(
-        "--always", "always", multiple=True, metavar="FEATURE", help="Known to be always observed; repeat."
+        "--always",
+        "always_observed",
+        multiple=True,
+        metavar="FEATURE",
+        help="Known to be always observed; repeat.",
     ),
     click.option("--ignore", multiple=True, metavar="FEATURE", help="asmar: known not to matter; repeat."),
     click.option(
@@ -141,7 +145,7 @@ def make_learner(options: dict[str, Any], mdp: FactoredMDP, known: MissMDP | Non
     from missmdp.learn.asmar import AMCAR, AsMAR
     from missmdp.learn.em.estimator import DynamicsEM
 
-    always = options["always"] or None
+    always = options["always_observed"] or None
     blocks = [[name.strip() for name in block.split(",")] for block in options["blocks"]]
     graph = _graph(options["graph"], known)
     if options["learner"].lower() == "em":
