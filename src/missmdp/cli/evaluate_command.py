@@ -301,8 +301,7 @@ def evaluate(
     from missmdp.cli.files import asked_policies, load_model_or_pomdp
     from missmdp.experiments.baselines import check_baseline, make_baseline
     from missmdp.interop.model_files import SUFFIXES
-    from missmdp.model.missmdp import checked_model
-    from missmdp.model.variants import fully_observed_model
+    from missmdp.model.missmdp import checked_model, fully_observed_model
 
     is_file = Path(model).suffix.lower() in SUFFIXES
     asked = asked_policies(policies or (("random", "optimal") if is_file else ("random", "prior", "optimal")))

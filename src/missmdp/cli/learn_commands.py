@@ -259,7 +259,7 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
     table = table_arguments(options)
     if options["validate"]:
         from missmdp.cli.printing_results import print_report
-        from missmdp.data.validation.validate import validate
+        from missmdp.data.validation import validate
 
         log = Dataset.from_table(source, mdp, **table)
         report = validate(log, mdp)

@@ -23,7 +23,7 @@ from missmdp.plan.wording import short_text
 from missmdp.words import decimals, signed
 
 if TYPE_CHECKING:
-    from missmdp.data.validation.validate import DataReport
+    from missmdp.data.validation import DataReport
     from missmdp.experiments.ppo_search import PPOSearch
     from missmdp.experiments.trial_folder import Trial
     from missmdp.learn.base import MissingnessEstimator

@@ -17,14 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.checks import checked_integer, checked_seed
-from missmdp.data.dataset import NO_ACTION, Dataset
-from missmdp.data.validation.support import FIRST, distinct_observations, follow
+from missmdp.data.dataset import Dataset
+from missmdp.data.support import FIRST, distinct_observations, follow
 from missmdp.errors import AssumptionWarning, DataError
 from missmdp.evaluation.likelihood import check_same_features, log_predictions
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.bounds import counted
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.missmdp import MissMDP
+from missmdp.model.space import NO_ACTION
 from missmdp.progress import show_progress
 from missmdp.words import decimals, signed
 

@@ -14,7 +14,7 @@ from missmdp.data.dataset import Dataset
 from missmdp.learn.bounds import Bound, GroupBound
 from missmdp.learn.groups import Counter, count_groups, group_states
 from missmdp.model.missingness import MissingnessFunction
-from missmdp.model.states import StateSpace
+from missmdp.model.space import StateSpace
 
 __all__ = ["FEWEST_EPISODES", "bootstrap_bound", "drawn_anew"]
 

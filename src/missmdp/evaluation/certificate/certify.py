@@ -34,9 +34,9 @@ from missmdp.evaluation.certificate.uniform import value_span
 from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound
 from missmdp.learn.limits import checked_behaviour
-from missmdp.model.checks import number
 from missmdp.model.missingness import pattern_distance
 from missmdp.model.missmdp import MissMDP
+from missmdp.model.probabilities import number
 from missmdp.plan.base import Solver, SolveResult
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.progress import show_status

@@ -18,7 +18,7 @@ from missmdp.learn.groups import GroupCounts, count_groups
 from missmdp.learn.limits import Method
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
-from missmdp.model.states import StateSpace
+from missmdp.model.space import StateSpace
 
 __all__ = [
     "Halving",

@@ -27,8 +27,8 @@ from missmdp.learn.asmar import AsMAR
 from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound
 from missmdp.learn.sample_size import SampleSize, samples_needed
-from missmdp.model.checks import number
 from missmdp.model.missmdp import MissMDP, checked_model
+from missmdp.model.probabilities import number
 from missmdp.plan.base import Solver, SolveResult
 from missmdp.progress import show_status
 

@@ -15,11 +15,11 @@ from missmdp.evaluation.certificate.uniform import value_span
 from missmdp.evaluation.value import evaluate
 from missmdp.learn.base import CountingEstimator
 from missmdp.learn.groups import as_missingness
-from missmdp.model.checks import number
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy, as_policy
+from missmdp.model.probabilities import number
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.progress import show_progress
 from missmdp.words import decimals, interval_text, signed

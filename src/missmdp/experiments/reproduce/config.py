@@ -22,7 +22,7 @@ from missmdp.learn.aimi import AIMI
 from missmdp.learn.asmar import AMCAR, AsMAR
 from missmdp.learn.base import CountingEstimator
 from missmdp.model.archive import write_atomically
-from missmdp.model.checks import number
+from missmdp.model.probabilities import number
 
 __all__ = ["LEARNERS", "ReproduceConfig", "field_type"]
 

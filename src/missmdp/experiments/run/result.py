@@ -9,7 +9,7 @@ from typing import Literal
 
 from missmdp.data.dataset import Dataset
 from missmdp.data.description.description import Description
-from missmdp.data.validation.report import DataReport
+from missmdp.data.validation import DataReport
 from missmdp.evaluation.certificate.certificate import Certificate
 from missmdp.evaluation.certificate.value_interval import ValueInterval
 from missmdp.evaluation.compare import Comparison, Difference, NormalisedValue
