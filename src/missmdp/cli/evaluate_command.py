@@ -167,7 +167,7 @@ def _usage() -> Generator[None, None, None]:
     try:
         yield
     except MissMDPError as error:
-        raise click.UsageError(as_typed(str(error))) from None
+        raise click.UsageError(as_typed(error)) from None
 
 
 def check_usage(asked: Sequence[AskedPolicy], model: str, is_file: bool, options: dict[str, Any]) -> None:
@@ -301,8 +301,7 @@ def evaluate(
     from missmdp.cli.files import asked_policies, load_model_or_pomdp
     from missmdp.experiments.baselines import check_baseline, make_baseline
     from missmdp.interop.model_files import SUFFIXES
-    from missmdp.model.missmdp import checked_model
-    from missmdp.model.variants import fully_observed_model
+    from missmdp.model.missmdp import checked_model, fully_observed_model
 
     is_file = Path(model).suffix.lower() in SUFFIXES
     asked = asked_policies(policies or (("random", "optimal") if is_file else ("random", "prior", "optimal")))

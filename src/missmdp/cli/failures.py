@@ -20,14 +20,14 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from types import FrameType
-from typing import Any
+from types import EllipsisType, FrameType
+from typing import Any, cast
 
 import click
 
-from missmdp.errors import MissMDPError
+from missmdp.errors import Argument, Message, MissMDPError
 
 __all__ = ["AnswerIsNo", "Commands", "Terminated", "as_typed", "one_line", "sigterm_raises", "what_is_wrong"]
 
@@ -43,7 +43,7 @@ _ARGUMENTS = (
 """Many are ordinary words: they are arguments where a sentence begins with them, and says what they must be."""
 
 
-def as_typed(message: str) -> str:
+def _reworded(message: str) -> str:
     """Return a message in which arguments that a Python user would pass are options that one can type."""
     # Where the library names the option too, that is all one needs here.
     message = re.sub(r" \(--[^()]* for commands\)", "", message)
@@ -79,10 +79,65 @@ def _option(found: re.Match[str]) -> str:
     return "--" + _NAMED.get(found[1], found[1]).replace("_", "-")
 
 
+def as_typed(message: str | MissMDPError) -> str:
+    """Return a message in which arguments are the options of the command that runs."""
+    if isinstance(message, str) and not isinstance(message, Message):
+        return _reworded(message)
+    known = _parameters()
+    if isinstance(message, MissMDPError) and all(type(part) is str for part in message.args):
+        return _reworded(str(message))
+    return message.text(lambda argument: _as_option(argument, known.get(argument.name)))
+
+
+def _parameters() -> dict[str | None, click.Parameter]:
+    """Return the options and arguments of the command that runs, or has just failed, by name."""
+    context = click.get_current_context(silent=True)
+    command = None if context is None else context.command
+    if isinstance(command, click.Group):
+        command = command.commands.get((context and context.invoked_subcommand) or "")
+    if context is None or command is None:
+        return {}
+    return {known.name: known for known in command.get_params(context)}
+
+
+def _as_option(argument: Argument, known: click.Parameter | None) -> str:
+    """Return an argument as one would type it; one that is no option keeps its name."""
+    if not isinstance(known, click.Option):
+        return str(argument) if known is None else known.human_readable_name
+    names, value = known.opts, argument.value
+    if known.is_flag:
+        names, value = (known.opts if value in (None, True) else known.secondary_opts or known.opts), None
+    name = max(names, key=len)
+    if value is None:
+        return name
+    return " ".join(f"{name} {_word(one, known)}" for one in _single(value, several=known.multiple))
+
+
+def _single(value: object, *, several: bool) -> list[object]:
+    """Return what one would type the option for, one by one."""
+    if isinstance(value, dict):
+        return [*cast("dict[object, object]", value).items()]
+    return cast("list[object]", value) if isinstance(value, list) and several else [value]
+
+
+def _word(value: object, option: click.Option) -> str:
+    """Return a value as one word of the shell; what the reader must choose is named as in the help."""
+    chosen = option.metavar or "…"
+    match value:
+        case EllipsisType():
+            return chosen
+        case (str(key), EllipsisType()):
+            return f"{shlex.quote(key)}={chosen.partition('=')[2]}"
+        case list() | tuple():
+            return shlex.quote(",".join(map(str, cast("Iterable[object]", value))))
+        case _:
+            return shlex.quote(str(value))
+
+
 def what_is_wrong(error: MissMDPError | OSError) -> str:
     """Return what an error says, for people who type; also what the system says begins with the file."""
     if isinstance(error, MissMDPError):
-        return as_typed(str(error))
+        return as_typed(error)
     reason = error.strerror or str(error)
     return f"{error.filename}: {reason}" if error.filename else reason
 
@@ -129,6 +184,10 @@ class Commands(click.Group):
             if error.ctx is None and command is not None:
                 # The parser does not say whose options it could not understand.
                 error.ctx = click.Context(command, parent=ctx, info_name=command.name)
+            raise
+        except MissMDPError as error:
+            # Here it is still known which command ran, and so what its options are called.
+            error.args = (as_typed(error),)
             raise
         except KeyboardInterrupt as error:
             raise Interrupted from error
@@ -183,7 +242,9 @@ def _failure(error: BaseException) -> tuple[str, int]:
         case click.ClickException():
             code = ANSWER_IS_NO if isinstance(error, AnswerIsNo) else WRONG_CALL
             return f"Error: {error.format_message()}", code
-        case MissMDPError() | OSError():
+        case MissMDPError():
+            return f"Error: {error}", WRONG_CALL
+        case OSError():
             return f"Error: {what_is_wrong(error)}", WRONG_CALL
         case MemoryError():
             return f"Error: there is not enough memory for this ({str(error) or 'MemoryError'})", WRONG_CALL

@@ -233,7 +233,7 @@ def validate(model: str, data: tuple[str, ...], **table: Any) -> None:
     if something in the log is impossible or unknown.
     """
     from missmdp.cli.files import load_mdp
-    from missmdp.data.validation.validate import validate
+    from missmdp.data.validation import validate
 
     mdp, _ = load_mdp(model)
     report = validate(data[0] if len(data) == 1 else list(data), mdp, **table_arguments(table))
@@ -245,7 +245,7 @@ PLAN_HELP = f"""\b
 Examples:
   missmdp plan-data icu-smar --epsilon 10
   missmdp plan-data predator-mcar --epsilon 0.05 --relative --learner amcar --timeout 0
-  missmdp plan-data guess.mmdp --epsilon 2 --confidence 0.9 --always-observed ward
+  missmdp plan-data guess.mmdp --epsilon 2 --confidence 0.9 --always ward
 
 {MODEL_HELP} Its missingness function is what you expect; how much data it takes depends on it.
 """
@@ -278,7 +278,11 @@ Examples:
     show_default=True,
 )
 @click.option(
-    "--always-observed", multiple=True, metavar="FEATURE", help="Known never to go missing; repeat."
+    "--always",
+    "always_observed",
+    multiple=True,
+    metavar="FEATURE",
+    help="Known to be always observed; repeat.",
 )
 @click.option(
     "--solver-gap", type=Number(min=0.0), default=0.0, show_default=True, help="Set aside for the solver."

@@ -74,7 +74,13 @@ _OPTIONS = (
         show_default=True,
         help="What groups of states without data get.",
     ),
-    click.option("--always", multiple=True, metavar="FEATURE", help="Known to be always observed; repeat."),
+    click.option(
+        "--always",
+        "always_observed",
+        multiple=True,
+        metavar="FEATURE",
+        help="Known to be always observed; repeat.",
+    ),
     click.option(
         "--patterns",
         type=click.Choice(["all", "seen"]),
@@ -189,9 +195,11 @@ def run_settings(options: dict[str, Any]) -> RunSettings:
     if options["steps"] is not None:
         given["steps"] = options["steps"]
     try:
-        return RunSettings(**given, always_observed=options["always"], blocks=_blocks(options["blocks"]))
+        return RunSettings(
+            **given, always_observed=options["always_observed"], blocks=_blocks(options["blocks"])
+        )
     except MissMDPError as error:
-        raise click.UsageError(as_typed(str(error))) from None
+        raise click.UsageError(as_typed(error)) from None
 
 
 def _blocks(given: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:

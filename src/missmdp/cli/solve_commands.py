@@ -135,7 +135,7 @@ def _files(outputs: Sequence[Path], trace: Path | None, plot: Path | None) -> di
         try:
             check_picture_name(plot)
         except MissMDPError as error:
-            raise click.UsageError(as_typed(str(error))) from None
+            raise click.UsageError(as_typed(error)) from None
         files[plot] = "plot"
     return files
 
@@ -146,7 +146,7 @@ def _solver(limits: dict[str, Any], *, progress: bool | None) -> Sarsop:
     try:
         return Sarsop(**limits, progress=progress)
     except MissMDPError as error:
-        raise click.UsageError(as_typed(str(error))) from None
+        raise click.UsageError(as_typed(error)) from None
 
 
 def _write_all(result: SolveResult, model: str, files: dict[Path, str], *, quiet: bool) -> None:
@@ -232,7 +232,7 @@ def tune_ppo(
     from missmdp.cli.printing_results import print_problem, print_search, print_trial
     from missmdp.experiments.baselines import check_baseline
     from missmdp.experiments.ppo_search import search_ppo
-    from missmdp.model.variants import fully_observed_model
+    from missmdp.model.missmdp import fully_observed_model
 
     if folder.is_file():
         raise click.UsageError(f"{folder} is a file; a search needs a folder")

@@ -31,12 +31,12 @@ from missmdp.evaluation.certificate.learned import (
     revealing_missingness,
 )
 from missmdp.evaluation.certificate.uniform import value_span
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound
 from missmdp.learn.limits import checked_behaviour
-from missmdp.model.checks import number
 from missmdp.model.missingness import pattern_distance
 from missmdp.model.missmdp import MissMDP
+from missmdp.model.probabilities import number
 from missmdp.plan.base import Solver, SolveResult
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.progress import show_status
@@ -52,7 +52,7 @@ _SAME = 1e-9
 
 def certify(
     result: SolveResult,
-    learner: MissingnessEstimator,
+    learner: CountingEstimator,
     confidence: float = 0.95,
     *,
     behaviour: Behaviour | None = None,
@@ -166,7 +166,7 @@ class _Request:
 
     result: SolveResult
     model: MissMDP
-    learner: MissingnessEstimator
+    learner: CountingEstimator
     confidence: float
     behaviour: Behaviour
     methods: tuple[CertificateMethod, ...]

@@ -13,13 +13,13 @@ from missmdp.errors import DataError
 from missmdp.evaluation.certificate.controller_value import ControllerValues, controller_product
 from missmdp.evaluation.certificate.uniform import value_span
 from missmdp.evaluation.value import evaluate
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import CountingEstimator
 from missmdp.learn.groups import as_missingness
-from missmdp.model.checks import number
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy, as_policy
+from missmdp.model.probabilities import number
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.progress import show_progress
 from missmdp.words import decimals, interval_text, signed
@@ -168,7 +168,7 @@ def _drawn(
     learner: Any, mdp: FactoredMDP, draws: int, prior: float, seed: int
 ) -> tuple[list[MissingnessFunction], Literal["posterior", "bootstrap"]]:
     """Return missingness functions, and where they come from."""
-    if isinstance(learner, MissingnessEstimator):
+    if isinstance(learner, CountingEstimator):
         if not number(prior, "prior") > 0.0:
             raise DataError(f"prior must be positive, got {prior!r}")
         rng = np.random.default_rng(seed)
@@ -181,7 +181,7 @@ def _drawn(
 
 
 def _posterior_draw(
-    learner: MissingnessEstimator, mdp: FactoredMDP, prior: float, rng: np.random.Generator
+    learner: CountingEstimator, mdp: FactoredMDP, prior: float, rng: np.random.Generator
 ) -> MissingnessFunction:
     parts = [
         (part, np.stack([rng.dirichlet(row) for row in part.counts + prior])) for part in learner.counts_
