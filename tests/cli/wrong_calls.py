@@ -62,7 +62,7 @@ CALLS = {
     "plan-data one.mmdp --epsilon 0": "'--epsilon': 0.0 is not in the range x>0.0",
     "plan-data one.mmdp --epsilon nan": "'nan' is not a number",
     "plan-data one.mmdp --epsilon 1e9": "without any data every policy is within",
-    "plan-data one.mmdp --epsilon 2 --relative": "as a share, epsilon must be between 0 and 1",
+    "plan-data one.mmdp --epsilon 2 --relative": "--epsilon must be a share between 0 and 1",
     "plan-data one.mmdp --epsilon 0.1 --solver-gap 0.2": "more than the solver's gap of 0.2",
     "plan-data one.mmdp --epsilon 0.1 --confidence 1": "'--confidence': 1.0 is not in the range",
     "plan-data one.mmdp --epsilon 0.1 --learner em": "'em' is not one of 'amcar', 'asmar', 'aimi'",

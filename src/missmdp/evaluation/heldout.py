@@ -151,15 +151,15 @@ def held_out_likelihood(
 
 
 def _checked_learners(learners: Any) -> Learners:
-    if not isinstance(learners, Mapping) or not learners:
+    given = cast("Mapping[Any, Any]", learners) if isinstance(learners, Mapping) else {}
+    if not given:
         words = "{name: a function that returns a learner}, such as {'AsMAR': mm.AsMAR}"
-        raise ParameterError("learners", learners, words, f"expected {words}")
-    given = cast("Mapping[Any, Any]", learners)
+        raise ParameterError("learners", cast("object", learners), words, f"expected {words}")
     for name, make in given.items():
         if not callable(make):
             words = "a function that returns a new learner"
             problem = f"{name!r}: expected {words}, got {type(make).__name__}"
-            raise ParameterError("learners", learners, words, problem)
+            raise ParameterError("learners", given, words, problem)
     return given
 
 
