@@ -151,7 +151,8 @@ def held_out_likelihood(
 
 
 def _checked_learners(learners: Any) -> Learners:
-    given = cast("Mapping[Any, Any]", learners) if isinstance(learners, Mapping) else {}
+    empty: Mapping[Any, Any] = {}
+    given = cast("Mapping[Any, Any]", learners) if isinstance(learners, Mapping) else empty
     if not given:
         words = "{name: a function that returns a learner}, such as {'AsMAR': mm.AsMAR}"
         raise ParameterError("learners", cast("object", learners), words, f"expected {words}")
