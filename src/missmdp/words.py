@@ -24,6 +24,7 @@ __all__ = [
     "percent_range",
     "plus",
     "points",
+    "rate_text",
     "rounded_up",
     "sentence",
     "share_text",
@@ -96,6 +97,15 @@ def percent(share: float | None, places: int | None = None) -> str:
     if 1.0 - least / 2 < share < 1.0:
         return f">{1 - least:.{places}%}".replace("%", _PERCENT)
     return f"{signed(100.0 * share, places)}{_PERCENT}"
+
+
+def rate_text(share: float) -> str:
+    """Return a share as a percentage with one decimal, as in tables; what is not all or nothing does not read so."""
+    if 0.0 < share < 0.0005:
+        return "<0.1%"
+    if 0.9995 <= share < 1.0:
+        return ">99.9%"
+    return f"{share:.1%}"
 
 
 def percent_range(low: float | None, high: float | None) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 import missmdp as mm
 from command_output import start
-from missmdp.cli.printing_solved import first_action
+from missmdp.cli.printing_results import first_action
 from missmdp.interop import read_policyx, write_model
 from tiger import TIGER
 

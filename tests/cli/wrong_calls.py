@@ -66,7 +66,7 @@ CALLS = {
     "plan-data one.mmdp --epsilon 0.1 --solver-gap 0.2": "more than the solver's gap of 0.2",
     "plan-data one.mmdp --epsilon 0.1 --confidence 1": "'--confidence': 1.0 is not in the range",
     "plan-data one.mmdp --epsilon 0.1 --learner em": "'em' is not one of 'amcar', 'asmar', 'aimi'",
-    "plan-data one.mmdp --epsilon 0.1 --relative --always-observed nothing": "there is no feature 'nothing'",
+    "plan-data one.mmdp --epsilon 0.1 --relative --always nothing": "there is no feature 'nothing'",
     "plan-data one.mmdp --epsilon 0.1 --timeout -1": "'--timeout': -1.0 is not in the range",
     "plan-data absent.mmdp --epsilon 0.1": "absent.mmdp: cannot be read",
     # coverage

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import missmdp as mm
-from missmdp.data.episodes import EpisodeRunner, empty_episodes
+from missmdp.data.simulation import EpisodeRunner, empty_episodes
 from missmdp.evaluation.stopping import StoppingRule
-from missmdp.model.value_iteration import advantages, optimal_values
+from missmdp.model.pomdp import advantages, optimal_values
 from policies import random_policy
 
 QUIET = {"progress": False}

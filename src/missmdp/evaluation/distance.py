@@ -12,7 +12,7 @@ from missmdp.data.coverage import Coverage, behaviour_coverage
 from missmdp.errors import Argument, ModelError, ParameterError
 from missmdp.model.missingness import MissingnessFunction, pattern_distance
 from missmdp.model.missmdp import MissMDP
-from missmdp.model.states import StateSpace
+from missmdp.model.space import StateSpace
 
 __all__ = ["TotalVariation", "total_variation"]
 

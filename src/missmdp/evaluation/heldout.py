@@ -17,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.checks import checked_integer, checked_seed
-from missmdp.data.dataset import NO_ACTION, Dataset
-from missmdp.data.validation.support import FIRST, distinct_observations, follow
+from missmdp.data.dataset import Dataset
+from missmdp.data.support import FIRST, distinct_observations, follow
 from missmdp.errors import AssumptionWarning, DataError, ParameterError
 from missmdp.evaluation.likelihood import check_same_features, log_predictions
-from missmdp.learn.base import Estimator
+from missmdp.learn.base import MissingnessEstimator
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.missmdp import MissMDP
+from missmdp.model.space import NO_ACTION
 from missmdp.progress import show_progress
 from missmdp.words import count, decimals, signed
 
@@ -32,7 +33,7 @@ __all__ = ["HeldOutScore", "held_out_likelihood"]
 _BLOCKS_PER_FOLD = 4
 """Into how many blocks a fold is cut for the standard error, where folds are not made of episodes."""
 
-Learners = Mapping[str, Callable[[], Estimator]]
+Learners = Mapping[str, Callable[[], MissingnessEstimator]]
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ def _checked_learners(learners: Any) -> Learners:
     return given
 
 
-def _learned(make: Callable[[], Estimator], data: Dataset, mdp: FactoredMDP) -> MissMDP:
+def _learned(make: Callable[[], MissingnessEstimator], data: Dataset, mdp: FactoredMDP) -> MissMDP:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumptionWarning)
         return MissMDP(mdp, make().fit(data).missingness_)

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp._kernels.likelihood import FilterModel, filter_episodes
-from missmdp.data.dataset import NO_ACTION, Dataset
+from missmdp.data.dataset import Dataset
 from missmdp.errors import DataError, ParameterError
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP, checked_model
-from missmdp.model.space import MISSING
+from missmdp.model.space import MISSING, NO_ACTION
 from missmdp.words import decimals, signed
 
 __all__ = ["LogLikelihood", "check_same_features", "log_likelihood", "log_predictions"]

@@ -34,7 +34,7 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.policy import Policy, as_policy
-from missmdp.model.value_iteration import optimal_values
+from missmdp.model.pomdp import optimal_values
 from missmdp.progress import show_progress
 from missmdp.words import count, decimals, signed
 

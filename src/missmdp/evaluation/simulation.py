@@ -13,15 +13,24 @@ from numpy.typing import NDArray
 from missmdp._kernels.memoryless_episodes import run_memoryless_episodes
 from missmdp._kernels.rollout import Simulation
 from missmdp.checks import checked_integer
-from missmdp.data.agents import AgentSimulator
-from missmdp.data.episodes import BulkPolicy, EpisodeRunner, Episodes, empty_episodes, write_outcome
-from missmdp.data.rollout import PolicySampler, compile_policy, compile_simulation, row_sampler, seed_words
+from missmdp.data.simulation import (
+    AgentSimulator,
+    BulkPolicy,
+    EpisodeRunner,
+    Episodes,
+    PolicySampler,
+    compile_policy,
+    compile_simulation,
+    empty_episodes,
+    row_sampler,
+    seed_words,
+    write_outcome,
+)
 from missmdp.errors import ModelError, ParameterError
 from missmdp.model.mdp import reward_horizon
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy, Policy, UniformPolicy
-from missmdp.model.pomdp import POMDP
-from missmdp.model.value_iteration import optimal_values
+from missmdp.model.pomdp import POMDP, optimal_values
 
 __all__ = ["Arena", "EpisodeStore", "Stopped"]
 

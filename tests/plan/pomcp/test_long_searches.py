@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import missmdp as mm
-from missmdp.data.rollout import compile_simulation, seed_words
+from missmdp.data.simulation import compile_simulation, seed_words
 from missmdp.plan.pomcp import deciding, episodes, options
 from random_pomdps import build, pomdps, tiger
 from strategies import missmdps, seeds

@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import missmdp as mm
-from missmdp.data.agents import AgentSimulator
-from missmdp.data.episodes import BulkPolicy
-from missmdp.data.rollout import compile_simulation, seed_words
+from missmdp.data.simulation import AgentSimulator, BulkPolicy, compile_simulation, seed_words
 from missmdp.plan.pomcp.agent import POMCPAgent
 from random_pomdps import build, pomdps, tiger
 from strategies import missmdps, seeds

@@ -16,7 +16,7 @@ from typing import Any
 from missmdp.checks import checked_number
 from missmdp.evaluation.certificate.alternatives import Alternative, Deployed, Terms
 from missmdp.evaluation.certificate.learned import Halving
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound, GroupBound
 from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.base import SolveResult
@@ -178,7 +178,7 @@ class Certificate:
 
 def conditions(
     result: SolveResult,
-    learner: MissingnessEstimator,
+    learner: CountingEstimator,
     bound: Bound,
     chosen: Alternative,
     support: SupportTest | None,
@@ -209,7 +209,7 @@ def _behaviour(bound: Bound) -> str:
     return "The data may come from a policy that reacts to observations (adaptive): the bounds hold for any."
 
 
-def _budget(learner: MissingnessEstimator, bound: Bound, failure: float) -> str:
+def _budget(learner: CountingEstimator, bound: Bound, failure: float) -> str:
     ways = learner.structure_.candidates
     split = f"The failure budget of {failure:.3g} is split over {count(bound.n_groups, 'group')}"
     if ways > 1:
@@ -274,7 +274,7 @@ class SupportTest:
 
 
 def support_test(
-    learner: MissingnessEstimator, bound: Bound, minimum_probability: float, confidence: float
+    learner: CountingEstimator, bound: Bound, minimum_probability: float, confidence: float
 ) -> SupportTest:
     """Return whether the supports of M̂, unsmoothed, and M are the same.
 

@@ -38,7 +38,7 @@ from missmdp.evaluation.certificate.learned import (
     revealing_missingness,
 )
 from missmdp.evaluation.certificate.uniform import value_span
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound
 from missmdp.learn.limits import checked_behaviour
 from missmdp.model.missingness import pattern_distance
@@ -58,7 +58,7 @@ _SAME = 1e-9
 
 def certify(
     result: SolveResult,
-    learner: MissingnessEstimator,
+    learner: CountingEstimator,
     confidence: float = 0.95,
     *,
     behaviour: Behaviour | None = None,
@@ -172,7 +172,7 @@ class _Request:
 
     result: SolveResult
     model: MissMDP
-    learner: MissingnessEstimator
+    learner: CountingEstimator
     confidence: float
     behaviour: Behaviour
     methods: tuple[CertificateMethod, ...]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp._kernels.product import Against, Product, reach_pairs, start_value, sweep_pairs
-from missmdp.data.rollout import interleaved
+from missmdp.data.simulation import interleaved
 from missmdp.errors import ModelError
 from missmdp.evaluation.certificate.state_aggregation import aggregate_states
 from missmdp.evaluation.certificate.uniform import ValueSpan

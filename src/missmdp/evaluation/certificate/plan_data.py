@@ -24,7 +24,7 @@ from missmdp.evaluation.certificate.learned import (
 )
 from missmdp.evaluation.certificate.uniform import ValueSpan, inverse_closed_form, policy_uniform, value_span
 from missmdp.learn.asmar import AsMAR
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound
 from missmdp.learn.sample_size import SampleSize, samples_needed
 from missmdp.model.missmdp import MissMDP, checked_model
@@ -118,7 +118,7 @@ def plan_data(
     epsilon: float,
     confidence: float = 0.95,
     *,
-    learner: MissingnessEstimator | None = None,
+    learner: CountingEstimator | None = None,
     relative: bool = False,
     solver_gap: float = 0.0,
     solver: Solver | None = None,
@@ -153,7 +153,7 @@ def plan_data(
     """
     model = checked_model(model)
     learner = AsMAR() if learner is None else learner
-    if not isinstance(learner, MissingnessEstimator):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(learner, CountingEstimator):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ParameterError("learner", learner, "AMCAR(), AsMAR() or AIMI()")
     span = value_span(model.mdp)
     confidence = checked_confidence(confidence)
@@ -209,7 +209,7 @@ def _checked_epsilon(epsilon: Any, span: ValueSpan, solver_gap: Any, *, relative
 
 
 def _histories(
-    model: MissMDP, learner: MissingnessEstimator, radius: float, confidence: float
+    model: MissMDP, learner: CountingEstimator, radius: float, confidence: float
 ) -> tuple[SampleSize | None, str]:
     """Return the histories for the closed form, or why no number is known."""
     try:
@@ -231,11 +231,11 @@ class _Expected:
     """Data as they are expected from random behaviour."""
 
     model: MissMDP
-    learner: MissingnessEstimator
+    learner: CountingEstimator
     coverage: Coverage
     confidence: float
 
-    def learned(self, factor: float) -> MissingnessEstimator:
+    def learned(self, factor: float) -> CountingEstimator:
         """Return the learner after factor × `_FEWEST` samples."""
         M, space = self.model.missingness, self.model.space
         seen = M.occurring(self.model.mdp.reachable)

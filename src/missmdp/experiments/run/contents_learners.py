@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from missmdp.evaluation.heldout import HeldOutScore
-from missmdp.experiments.run.group_truth import GroupTruth
 from missmdp.experiments.run.learned_graph import learned_graph
-from missmdp.experiments.run.recommendation import free_parameters
 from missmdp.experiments.run.result import Learned, RunResult
 from missmdp.learn.bounds import GroupBound
+from missmdp.learn.group_truth import GroupTruth
 from missmdp.plan.base import SolveResult
 from missmdp.plan.trace import Trace
 
@@ -42,7 +41,7 @@ def _learner(result: RunResult, learned: Learned) -> dict[str, Any]:
         "warnings": [str(finding) for finding in learner.warnings_],
         "always_observed": learner.always_observed_,
         "unseen_groups": len(learner.unseen_),
-        "free_parameters": free_parameters(learner),
+        "free_parameters": learner.n_parameters_,
         "bound": {
             "worst": bound.worst,
             "tv": bound.tv,

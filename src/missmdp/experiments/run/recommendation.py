@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from missmdp.evaluation.heldout import HeldOutScore
 from missmdp.experiments.run.figures import with_error
 from missmdp.experiments.run.margin import margin, much_is_outside
-from missmdp.learn.base import Estimator, MissingnessEstimator
+from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.bounds import counted
 from missmdp.learn.diagnosis.result import Diagnosis
-from missmdp.learn.em.estimator import DynamicsEM
 
-__all__ = ["Recommendation", "free_parameters", "recommend"]
+__all__ = ["Recommendation", "recommend"]
 
 _UNIT = "nats per observation"
 
@@ -27,16 +26,8 @@ class Recommendation:
     why: str
 
 
-def free_parameters(learner: Estimator) -> int:
-    """Return how many probabilities a fitted learner chose freely: all but one per group with reachable states."""
-    if isinstance(learner, DynamicsEM):
-        return learner.n_parameters_
-    assert isinstance(learner, MissingnessEstimator)
-    return sum(int(part.reachable.sum()) * (len(part.patterns) - 1) for part in learner.counts_)
-
-
 def recommend(
-    learners: Mapping[str, Estimator],
+    learners: Mapping[str, MissingnessEstimator],
     heldout: Mapping[str, HeldOutScore] | None,
     confidence: float = 0.95,
     diagnosis: Diagnosis | None = None,
@@ -58,8 +49,8 @@ def recommend(
     diagnosis
         What chose the only learner there is, if that was so.
     """
-    sizes = {label: free_parameters(learner) for label, learner in learners.items()}
-    bounded = {label: isinstance(learner, MissingnessEstimator) for label, learner in learners.items()}
+    sizes = {label: learner.n_parameters_ for label, learner in learners.items()}
+    bounded = {label: learner.has_bound for label, learner in learners.items()}
 
     def preferred(label: str) -> tuple[bool, int]:
         return not bounded[label], sizes[label]

@@ -16,7 +16,7 @@ from missmdp.evaluation.stopping import StoppingRule
 from missmdp.experiments.run.diagnosing import suited_learner
 from missmdp.learn.aimi import AIMI
 from missmdp.learn.asmar import AMCAR, AsMAR, PatternChoice
-from missmdp.learn.base import Estimator, UnseenChoice
+from missmdp.learn.base import MissingnessEstimator, UnseenChoice
 from missmdp.learn.diagnosis.result import Diagnosis
 from missmdp.learn.em.estimator import DynamicsEM
 from missmdp.learn.limits import checked_behaviour
@@ -26,7 +26,7 @@ from missmdp.plan.sarsop.solver import Sarsop
 __all__ = ["AUTO", "LEARNERS", "Maker", "RunSeeds", "RunSettings"]
 
 Label = Literal["amcar", "asmar", "aimi", "em", "auto"]
-Maker = Callable[[], Estimator]
+Maker = Callable[[], MissingnessEstimator]
 """Returns a new learner."""
 
 LEARNERS: tuple[Label, ...] = ("amcar", "asmar", "aimi", "em")

@@ -27,9 +27,8 @@ from missmdp.experiments.run.settings import AUTO, RunSettings
 from missmdp.experiments.run.solving import Solving
 from missmdp.experiments.run.stages import Stages
 from missmdp.experiments.run.worlds import compare_all
-from missmdp.learn.base import Estimator
+from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.bounds import counted
-from missmdp.learn.em.estimator import DynamicsEM
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.plan.base import SolveResult
 
@@ -233,9 +232,9 @@ class RunWork:
             self.tables.write_sensitivity(rows or ())
         return None if rows is None else tuple(rows)
 
-    def _redrawn(self, learner: Estimator) -> list[MissingnessFunction]:
+    def _redrawn(self, learner: MissingnessEstimator) -> list[MissingnessFunction]:
         """Return what a learner without a bound would have learned from other logs."""
-        if not isinstance(learner, DynamicsEM):
+        if learner.has_bound:
             return []
         return learner.bootstrap(self.settings.sensitivity_draws, self.seeds.sensitivity)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from missmdp.errors import FormatError, ModelError
 from missmdp.interop.incoming import MAX_COUNT, error_at, read_text
-from missmdp.model.checks import SUM_TOLERANCE, checked_distribution
+from missmdp.model.probabilities import SUM_TOLERANCE, checked_distribution
 
 __all__ = ["ALL", "RESERVED", "DeclaredNames", "Header", "Statement", "Tokens"]
 

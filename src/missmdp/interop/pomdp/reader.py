@@ -24,8 +24,8 @@ from scipy import sparse
 from missmdp.errors import ModelError
 from missmdp.interop.incoming import Layers, as_index, pomdp_from_file, row_means
 from missmdp.interop.pomdp.header import ALL, DeclaredNames, Header, Statement, Tokens
-from missmdp.model.checks import SUM_TOLERANCE, checked_rows
 from missmdp.model.pomdp import POMDP
+from missmdp.model.probabilities import SUM_TOLERANCE, checked_rows
 
 __all__ = ["read_pomdp"]
 
