@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         normalised_value,
     )
     from missmdp.evaluation.distance import TotalVariation, total_variation
-    from missmdp.evaluation.heldout import HeldOut, held_out_likelihood
+    from missmdp.evaluation.heldout import HeldOutScore, held_out_likelihood
     from missmdp.evaluation.likelihood import LogLikelihood, log_likelihood
     from missmdp.evaluation.sensitivity import SensitivityRow, sensitivity
     from missmdp.evaluation.value import Evaluation, evaluate
@@ -120,7 +120,7 @@ _HOME = {
         "normalised_value",
     ),
     "missmdp.evaluation.distance": ("TotalVariation", "total_variation"),
-    "missmdp.evaluation.heldout": ("HeldOut", "held_out_likelihood"),
+    "missmdp.evaluation.heldout": ("HeldOutScore", "held_out_likelihood"),
     "missmdp.evaluation.likelihood": ("LogLikelihood", "log_likelihood"),
     "missmdp.evaluation.sensitivity": ("SensitivityRow", "sensitivity"),
     "missmdp.evaluation.value": ("Evaluation", "evaluate"),
@@ -203,7 +203,7 @@ __all__ = [
     "FiniteController",
     "FormatError",
     "GroupBound",
-    "HeldOut",
+    "HeldOutScore",
     "Identifiability",
     "ImpossibleObservation",
     "LogLikelihood",

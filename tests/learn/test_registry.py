@@ -68,7 +68,7 @@ def test_labels_that_cannot_be(label):
 
 def test_only_learners_are_registered():
     with pytest.raises(mm.DataError, match="expected a MissingnessEstimator, got dict"):
-        mm.register_learner(lambda: {}, "dict", assumes="nothing")
+        mm.register_learner(dict, "dict", assumes="nothing")
     with pytest.raises(mm.DataError, match="make must be a class"):
         mm.register_learner(3, "three", assumes="nothing")
     with pytest.raises(mm.DataError, match="label must be the label of a registered learner"):

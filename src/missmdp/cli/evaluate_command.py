@@ -69,7 +69,7 @@ _OPTIONS = (
         metavar="SECONDS",
         help="For simulating all policies; by default no limit.",
     ),
-    click.option("--workers", type=Whole(min=1), help="Threads; by default one per core."),
+    click.option("--threads", type=Whole(min=1), help="Threads; by default one per core."),
     click.option(
         "--confidence",
         type=Number(0.0, 1.0, min_open=True, max_open=True),
@@ -173,7 +173,7 @@ def _usage() -> Generator[None, None, None]:
 def check_usage(asked: Sequence[AskedPolicy], model: str, is_file: bool, options: dict[str, Any]) -> None:
     """Raise `click.UsageError` for options that do not go together, or are no numbers."""
     from missmdp.checks import checked_confidence
-    from missmdp.evaluation.stopping import Limits
+    from missmdp.evaluation.stopping import StoppingRule
     from missmdp.experiments.baselines import FEATURES_NEEDED
     from missmdp.plan.sarsop.solver import Sarsop
 
@@ -196,7 +196,9 @@ def check_usage(asked: Sequence[AskedPolicy], model: str, is_file: bool, options
     with _usage():
         checked_confidence(options["confidence"])
         Sarsop(precision=options["precision"], timeout=options["solve_timeout"])
-        Limits(options["episodes"], options["until_stderr"], options["max_episodes"], options["timeout"])
+        StoppingRule(
+            options["episodes"], options["until_stderr"], options["max_episodes"], options["timeout"]
+        )
 
 
 def check_files(output: Path | None, returns: Path | None, folder: Path | None) -> None:

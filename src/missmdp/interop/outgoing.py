@@ -14,7 +14,7 @@ from missmdp.errors import ModelError
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 
-__all__ = ["ACTS_FIRST", "Names", "is_name", "number_text", "outgoing_pomdp", "plain_words"]
+__all__ = ["ACTS_FIRST", "WrittenNames", "is_name", "number_text", "outgoing_pomdp", "plain_words"]
 
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -63,7 +63,7 @@ def plain_words(label: object) -> str:
     return MISSING_NAME if label is None else _OTHER.sub("_", str(label)).strip("_") or "_"
 
 
-class Names:
+class WrittenNames:
     """One name per label, all different.
 
     Parameters

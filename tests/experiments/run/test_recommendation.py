@@ -7,7 +7,7 @@ import pytest
 
 import missmdp as mm
 from experiments.run.wards import three_dice, ward
-from missmdp.evaluation.heldout import HeldOut
+from missmdp.evaluation.heldout import HeldOutScore
 from missmdp.experiments.run.figures import at_most, with_error
 from missmdp.experiments.run.recommendation import recommend
 
@@ -22,7 +22,7 @@ def learners():
 
 
 def score(difference, stderr, per_step=-1.5):
-    return HeldOut(per_step + difference, 0.01, 500, 5, difference, stderr, 0, "episodes", 0, 40)
+    return HeldOutScore(per_step + difference, 0.01, 500, 5, difference, stderr, 0, "episodes", 0, 40)
 
 
 def test_free_parameters_are_counted():

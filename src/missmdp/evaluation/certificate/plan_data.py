@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from missmdp.checks import checked_confidence
+from missmdp.checks import checked_confidence, checked_number
 from missmdp.data.counts import ObservationCounts
 from missmdp.data.coverage import Coverage, behaviour_coverage
-from missmdp.errors import AssumptionWarning, DataError
-from missmdp.evaluation.certificate.alternatives import Evidence
+from missmdp.errors import AssumptionWarning, DataError, ParameterError
+from missmdp.evaluation.certificate.alternatives import CertificateInputs
 from missmdp.evaluation.certificate.controller_value import ControllerValues, controller_product
 from missmdp.evaluation.certificate.learned import (
     can_go_missing,
@@ -28,7 +28,6 @@ from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound
 from missmdp.learn.sample_size import SampleSize, samples_needed
 from missmdp.model.missmdp import MissMDP, checked_model
-from missmdp.model.probabilities import number
 from missmdp.plan.base import Solver, SolveResult
 from missmdp.progress import show_status
 
@@ -155,7 +154,7 @@ def plan_data(
     model = checked_model(model)
     learner = AsMAR() if learner is None else learner
     if not isinstance(learner, CountingEstimator):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DataError(f"learner must be AMCAR(), AsMAR() or AIMI(), got {learner!r}")
+        raise ParameterError("learner", learner, "AMCAR(), AsMAR() or AIMI()")
     span = value_span(model.mdp)
     confidence = checked_confidence(confidence)
     wanted = _checked_epsilon(epsilon, span, solver_gap, relative=relative)
@@ -195,21 +194,17 @@ def plan_data(
 
 
 def _checked_epsilon(epsilon: Any, span: ValueSpan, solver_gap: Any, *, relative: bool) -> float:
-    wanted, gap = number(epsilon, "epsilon"), number(solver_gap, "solver_gap")
-    if not 0.0 <= gap < math.inf:
-        raise DataError(f"solver_gap must not be negative, got {solver_gap!r}")
+    gap = checked_number("solver_gap", solver_gap, least=0.0)
     if relative:
-        if not 0.0 < wanted < 1.0:
-            raise DataError(f"as a share, epsilon must be between 0 and 1, got {epsilon!r}")
-        wanted *= span.trivial
+        share = checked_number("epsilon", epsilon, above=0.0, below=1.0, expected="a share between 0 and 1")
+        wanted = share * span.trivial
+    else:
+        wanted = checked_number("epsilon", epsilon, above=0.0)
     if not gap < wanted:
-        more = f" and more than the solver's gap of {gap:g}" if gap else ""
-        raise DataError(f"epsilon must be positive{more}, got {wanted:g}")
+        raise ParameterError("epsilon", wanted, f"more than the solver's gap of {gap:g}")
     if wanted >= span.trivial:
-        raise DataError(
-            f"without any data every policy is within {span.trivial:.6g} of optimal; give a smaller epsilon than "
-            f"{wanted:g}"
-        )
+        problem = f"without any data every policy is within {span.trivial:.6g} of optimal; give less than {wanted:g}"
+        raise ParameterError("epsilon", wanted, f"less than {span.trivial:.6g}", problem)
     return wanted
 
 
@@ -292,7 +287,7 @@ def _certified(
         product = controller_product(
             controller, model.missingness, can_go_missing(learner), counted_patterns(learner)
         )
-        evidence = Evidence(
+        evidence = CertificateInputs(
             result.lower, result.upper, span, observe_initial=True, values=ControllerValues.of(product, span)
         )
         robust = evidence.robust(bound.per_state_tv, bound.per_state_unlisted)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.checks import checked_confidence, checked_integer, checked_seed
+from missmdp.checks import checked_confidence, checked_integer, checked_number, checked_seed
 from missmdp.errors import DataError
 from missmdp.evaluation.certificate.controller_value import ControllerValues, controller_product
 from missmdp.evaluation.certificate.uniform import value_span
@@ -19,7 +19,6 @@ from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy, as_policy
-from missmdp.model.probabilities import number
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.progress import show_progress
 from missmdp.words import decimals, interval_text, signed
@@ -169,8 +168,7 @@ def _drawn(
 ) -> tuple[list[MissingnessFunction], Literal["posterior", "bootstrap"]]:
     """Return missingness functions, and where they come from."""
     if isinstance(learner, CountingEstimator):
-        if not number(prior, "prior") > 0.0:
-            raise DataError(f"prior must be positive, got {prior!r}")
+        prior = checked_number("prior", prior, above=0.0)
         rng = np.random.default_rng(seed)
         return [_posterior_draw(learner, mdp, prior, rng) for _ in range(draws)], "posterior"
     if callable(getattr(learner, "bootstrap", None)):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from missmdp.evaluation.heldout import HeldOut
+from missmdp.evaluation.heldout import HeldOutScore
 from missmdp.experiments.run.learned_graph import learned_graph
 from missmdp.experiments.run.result import Learned, RunResult
 from missmdp.learn.bounds import GroupBound
@@ -90,7 +90,7 @@ def _distance(learned: Learned) -> dict[str, Any] | None:
     return {"average": distance.average, "worst": distance.worst, "weighted": distance.weighted}
 
 
-def heldout_row(score: HeldOut) -> dict[str, Any]:
+def heldout_row(score: HeldOutScore) -> dict[str, Any]:
     """Return how well a learner predicts what it has not seen, as one row."""
     names = (
         "per_step",

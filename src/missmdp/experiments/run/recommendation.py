@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from missmdp.evaluation.heldout import HeldOut
+from missmdp.evaluation.heldout import HeldOutScore
 from missmdp.experiments.run.figures import with_error
 from missmdp.experiments.run.margin import margin, much_is_outside
 from missmdp.learn.base import MissingnessEstimator
@@ -28,7 +28,7 @@ class Recommendation:
 
 def recommend(
     learners: Mapping[str, MissingnessEstimator],
-    heldout: Mapping[str, HeldOut] | None,
+    heldout: Mapping[str, HeldOutScore] | None,
     confidence: float = 0.95,
     diagnosis: Diagnosis | None = None,
 ) -> Recommendation:
@@ -83,7 +83,7 @@ class _Compared:
     names: Mapping[str, str]
     sizes: Mapping[str, int]
     bounded: Mapping[str, bool]
-    heldout: Mapping[str, HeldOut]
+    heldout: Mapping[str, HeldOutScore]
     best: str
     equal: Sequence[str]
 
@@ -130,13 +130,13 @@ class _Compared:
         return f" ({'; '.join(told)})" if told else ""
 
 
-def _may_be_chance(score: HeldOut, confidence: float) -> bool:
+def _may_be_chance(score: HeldOutScore, confidence: float) -> bool:
     return math.isfinite(score.difference) and -score.difference <= margin(
         score.difference_stderr, score.units, confidence, score.steps
     )
 
 
-def _outside(score: HeldOut) -> str:
+def _outside(score: HeldOutScore) -> str:
     """Return a word on steps that could not be used, if they are many."""
     if not much_is_outside(score.outside, score.steps):
         return ""
@@ -146,14 +146,14 @@ def _outside(score: HeldOut) -> str:
     )
 
 
-def _score(score: HeldOut) -> str:
+def _score(score: HeldOutScore) -> str:
     if score.impossible:
         some = counted(score.impossible, score.by[:-1])
         return f"it takes {some} for impossible, no learner takes fewer, and it leads in the rest ({_UNIT})"
     return f"held-out log-likelihood {with_error(score.per_step, score.stderr)} {_UNIT}"
 
 
-def _worse(score: HeldOut) -> str:
+def _worse(score: HeldOutScore) -> str:
     if math.isnan(score.difference):
         return "not to be compared"
     if not math.isfinite(score.difference):

@@ -14,7 +14,7 @@ from missmdp.evaluation.certificate.certificate import Certificate
 from missmdp.evaluation.certificate.value_interval import ValueInterval
 from missmdp.evaluation.compare import Comparison, Difference, NormalisedValue
 from missmdp.evaluation.distance import TotalVariation
-from missmdp.evaluation.heldout import HeldOut
+from missmdp.evaluation.heldout import HeldOutScore
 from missmdp.evaluation.sensitivity import SensitivityRow
 from missmdp.experiments.run.diagnosing import Reasons
 from missmdp.experiments.run.folder import RunFolder
@@ -148,7 +148,7 @@ class RunResult:
     learned: dict[str, Learned]
     skipped: dict[str, str]
     """Learners that could not learn from these data, and why."""
-    heldout: dict[str, HeldOut] | None
+    heldout: dict[str, HeldOutScore] | None
     recommendation: Recommendation
     solved: dict[str, SolveResult]
     """By learner."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from missmdp.errors import DataError, MissMDPError
-from missmdp.evaluation.heldout import HeldOut, held_out_likelihood
+from missmdp.evaluation.heldout import HeldOutScore, held_out_likelihood
 from missmdp.evaluation.sensitivity import SensitivityRow, sensitivity
 from missmdp.experiments.run.certifying import (
     Certifying,
@@ -153,7 +153,7 @@ class RunWork:
 
     def hold_out(
         self, log: Log, reasons: Reasons, learned: Mapping[str, Learned]
-    ) -> tuple[dict[str, HeldOut] | None, Recommendation]:
+    ) -> tuple[dict[str, HeldOutScore] | None, Recommendation]:
         """Return how well learners predict what they have not seen, and which one to trust."""
         with self.stages.stage("heldout", "Holding out", f"{self.settings.folds} folds") as stage:
             try:
