@@ -1,6 +1,13 @@
-# Every target sets up what it needs in .venv: python3, pip, venv and make are all that a machine must have.
+# Every target sets up what it needs: python3, pip, venv and make are all that a machine must have.
+# The environment is .venv; another Python has its own, so `make test PYTHON=python3.13` uses .venv-3.13.
 PYTHON ?= python3
+ifeq ($(PYTHON),python3)
 VENV := .venv
+else
+VERSION := $(shell $(PYTHON) -c "import sys; print('%d.%d' % sys.version_info[:2])")
+$(if $(VERSION),,$(error $(PYTHON) is not a Python that can be run))
+VENV := .venv-$(VERSION)
+endif
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUN_STAMP := $(VENV)/.ready-run
@@ -53,7 +60,7 @@ demo: $(RUN_STAMP)  ## simulate a log, learn why values are missing, plan, evalu
 	$(BIN)/missmdp run icu-smar --steps 10000 -o demo
 
 test: $(DEV_STAMP)  ## the tests that run in minutes
-	$(BIN)/pytest -m "not slow and not browser"
+	$(BIN)/pytest -m "not slow and not browser" -n 2 --dist worksteal
 
 test-slow: $(DEV_STAMP)  ## the statistical and exhaustive rest
 	$(BIN)/pytest -m "slow and not browser" -n 2 --dist worksteal
@@ -103,4 +110,4 @@ beyond: $(RUN_STAMP)  ## the tables of docs/results that go beyond the paper, in
 	$(BIN)/python docs/make_certificates.py
 
 clean:           ## remove the environment and what was made
-	rm -rf $(VENV) demo docs/_build .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* demo docs/_build .pytest_cache .ruff_cache .hypothesis

@@ -6,14 +6,13 @@ import sys
 import pytest
 
 from command_output import rows_of, solved, start, succeeded
-from missmdp.cli import printing_values
 
 
 def at_width(monkeypatch, width):
     """Print as on a terminal of that width."""
     from rich.console import Console
 
-    from missmdp.cli import columns
+    from missmdp.cli import evaluation_run, printing
 
     def console(*, stderr=False):
         return Console(
@@ -25,8 +24,8 @@ def at_width(monkeypatch, width):
             stderr=stderr,
         )
 
-    monkeypatch.setattr(printing_values, "make_console", console)
-    monkeypatch.setattr(columns, "make_console", console)
+    monkeypatch.setattr(evaluation_run, "make_console", console)
+    monkeypatch.setattr(printing, "make_console", console)
 
 
 @pytest.mark.parametrize(("width", "tables"), [(120, 1), (100, 1), (80, 2), (70, 2)])

@@ -26,7 +26,7 @@ def test_shares_learners_and_no_time(run, learner):
         learner,
         "--timeout",
         0,
-        "--always-observed",
+        "--always",
         "second",
     )
     assert result.exit_code == 0, result.output

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 import missmdp as mm
-from missmdp.interop.policyx import read_policyx, write_policyx
+from missmdp.interop.pomdpx.policyx import read_policyx, write_policyx
 from missmdp.plan.components import ComponentVectors
 from oracles.alpha import backed_up, tiger
 from policies import policies, random_policy

@@ -2,14 +2,258 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from missmdp.cli.evaluate_options import baseline_options, check_files, check_usage, evaluate_options
+from missmdp.cli.failures import as_typed
+from missmdp.cli.options import Number, Whole
+from missmdp.errors import MissMDPError, ModelError
 
-__all__ = ["evaluate"]
+if TYPE_CHECKING:
+    from missmdp.cli.files import AskedPolicy
+    from missmdp.experiments.baselines import BaselineSettings
+    from missmdp.plan.ppo.settings import PPOSettings
+
+__all__ = ["baseline_options", "check_files", "check_usage", "evaluate", "evaluate_options"]
+
+_FILE = click.Path(path_type=Path)
+_POSITIVE = Number(min=0.0, min_open=True)
+
+_OPTIONS = (
+    click.option(
+        "--policy",
+        "policies",
+        multiple=True,
+        metavar="POLICY",
+        help="A policy's name or file, or NAME=FILE; repeat. By default random, prior and optimal.",
+    ),
+    click.option(
+        "--reference", metavar="NAME", help="Compare with this policy; by default optimal, or the first."
+    ),
+    click.option("--fully-observed", is_flag=True, help="In the model in which nothing goes missing."),
+    click.option(
+        "--episodes",
+        type=Whole(min=1),
+        default=2000,
+        show_default=True,
+        help="Episodes per policy; with --until-stderr, at least (and at least 1,000).",
+    ),
+    click.option(
+        "--seed",
+        type=Whole(min=0),
+        default=0,
+        show_default=True,
+        help="For the episodes, which are the same for all policies.",
+    ),
+    click.option(
+        "--until-stderr",
+        type=_POSITIVE,
+        metavar="ERROR",
+        help="Go on until the standard error of every difference, or of the value of a single policy, is at most this.",
+    ),
+    click.option("--max-episodes", type=Whole(min=1), help="The most episodes with --until-stderr."),
+    click.option("--horizon", type=Whole(min=1), help="The most decisions per episode."),
+    click.option(
+        "--control-variate",
+        is_flag=True,
+        help="Subtract luck that the fully observed MDP explains: smaller errors.",
+    ),
+    click.option(
+        "--timeout",
+        type=_POSITIVE,
+        metavar="SECONDS",
+        help="For simulating all policies; by default no limit.",
+    ),
+    click.option("--threads", type=Whole(min=1), help="Threads; by default one per core."),
+    click.option(
+        "--confidence",
+        type=Number(0.0, 1.0, min_open=True, max_open=True),
+        default=0.95,
+        show_default=True,
+        help="Of intervals.",
+    ),
+    click.option(
+        "--solve-timeout",
+        type=Number(min=0.0),
+        default=300.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="For solving, of optimal and prior each.",
+    ),
+    click.option(
+        "--precision",
+        type=Number(min=0.0),
+        default=1e-3,
+        show_default=True,
+        help="Solve to this relative gap.",
+    ),
+    click.option(
+        "--tree-queries",
+        type=Whole(min=1),
+        default=1000,
+        show_default=True,
+        help="pomcp: per action.",
+    ),
+    click.option("--max-depth", type=Whole(min=1), default=20, show_default=True, help="pomcp."),
+    click.option(
+        "--exploration",
+        type=Number(min=0.0),
+        default=1.0,
+        show_default=True,
+        help="pomcp: UCB's c.",
+    ),
+    click.option(
+        "--belief",
+        type=click.Choice(["particles", "exact"]),
+        default="particles",
+        show_default=True,
+        help="pomcp: how it tracks the belief.",
+    ),
+    click.option(
+        "--ppo-steps",
+        type=Whole(min=1),
+        help="ppo: steps to train; by default 1,000,000, or what the settings say.",
+    ),
+    click.option(
+        "--ppo-settings",
+        multiple=True,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="JSON",
+        help="ppo: hyperparameters, such as best.json of `missmdp tune-ppo`; repeat for with and without memory.",
+    ),
+    click.option(
+        "--policy-seed",
+        type=Whole(min=0),
+        default=0,
+        show_default=True,
+        help="For what is random in making policies. pomcp plans while it acts: its search follows --seed.",
+    ),
+    click.option(
+        "--save-policies",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="FOLDER",
+        help="Keep policies that are solved or trained, and use those that are there already.",
+    ),
+    click.option(
+        "-o",
+        "--output",
+        type=_FILE,
+        help="Also write the results, as .csv, .json or .parquet: a row per policy.",
+    ),
+    click.option(
+        "--returns", type=_FILE, help="Also write the returns of all episodes, as .csv or .parquet."
+    ),
+    click.option(
+        "-q", "--quiet", is_flag=True, help="Print one line per value and difference, and no progress."
+    ),
+)
+
+
+def evaluate_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say which policies, and how they are made and evaluated."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def _usage() -> Generator[None, None, None]:
+    """Turn what the library says about an argument into wrong usage."""
+    try:
+        yield
+    except MissMDPError as error:
+        raise click.UsageError(as_typed(error)) from None
+
+
+def check_usage(asked: Sequence[AskedPolicy], model: str, is_file: bool, options: dict[str, Any]) -> None:
+    """Raise `click.UsageError` for options that do not go together, or are no numbers."""
+    from missmdp.checks import checked_confidence
+    from missmdp.evaluation.stopping import StoppingRule
+    from missmdp.experiments.baselines import FEATURES_NEEDED
+    from missmdp.plan.sarsop.solver import Sarsop
+
+    names = [policy.name for policy in asked]
+    if options["reference"] is not None and options["reference"] not in names:
+        raise click.UsageError(
+            f"--reference {options['reference']}: this is none of the policies: {', '.join(names)}"
+        )
+    if is_file:
+        for policy in asked:
+            if policy.baseline in FEATURES_NEEDED:
+                raise click.UsageError(
+                    f"{policy.baseline} is for miss-MDPs: in {model} no features go missing; there are random, "
+                    "optimal, pomcp and files of policies"
+                )
+        if options["fully_observed"]:
+            raise click.UsageError(f"--fully-observed is for miss-MDPs: in {model} no features go missing")
+    if options["max_episodes"] is not None and options["until_stderr"] is None:
+        raise click.UsageError("--max-episodes goes with --until-stderr; otherwise give --episodes")
+    with _usage():
+        checked_confidence(options["confidence"])
+        Sarsop(precision=options["precision"], timeout=options["solve_timeout"])
+        StoppingRule(
+            options["episodes"], options["until_stderr"], options["max_episodes"], options["timeout"]
+        )
+
+
+def check_files(output: Path | None, returns: Path | None, folder: Path | None) -> None:
+    """Raise `click.UsageError` if what is asked for cannot be written; call it before long work."""
+    from missmdp.cli.files import check_writable
+    from missmdp.experiments.tables import LONG_TABLES, TABLES, listed
+
+    for path, what, endings in ((output, "results", TABLES), (returns, "returns", LONG_TABLES)):
+        if path is None:
+            continue
+        if path.suffix.lower() not in endings:
+            raise click.UsageError(f"{path}: the name of a file of {what} must end in {listed(endings)}")
+        check_writable(path)
+    if output is not None and returns is not None and output.resolve() == returns.resolve():
+        raise click.UsageError(f"{output}: results and returns cannot go to one file")
+    if folder is not None:
+        check_writable(folder / "policy.mmpolicy")
+
+
+def baseline_options(asked: Sequence[AskedPolicy], options: dict[str, Any]) -> BaselineSettings:
+    """Return how baselines are made; every file of settings must be for one that is asked for."""
+    from missmdp.experiments.baselines import BaselineSettings
+
+    wanted = {policy.baseline == "ppo-memory" for policy in asked if policy.baseline in ("ppo", "ppo-memory")}
+    names = ("solve_timeout", "precision", "tree_queries", "max_depth", "exploration", "belief")
+    found: dict[bool, tuple[Path, PPOSettings]] = {}
+    for path in options["ppo_settings"]:
+        settings = _read_settings(path)
+        if settings.memory in found:
+            both = f"{found[settings.memory][0]} and {path}"
+            raise click.UsageError(
+                f"{both} both have settings for PPO {'with' if settings.memory else 'without'} memory"
+            )
+        if settings.memory not in wanted:
+            policy = "ppo-memory" if settings.memory else "ppo"
+            raise click.UsageError(f"{path} has settings for {policy}: also give --policy {policy}")
+        found[settings.memory] = path, settings
+    chosen = BaselineSettings(**{name: options[name] for name in names}, seed=options["policy_seed"])
+    both = {
+        "ppo": found[False][1] if False in found else chosen.ppo,
+        "ppo_memory": found[True][1] if True in found else chosen.ppo_memory,
+    }
+    if options["ppo_steps"] is not None:
+        both = {name: replace(settings, steps=options["ppo_steps"]) for name, settings in both.items()}
+    return replace(chosen, **both)
+
+
+def _read_settings(path: Path) -> PPOSettings:
+    from missmdp.plan.ppo.settings import PPOSettings
+
+    try:
+        return PPOSettings.from_json(path.read_text(encoding="utf-8-sig"))
+    except (UnicodeDecodeError, MissMDPError) as error:
+        raise ModelError(f"{path}: {error}") from error
+
 
 EPILOG = """\b
 Examples:
@@ -56,12 +300,10 @@ def evaluate(
     policy has one, there are no results: only policies that --save-policies kept remain.
     """
     from missmdp.cli.evaluation_run import EvaluationRun
-    from missmdp.cli.models import load_model_or_pomdp
-    from missmdp.cli.policy_words import asked_policies
+    from missmdp.cli.files import asked_policies, load_model_or_pomdp
     from missmdp.experiments.baselines import check_baseline, make_baseline
     from missmdp.interop.model_files import SUFFIXES
-    from missmdp.model.missmdp import checked_model
-    from missmdp.model.variants import fully_observed_model
+    from missmdp.model.missmdp import checked_model, fully_observed_model
 
     is_file = Path(model).suffix.lower() in SUFFIXES
     asked = asked_policies(policies or (("random", "optimal") if is_file else ("random", "prior", "optimal")))

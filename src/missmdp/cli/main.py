@@ -9,24 +9,25 @@ import sys
 import click
 
 from missmdp._version import __version__
-from missmdp.cli.data_commands import collect, describe, validate
-from missmdp.cli.diagnose_command import diagnose
 from missmdp.cli.evaluate_command import evaluate
-from missmdp.cli.export_command import export
-from missmdp.cli.failures import Commands
-from missmdp.cli.learn_command import learn
-from missmdp.cli.model_commands import benchmarks, coverage, graph, show
-from missmdp.cli.plan_data_command import plan_data
-from missmdp.cli.plot_command import plot
-from missmdp.cli.report_command import report
-from missmdp.cli.reproduce_command import reproduce
-from missmdp.cli.run_command import run
-from missmdp.cli.signals import sigterm_raises
-from missmdp.cli.solve_command import solve
-from missmdp.cli.tune_command import tune_ppo
+from missmdp.cli.failures import Commands, sigterm_raises
+from missmdp.cli.learn_commands import diagnose, learn
+from missmdp.cli.model_commands import (
+    benchmarks,
+    collect,
+    coverage,
+    describe,
+    export,
+    graph,
+    plan_data,
+    show,
+    validate,
+)
+from missmdp.cli.reproduce_commands import plot, reproduce
+from missmdp.cli.run_commands import report, run
+from missmdp.cli.solve_commands import solve, tune_ppo
 
 __all__ = ["cli", "main"]
-
 
 EPILOG = """\b
 Commands end with code

@@ -15,7 +15,7 @@ from missmdp._kernels.random import episode_key
 from missmdp._kernels.simulator import first_state, next_state, seen_as
 from missmdp.benchmarks.registry import load_benchmark
 from missmdp.checks import checked_integer
-from missmdp.data.rollout import compile_simulation, seed_words, seen_codes
+from missmdp.data.simulation import compile_simulation, seed_words, seen_codes
 from missmdp.errors import ModelError
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP, checked_model

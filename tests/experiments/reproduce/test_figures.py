@@ -8,7 +8,6 @@ import pytest
 
 from experiments.reproduce.fake_run import TINY, fake_result, fake_run
 from missmdp.errors import MissMDPError
-from missmdp.experiments.report import page
 from missmdp.experiments.reproduce.cells import all_cells
 from missmdp.experiments.reproduce.curves import LOWEST, board_figure, curves, curves_figure
 from missmdp.experiments.reproduce.dots import LEFT, baselines_figure, nothing_missing_figure
@@ -17,6 +16,7 @@ from missmdp.experiments.reproduce.standings import common_size, standings
 from missmdp.experiments.reproduce.style import COLOURS, size_text
 from missmdp.experiments.reproduce.summary import summarise
 from missmdp.model.picture import save_picture
+from missmdp.pages import page
 
 STYLE_SHEET = Path(page.__file__).with_name("style.css")
 ICU, PREDATOR = TINY.benchmarks

@@ -6,36 +6,41 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from missmdp.checks import checked_confidence, checked_integer, checked_seed
+from missmdp.checks import (
+    checked_choice,
+    checked_confidence,
+    checked_instance,
+    checked_integer,
+    checked_number,
+    checked_seed,
+)
 from missmdp.data.dataset import Behaviour
-from missmdp.errors import DataError, ModelError
+from missmdp.errors import Argument, DataError, ModelError, ParameterError
 from missmdp.evaluation.certificate.alternatives import (
     METHODS,
+    SHARE,
     SIMULATED,
     Alternative,
+    CertificateInputs,
     CertificateMethod,
     Deployed,
-    Evidence,
+    simulated_charge,
 )
-from missmdp.evaluation.certificate.certificate import Certificate
-from missmdp.evaluation.certificate.conditions import conditions
-from missmdp.evaluation.certificate.controller_value import ControllerValues
-from missmdp.evaluation.certificate.halve import Halving, data_to_halve
+from missmdp.evaluation.certificate.certificate import Certificate, conditions, support_test
+from missmdp.evaluation.certificate.controller_value import ControllerValues, controller_product
 from missmdp.evaluation.certificate.learned import (
+    Halving,
     bound_with_more_data,
     can_go_missing,
     checked_learner,
     counted_patterns,
+    data_to_halve,
     revealing_missingness,
 )
-from missmdp.evaluation.certificate.product import controller_product
-from missmdp.evaluation.certificate.simulated_occupancy import SHARE, simulated_charge
-from missmdp.evaluation.certificate.support import support_test
 from missmdp.evaluation.certificate.uniform import value_span
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound
 from missmdp.learn.limits import checked_behaviour
-from missmdp.model.checks import number
 from missmdp.model.missingness import pattern_distance
 from missmdp.model.missmdp import MissMDP
 from missmdp.plan.base import Solver, SolveResult
@@ -53,7 +58,7 @@ _SAME = 1e-9
 
 def certify(
     result: SolveResult,
-    learner: MissingnessEstimator,
+    learner: CountingEstimator,
     confidence: float = 0.95,
     *,
     behaviour: Behaviour | None = None,
@@ -167,7 +172,7 @@ class _Request:
 
     result: SolveResult
     model: MissMDP
-    learner: MissingnessEstimator
+    learner: CountingEstimator
     confidence: float
     behaviour: Behaviour
     methods: tuple[CertificateMethod, ...]
@@ -196,8 +201,7 @@ def _checked(
     progress: bool | None,
 ) -> _Request:
     learner = checked_learner(learner)
-    if not isinstance(result, SolveResult):
-        raise ModelError(f"certify takes what a solver found, got {type(result).__name__}")
+    result = checked_instance("result", result, SolveResult, "what a solver found")
     model = result.policy.model
     if not isinstance(model, MissMDP):
         raise ModelError("certificates are for miss-MDPs; this result is for a POMDP without features")
@@ -216,12 +220,7 @@ def _checked(
             "the result is for another missingness function than the learner's; solve "
             "model.with_missingness(learner.missingness_)"
         )
-    if method not in ("auto", *METHODS):
-        raise DataError(f"there is no certificate {method!r}; there are auto, {', '.join(METHODS)}")
-    if deploy not in ("auto", "policy", "controller"):
-        raise DataError(f"deploy must be 'auto', 'policy' or 'controller', got {deploy!r}")
-    if not number(timeout, "timeout") >= 0.0:
-        raise DataError(f"timeout must be a number of seconds, got {timeout!r}")
+    method = checked_choice("method", method, ("auto", *METHODS))
     return _Request(
         result,
         model,
@@ -231,14 +230,14 @@ def _checked(
         if behaviour is None
         else checked_behaviour(behaviour),
         METHODS if method == "auto" else (method,),
-        deploy,
+        checked_choice("deploy", deploy, ("auto", "policy", "controller")),
         solver,
-        float(timeout),
+        checked_number("timeout", timeout, least=0.0, finite=False),
         progress,
     )
 
 
-def _evidence(request: _Request) -> Evidence:
+def _evidence(request: _Request) -> CertificateInputs:
     result, span = request.result, value_span(request.model.mdp)
     values, why = None, ""
     if not set(request.methods) & {"occupancy", "robust", "revealing"} or request.deploy == "policy":
@@ -254,10 +253,12 @@ def _evidence(request: _Request) -> Evidence:
             values = ControllerValues.of(product, span)
         except ModelError as error:
             why = str(error)
-    return Evidence(result.lower, result.upper, span, result.policy.observe_initial, values, why)
+    return CertificateInputs(result.lower, result.upper, span, result.policy.observe_initial, values, why)
 
 
-def _alternatives(request: _Request, evidence: Evidence, bound: Bound, say: Any) -> dict[str, Alternative]:
+def _alternatives(
+    request: _Request, evidence: CertificateInputs, bound: Bound, say: Any
+) -> dict[str, Alternative]:
     """Return all certificates that were asked for, by name."""
     epsilon = bound.per_state_tv
     found: dict[str, Alternative] = {}
@@ -281,7 +282,9 @@ def _alternatives(request: _Request, evidence: Evidence, bound: Bound, say: Any)
     return found
 
 
-def _revealing(request: _Request, evidence: Evidence, bound: Bound, robust: Alternative) -> Alternative:
+def _revealing(
+    request: _Request, evidence: CertificateInputs, bound: Bound, robust: Alternative
+) -> Alternative:
     if robust.why:
         return Alternative.none("revealing", "controller", robust.why)
     if request.timeout == 0.0 and request.solver is None:
@@ -292,7 +295,9 @@ def _revealing(request: _Request, evidence: Evidence, bound: Bound, robust: Alte
         # Whoever sees nothing before the first action gets less: that would be no bound for those who do.
         first, then = ("observe", "act") if evidence.observe_initial else ("act", "observe")
         raise DataError(
-            f"policies of the result {first} first, but the solver's {then} first (observe_initial)"
+            f"policies of the result {first} first, but the solver's {then} first (",
+            Argument("observe_initial"),
+            ")",
         )
     return evidence.revealing(robust, found.upper)
 
@@ -311,11 +316,13 @@ def _solver(request: _Request) -> Solver:
 def _checked_episodes(episodes: Any) -> int:
     whole = checked_integer("occupancy_episodes", episodes, least=0)
     if whole == 1:
-        raise DataError("occupancy_episodes must be 0 or at least 2, got 1")
+        raise ParameterError("occupancy_episodes", episodes, "0 or at least 2")
     return whole
 
 
-def _simulated(request: _Request, evidence: Evidence, bound: Bound, episodes: int, seed: int) -> Alternative:
+def _simulated(
+    request: _Request, evidence: CertificateInputs, bound: Bound, episodes: int, seed: int
+) -> Alternative:
     failure = (1.0 - request.confidence) * SHARE
     charge = bound.per_state_tv * evidence.span.width * evidence.span.matters
     missed = simulated_charge(request.result.policy, request.model, charge, episodes, failure, seed)
@@ -336,7 +343,7 @@ def _smallest(request: _Request, found: dict[str, Alternative]) -> Alternative:
 
 
 def _halving(
-    request: _Request, evidence: Evidence, chosen: Alternative, epsilon: float, bound: Bound
+    request: _Request, evidence: CertificateInputs, chosen: Alternative, epsilon: float, bound: Bound
 ) -> Halving:
     """Return how much more data would halve the certificate, if by the same method."""
     assert chosen.terms is not None
@@ -351,7 +358,7 @@ def _halving(
     return data_to_halve(epsilon, terms.solver, samples, with_data)
 
 
-def _again(evidence: Evidence, chosen: Alternative, bound: Bound, now: float) -> float:
+def _again(evidence: CertificateInputs, chosen: Alternative, bound: Bound, now: float) -> float:
     """Return what the same certificate would be with another bound; M⁺ is not solved again but scaled like b₀ · U."""
     assert chosen.terms is not None
     radii, unlisted = bound.per_state_tv, bound.per_state_unlisted

@@ -6,8 +6,19 @@ from pathlib import Path
 
 from missmdp._version import __version__
 from missmdp.errors import MissMDPError
-from missmdp.experiments.report.markup import Html, element
-from missmdp.experiments.report.page import (
+from missmdp.experiments.reproduce.answers import approximation, assumptions, model_free, values
+from missmdp.experiments.reproduce.claims import LEAST, claims
+from missmdp.experiments.reproduce.curves import MEASURES, curves, limits
+from missmdp.experiments.reproduce.expected import kind_of, learnable_by
+from missmdp.experiments.reproduce.page_charts import CurvesPanel, curves_chart, curves_key, standings_chart
+from missmdp.experiments.reproduce.run_facts import run_facts
+from missmdp.experiments.reproduce.standings import standings
+from missmdp.experiments.reproduce.style import size_text
+from missmdp.experiments.reproduce.summary import Summary, summarise
+from missmdp.experiments.reproduce.text_tables import TextTable, plus_minus, text_tables
+from missmdp.model.archive import write_atomically
+from missmdp.pages.markup import Html, element
+from missmdp.pages.page import (
     Section,
     Tile,
     bullets,
@@ -20,18 +31,7 @@ from missmdp.experiments.report.page import (
     paragraph,
     table,
 )
-from missmdp.experiments.report.svg import Chart
-from missmdp.experiments.reproduce.answers import approximation, assumptions, model_free, values
-from missmdp.experiments.reproduce.claims import LEAST, claims
-from missmdp.experiments.reproduce.curves import MEASURES, curves, limits
-from missmdp.experiments.reproduce.expected import kind_of, learnable_by
-from missmdp.experiments.reproduce.page_charts import CurvesPanel, curves_chart, curves_key, standings_chart
-from missmdp.experiments.reproduce.run_facts import run_facts
-from missmdp.experiments.reproduce.standings import standings
-from missmdp.experiments.reproduce.style import size_text
-from missmdp.experiments.reproduce.summary import Summary, summarise
-from missmdp.experiments.reproduce.text_tables import TextTable, plus_minus, text_tables
-from missmdp.model.archive import write_atomically
+from missmdp.pages.svg import Chart
 from missmdp.words import count, duration
 
 __all__ = ["PAGE", "reproduction_page", "write_page"]

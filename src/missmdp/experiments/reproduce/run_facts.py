@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from missmdp._version import __version__
-from missmdp.experiments.report.markup import Html
-from missmdp.experiments.report.page import facts
 from missmdp.experiments.reproduce.config import ReproduceConfig
 from missmdp.experiments.reproduce.style import POLICIES, size_text
 from missmdp.experiments.reproduce.summary import Summary
+from missmdp.pages.markup import Html
+from missmdp.pages.page import facts
 from missmdp.words import count, listed
 
 __all__ = ["run_facts"]

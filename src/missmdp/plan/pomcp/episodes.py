@@ -13,7 +13,7 @@ from missmdp._kernels.beliefs import EXPECTED, FALLBACKS
 from missmdp._kernels.pomcp.deciding import NOT_SEEN, run_pomcp_episodes
 from missmdp._kernels.random import episode_key
 from missmdp._kernels.simulator import Simulation, first_state, next_state, seen_as
-from missmdp.data.episodes import EpisodeRunner, Episodes, empty_episodes, write_outcome
+from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes, write_outcome
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.pomcp.deciding import decide, warn_of_impossible

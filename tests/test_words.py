@@ -1,0 +1,70 @@
+"""Numbers and lists for readers."""
+
+import pytest
+
+from missmdp.words import (
+    count,
+    duration,
+    interval,
+    listed,
+    number,
+    percent,
+    percent_range,
+    plus,
+    points,
+    sentence,
+    share_text,
+    short_number,
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (number(-68.6512, 0.17), "−68.65"),
+        (number(-68.6512, 0.0017), "−68.6512"),
+        (number(141.61968734, 4e-7), "141.62"),
+        (number(1234.5), "1,234.50"),
+        (number(0.00123), "0.00123"),
+        (number(0.0), "0.00"),
+        (number(-0.001, 0.5), "0.00"),
+        (number(None), "–"),
+        (number(float("nan")), "–"),
+        (plus(0.071, 0.06), "+0.071"),
+        (plus(-0.071, 0.06), "−0.071"),
+        (plus(0.0001, 0.5), "0.00"),
+        (interval(-1.0, 2.0, 0.1), "−1.00 to 2.00"),
+        (interval(None, 2.0, 0.1), "unbounded to 2.00"),
+        (interval(None, None), "–"),
+        (percent(0.625), "62\u00a0%"),
+        (percent(0.625, 1), "62.5\u00a0%"),
+        (percent(0.008), "0.8\u00a0%"),
+        (percent(0.00001), "<0.1\u00a0%"),
+        (percent(0.999999), ">99.9\u00a0%"),
+        (percent(0.0), "0\u00a0%"),
+        (percent(1.0), "100\u00a0%"),
+        (percent(None), "–"),
+        (percent_range(0.59, 0.74), "59–74\u00a0%"),
+        (share_text(0.9973, 0.004), "99.7\u00a0%"),
+        (share_text(-4.31, 0.13), "−431\u00a0%"),
+        (share_text(1.0, 0.0), "100\u00a0%"),
+        (points(0.0239), "2.4 in 100"),
+        (points(0.0001), "less than 0.1 in 100"),
+        (duration(3.21), "3.2 s"),
+        (duration(61), "1 min 1 s"),
+        (duration(3 * 3600 + 61), "3 h 1 min"),
+        (duration(None), "–"),
+        (count(1, "step"), "1 step"),
+        (count(12345, "step"), "12,345 steps"),
+        (count(2, "probability", "probabilities"), "2 probabilities"),
+        (listed([]), "nothing"),
+        (listed(["a"]), "a"),
+        (listed(["a", "b", "c"]), "a, b and c"),
+        (listed(list("abcdef"), most=4), "a, b, c and 3 more"),
+        (sentence("heart_rate is odd"), "heart_rate is odd."),
+        (sentence("Is it?"), "Is it?"),
+        (short_number(-1250.0), "−1,250"),
+    ],
+)
+def test_figures_read_well(given, expected):
+    assert given == expected
