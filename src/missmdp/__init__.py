@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from missmdp.learn.icin import ICIN
     from missmdp.learn.identifiability.check import identifiability
     from missmdp.learn.identifiability.result import Identifiability
+    from missmdp.learn.registry import forget_learner, register_learner
     from missmdp.learn.sample_size import SampleSize, samples_needed
     from missmdp.model.belief import (
         initial_belief,
@@ -136,6 +137,7 @@ _HOME = {
     "missmdp.learn.diagnosis.diagnose": ("diagnose",),
     "missmdp.learn.diagnosis.result": ("Diagnosis",),
     "missmdp.learn.icin": ("ICIN",),
+    "missmdp.learn.registry": ("forget_learner", "register_learner"),
     "missmdp.learn.identifiability.check": ("identifiability",),
     "missmdp.learn.identifiability.result": ("Identifiability",),
     "missmdp.learn.sample_size": ("SampleSize", "samples_needed"),
@@ -241,6 +243,7 @@ __all__ = [
     "describe",
     "diagnose",
     "evaluate",
+    "forget_learner",
     "fully_observed_model",
     "held_out_likelihood",
     "identifiability",
@@ -254,6 +257,7 @@ __all__ = [
     "normalised_value",
     "plan_data",
     "prior_model",
+    "register_learner",
     "reproduce",
     "run",
     "samples_needed",

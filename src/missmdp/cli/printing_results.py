@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import click
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
@@ -275,7 +276,7 @@ def print_search(search: PPOSearch) -> None:
     for sentence in search.describe().splitlines():
         print_sentence(sentence)
     for name in ("best.json", "best.mmpolicy", "trials.csv"):
-        print_sentence(f"Written to {search.folder / name}")
+        click.echo(f"Written to {search.folder / name}")
 
 
 _TITLES = (
