@@ -46,14 +46,14 @@ _TRIES = 8
 
 def checked_learner(learner: object) -> CountingEstimator:
     """Return a learner that has learned something and whose error is bounded; raise `DataError` for anything else."""
-    if not isinstance(learner, CountingEstimator) or not hasattr(learner, "missingness_"):
-        name = type(learner).__name__
-        if hasattr(learner, "missingness_"):
-            raise DataError(
-                f"there is no certificate for what {name} learns: no bound on its error is known for a finite number "
-                "of samples (AMCAR, AsMAR and AIMI have one; value_interval gives an interval that is no guarantee)"
-            )
+    name = type(learner).__name__
+    if not hasattr(learner, "missingness_"):
         raise DataError(f"{name} has learned nothing yet: call fit(data) first")
+    if not isinstance(learner, CountingEstimator):
+        raise DataError(
+            f"there is no certificate for what {name} learns: no bound on its error is known for a finite number of "
+            "samples (learners that count have one, such as AsMAR; value_interval gives one without a guarantee)"
+        )
     return learner
 
 

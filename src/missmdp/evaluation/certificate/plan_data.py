@@ -287,10 +287,10 @@ def _certified(
         product = controller_product(
             controller, model.missingness, can_go_missing(learner), counted_patterns(learner)
         )
-        evidence = CertificateInputs(
+        inputs = CertificateInputs(
             result.lower, result.upper, span, observe_initial=True, values=ControllerValues.of(product, span)
         )
-        robust = evidence.robust(bound.per_state_tv, bound.per_state_unlisted)
+        robust = inputs.robust(bound.per_state_tv, bound.per_state_unlisted)
         assert robust.terms is not None
         if robust.terms.after_planning + solver_gap > wanted:
             return robust.terms.after_planning + solver_gap
