@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         MissingExtra,
         MissMDPError,
         ModelError,
+        ParameterError,
     )
     from missmdp.evaluation.certificate.certificate import Certificate
     from missmdp.evaluation.certificate.certify import certify
@@ -78,16 +79,14 @@ if TYPE_CHECKING:
     from missmdp.model.space import MISSING
     from missmdp.model.types import MissingnessTypes
     from missmdp.plan.alpha import AlphaVectorPolicy
-    from missmdp.plan.base import SolveResult
     from missmdp.plan.finite.controller import FiniteController
     from missmdp.plan.load import load_policy
-    from missmdp.plan.pomcp.policy import POMCPPolicy
-    from missmdp.plan.pomcp.solver import POMCP, POMCPResult
+    from missmdp.plan.pomcp.solver import POMCP, POMCPPolicy, POMCPResult
     from missmdp.plan.ppo.policy import PPOPolicy
-    from missmdp.plan.ppo.result import PPOResult
     from missmdp.plan.ppo.settings import PPOSettings
-    from missmdp.plan.ppo.solver import PPO
+    from missmdp.plan.ppo.solver import PPO, PPOResult
     from missmdp.plan.sarsop.solver import Sarsop
+    from missmdp.plan.solving import PlanResult, Solver, SolveResult
 
 _HOME = {
     "missmdp.benchmarks.registry": ("list_benchmarks", "list_examples", "load_benchmark"),
@@ -107,6 +106,7 @@ _HOME = {
         "MissMDPError",
         "MissingExtra",
         "ModelError",
+        "ParameterError",
     ),
     "missmdp.evaluation.certificate.certificate": ("Certificate",),
     "missmdp.evaluation.certificate.certify": ("certify",),
@@ -156,15 +156,13 @@ _HOME = {
     "missmdp.model.space": ("MISSING",),
     "missmdp.model.types": ("MissingnessTypes",),
     "missmdp.plan.alpha": ("AlphaVectorPolicy",),
-    "missmdp.plan.base": ("SolveResult",),
+    "missmdp.plan.solving": ("PlanResult", "SolveResult", "Solver"),
     "missmdp.plan.finite.controller": ("FiniteController",),
     "missmdp.plan.load": ("load_policy",),
-    "missmdp.plan.pomcp.policy": ("POMCPPolicy",),
-    "missmdp.plan.pomcp.solver": ("POMCP", "POMCPResult"),
+    "missmdp.plan.pomcp.solver": ("POMCP", "POMCPPolicy", "POMCPResult"),
     "missmdp.plan.ppo.policy": ("PPOPolicy",),
-    "missmdp.plan.ppo.result": ("PPOResult",),
     "missmdp.plan.ppo.settings": ("PPOSettings",),
-    "missmdp.plan.ppo.solver": ("PPO",),
+    "missmdp.plan.ppo.solver": ("PPO", "PPOResult"),
     "missmdp.plan.sarsop.solver": ("Sarsop",),
 }
 """Module → the public names in it."""
@@ -223,6 +221,8 @@ __all__ = [
     "PPOPolicy",
     "PPOResult",
     "PPOSettings",
+    "ParameterError",
+    "PlanResult",
     "Policy",
     "ReproduceConfig",
     "Reproduction",
@@ -232,6 +232,7 @@ __all__ = [
     "Sarsop",
     "SensitivityRow",
     "SolveResult",
+    "Solver",
     "TotalVariation",
     "UniformPolicy",
     "ValueInterval",

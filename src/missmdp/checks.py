@@ -90,8 +90,8 @@ def checked_flag(name: str, value: Any) -> bool:
     return value
 
 
-def checked_instance(name: str, value: Any, kind: type[T], expected: str) -> T:
-    """Return a value of a class; the error says which class came instead."""
+def checked_instance(name: str, value: Any, kind: type[T] | tuple[type[T], ...], expected: str) -> T:
+    """Return a value of a class, or of one of several; the error says which class came instead."""
     if not isinstance(value, kind):
         raise ParameterError(name, value, expected, f"expected {expected}, got {type(value).__name__}")
     return value

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.model.picture import shortened
-from missmdp.plan.graph_dot import edge_lines, node_lines
+from missmdp.plan.graph import edge_lines, node_lines
 
 if TYPE_CHECKING:
     from missmdp.plan.graph import GraphEdge, PolicyGraph
