@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from missmdp._kernels.beliefs import condition
 from missmdp.errors import ModelError
 from missmdp.model.missmdp import MissMDP
+from missmdp.plan.graph_layout import edge_lines, node_colours, node_lines
 from missmdp.plan.state_text import short_text
 from missmdp.plan.value_function import NO_VECTOR, Decision
-from missmdp.words import significant
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -24,13 +24,9 @@ if TYPE_CHECKING:
     from missmdp.plan.alpha import AlphaVectorPolicy
 
 __all__ = [
-    "MOST_LISTED",
     "GraphEdge",
     "GraphNode",
     "PolicyGraph",
-    "edge_lines",
-    "node_colours",
-    "node_lines",
     "policy_graph",
     "write_dot",
 ]
@@ -38,11 +34,6 @@ __all__ = [
 
 SAME_BELIEF = 1e-9
 """Beliefs that differ by no more than this in any state count as one."""
-MOST_LISTED = 3
-"""Observations that an edge lists before it says how many more there are."""
-START, END = "#FFFFFF", "#D9D9D9"
-PALETTE = ("#A9C4E6", "#F2C894", "#B7D7A8", "#D5B8DC", "#F0E2A0", "#E8B4B0", "#A8D8D4", "#CDBEA7")
-"""One colour per action, all light enough for dark text; they recur where there are more actions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,36 +284,6 @@ class _Walk:
 
 def _times(count: int) -> str:
     return "Once" if count == 1 else "Twice" if count == 2 else f"{count:,} times"
-
-
-def node_colours(graph: PolicyGraph) -> list[str]:
-    """Return the colour of every node: by its action, in the order in which actions are met."""
-    actions = list(dict.fromkeys(node.action for node in graph.nodes if node.kind == "decision"))
-    return [
-        START
-        if node.kind == "start"
-        else END
-        if node.kind == "end"
-        else PALETTE[actions.index(node.action) % len(PALETTE)]
-        for node in graph.nodes
-    ]
-
-
-def node_lines(graph: PolicyGraph, node: GraphNode) -> list[str]:
-    """Return what a node says: what is done, its value, and what is most probable."""
-    if node.kind == "end":
-        return ["the end"]
-    name = "start" if node.kind == "start" else short_text(node.action)
-    return [name, f"value {significant(node.value)}", graph.state_texts[node.number]]
-
-
-def edge_lines(edge: GraphEdge) -> list[str]:
-    """Return what an edge says: its observations and their probability."""
-    listed = [short_text(seen) for seen in edge.observations[:MOST_LISTED]]
-    if len(edge.observations) > MOST_LISTED:
-        listed[-1] = f"… {len(edge.observations) - MOST_LISTED + 1} more"
-    listed[-1] += f"  {edge.probability:.2g}"
-    return listed
 
 
 def write_dot(graph: PolicyGraph) -> str:

@@ -13,8 +13,17 @@ import numpy as np
 
 from missmdp.errors import MissMDPError
 from missmdp.model.picture import INK, check_picture_name, draw_text, save_picture
-from missmdp.plan.graph import node_colours
-from missmdp.plan.graph_layout import BEND, LABEL_LINE, NODE_LINE, Box, EdgePlace, Layout, Point, lay_out
+from missmdp.plan.graph_layout import (
+    BEND,
+    LABEL_LINE,
+    NODE_LINE,
+    Box,
+    EdgePlace,
+    Layout,
+    Point,
+    lay_out,
+    node_colours,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -39,7 +39,7 @@ _ENDS: dict[Status, str] = {
 }
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PlanResult:
     """What a solver found: a policy, and bounds on its value if the solver knows any."""
 
@@ -74,6 +74,15 @@ class PlanResult:
         if self.gap == 0.0:
             return 0.0
         return self.gap / abs(self.lower) if self.lower != 0.0 else math.inf
+
+    def __str__(self) -> str:
+        known = "no bounds"
+        if self.lower is not None and self.upper is not None:
+            known = "value in [{}, {}]".format(*outward(self.lower, self.upper))
+        return f"{known}, {_ENDS.get(self.status, self.status)} after {self.seconds:.1f} s"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self})"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -118,9 +127,6 @@ class SolveResult(PlanResult):
             text += f": {count(last.trials, 'trial')}, {count(last.backups, 'backup')}, "
             return text + count(self.policy.n_vectors, "vector")
         return f"{text}: {count(self.policy.n_vectors, 'vector')}"
-
-    def __repr__(self) -> str:
-        return f"SolveResult({self})"
 
     def describe(self) -> str:
         """Return the result in a few lines of text."""

@@ -109,9 +109,11 @@ def checked_options(
     count = queries if particles is None else checked_integer("particles", particles, least=1)
     return SearchOptions(
         max_depth=checked_integer("max_depth", max_depth, least=1),
-        exploration=checked_number("exploration", exploration, least=0.0),
+        exploration=checked_number(
+            "exploration", exploration, least=0.0, expected="a finite number of at least 0"
+        ),
         tree_queries=queries,
-        timeout=None if timeout is None else checked_number("timeout", timeout, least=0.0),
+        timeout=None if timeout is None else checked_number("timeout", timeout, least=0.0, finite=False),
         belief=belief,
         particles=0 if belief == "exact" else count,
     )

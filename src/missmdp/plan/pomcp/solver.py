@@ -143,9 +143,6 @@ class POMCPResult(PlanResult):
     def __str__(self) -> str:
         return f"plans while acting: {self.policy.options}; no bounds, evaluate(policy, model) says what it is worth"
 
-    def __repr__(self) -> str:
-        return f"POMCPResult({self})"
-
 
 class POMCP:
     """Partially observable Monte Carlo planning (Silver and Veness, 2010): the paper's online baseline.

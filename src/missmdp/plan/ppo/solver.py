@@ -64,9 +64,6 @@ class PPOResult(PlanResult):
             text += f", return while training {signed(self.curve.returns[-1], 2)}"
         return text
 
-    def __repr__(self) -> str:
-        return f"PPOResult({self})"
-
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PPO(PPOSettings):
