@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from missmdp.errors import ParameterError
 from missmdp.words import did_you_mean, listed
@@ -18,9 +18,19 @@ __all__ = [
     "checked_names",
     "checked_number",
     "checked_seed",
+    "checked_shape",
+    "checked_type",
 ]
 
 T = TypeVar("T")
+
+
+class _Shaped(Protocol):
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+
+A = TypeVar("A", bound=_Shaped)
 
 
 def checked_integer(
@@ -87,6 +97,22 @@ def checked_flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise ParameterError(name, value, "True or False")
     return value
+
+
+def checked_type(name: str, value: Any, kind: type[T], advice: str = "") -> T:
+    """Return a value of a type; `advice` says where to get one, or how to make one."""
+    if isinstance(value, kind):
+        return value
+    article = "an" if kind.__name__[0] in "AEIO" else "a"
+    expected, more = f"{article} {kind.__name__}", f" ({advice})" if advice else ""
+    raise ParameterError(name, value, expected, f"expected {expected}, got {type(value).__name__}{more}")
+
+
+def checked_shape(name: str, array: A, shape: tuple[int, ...], axes: str = "") -> A:
+    """Return an array that has a shape; `axes` says in words what the shape is of, as in "(states, actions)"."""
+    if array.shape != shape:
+        raise ParameterError(name, array.shape, f"of shape {f'{axes} = ' if axes else ''}{shape}")
+    return array
 
 
 def checked_names(name: str, value: Any, known: Sequence[str], what: str = "feature") -> tuple[str, ...]:
