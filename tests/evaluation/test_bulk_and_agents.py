@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
-from missmdp.data.agents import AgentSimulator
-from missmdp.data.rollout import compile_simulation
+from missmdp.data.simulation import AgentSimulator, compile_simulation
 from policies import random_policy
 from random_pomdps import build, random_pomdp
 from strategies import KINDS, POOL, random_mdp, random_missingness

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
-from missmdp.model.value_iteration import advantages, optimal_values
+from missmdp.model.pomdp import advantages, optimal_values
 from missmdp.plan.alpha import BlockVectors
 from oracles.policy_values import AmbiguousError, Memoryless, Tracking, World, outcome, trajectories
 from policies import random_policy

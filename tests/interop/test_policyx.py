@@ -171,10 +171,10 @@ def test_vectors_of_other_tools_are_cut_to_every_block(tmp_path):
         ("<Entry>1 3.0147", "<Entry>2 3.0147", ":6:39: position 2; there are 2"),
         ("<Entry>1 3.0147", "<Entry>1", ":6:39: an entry is"),
         ("<Entry>1 3.0147</Entry>", "<Vector/>", ":6:39: <Vector> has no place in <SparseVector>"),
-        ("</AlphaVector>", "</AlphaVectors>", ":6:.*: .*no well-formed XML"),
-        ("</Policy>", "", "no well-formed XML"),
+        ("</AlphaVector>", "</AlphaVectors>", ":6:.*: .*not well-formed XML"),
+        ("</Policy>", "", "not well-formed XML"),
         ('type="value"', 'type="graph"', ":3:1: not a policy of vectors"),
-        ("<Policy ", "<!-- --><Policys ", "no well-formed XML"),
+        ("<Policy ", "<!-- --><Policys ", "not well-formed XML"),
     ],
 )
 def test_mistakes_are_named_with_line_and_column(tmp_path, old, new, message):

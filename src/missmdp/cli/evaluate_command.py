@@ -171,7 +171,7 @@ def _usage() -> Generator[None, None, None]:
 def check_usage(asked: Sequence[AskedPolicy], model: str, is_file: bool, options: dict[str, Any]) -> None:
     """Raise `click.UsageError` for options that do not go together, or are no numbers."""
     from missmdp.checks import checked_confidence
-    from missmdp.evaluation.stopping import Limits
+    from missmdp.evaluation.stopping import StoppingRule
     from missmdp.experiments.baselines import FEATURES_NEEDED
     from missmdp.plan.sarsop.solver import Sarsop
 
@@ -194,7 +194,9 @@ def check_usage(asked: Sequence[AskedPolicy], model: str, is_file: bool, options
     with _usage():
         checked_confidence(options["confidence"])
         Sarsop(precision=options["precision"], timeout=options["solve_timeout"])
-        Limits(options["episodes"], options["until_stderr"], options["max_episodes"], options["timeout"])
+        StoppingRule(
+            options["episodes"], options["until_stderr"], options["max_episodes"], options["timeout"]
+        )
 
 
 def check_files(output: Path | None, returns: Path | None, folder: Path | None) -> None:
@@ -298,8 +300,7 @@ def evaluate(
     from missmdp.cli.files import asked_policies, load_model_or_pomdp
     from missmdp.experiments.baselines import check_baseline, make_baseline
     from missmdp.interop.model_files import SUFFIXES
-    from missmdp.model.missmdp import checked_model
-    from missmdp.model.variants import fully_observed_model
+    from missmdp.model.missmdp import checked_model, fully_observed_model
 
     is_file = Path(model).suffix.lower() in SUFFIXES
     asked = asked_policies(policies or (("random", "optimal") if is_file else ("random", "prior", "optimal")))

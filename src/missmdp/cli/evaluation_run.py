@@ -164,7 +164,7 @@ class EvaluationRun:
             {name: policy.policy for name, policy in made.items()},
             self.model,
             reference=reference,
-            workers=self.options["threads"],
+            threads=self.options["threads"],
             progress=self.progress,
             **{name: self.options[name] for name in names},
         )

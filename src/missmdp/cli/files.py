@@ -17,10 +17,10 @@ import click
 
 from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
 from missmdp.errors import FormatError, ModelError
-from missmdp.model.columns import Columns, meaning
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
+from missmdp.model.tables import Columns, meaning
 
 if TYPE_CHECKING:
     from missmdp.data.dataset import Dataset

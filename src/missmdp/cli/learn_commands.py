@@ -30,8 +30,7 @@ from missmdp.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from missmdp.learn.base import Estimator
-    from missmdp.learn.bounds import Bound
+    from missmdp.learn.base import MissingnessEstimator
     from missmdp.learn.diagnosis.result import Diagnosis
     from missmdp.model.mdp import FactoredMDP
     from missmdp.model.missmdp import MissMDP
@@ -137,7 +136,7 @@ def check_learner_options(options: dict[str, Any]) -> None:
     feature_blocks(options["blocks"])
 
 
-def make_learner(options: dict[str, Any], mdp: FactoredMDP, known: MissMDP | None) -> Estimator:
+def make_learner(options: dict[str, Any], mdp: FactoredMDP, known: MissMDP | None) -> MissingnessEstimator:
     """Return the learner that was asked for, with options that go together."""
     from missmdp.learn.aimi import AIMI
     from missmdp.learn.asmar import AMCAR, AsMAR
@@ -261,14 +260,14 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
     table = table_arguments(options)
     if options["validate"]:
         from missmdp.cli.printing_results import print_report
-        from missmdp.data.validation.validate import validate
+        from missmdp.data.validation import validate
 
         log = Dataset.from_table(source, mdp, **table)
         report = validate(log, mdp)
         print_report(report, log.notes)
         if options["strict"] and not report.ok:
             raise AnswerIsNo("the log does not fit the model, and --strict says to stop")
-    elif options["learner"].lower() == "em":
+    elif learner.needs_histories:
         log = Dataset.from_table(source, mdp, **table)
     else:
         log = ObservationCounts.from_table(source, mdp, **table)
@@ -276,7 +275,17 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
         # Printed below, as sentences.
         warnings.simplefilter("ignore", AssumptionWarning)
         learner.fit(log)
-    bound = _bound(learner, options) if intervals else None
+    bound = (
+        learner.bound(
+            options["confidence"],
+            options["method"] or "auto",
+            behaviour=options["behaviour"],
+            draws=bootstrap_draws(options),
+            seed=options["seed"] or 0,
+        )
+        if intervals
+        else None
+    )
     print_learned(learner, log.n_steps, bound, known, most=options["most"])
     for output in outputs:
         if output.suffix.lower() == ".mmdp":
@@ -295,17 +304,6 @@ def _inputs(data: tuple[str, ...]) -> set[Path]:
         inside = path.rglob("*") if path.is_dir() else map(Path, glob.glob(name, recursive=True))
         found |= {file.resolve() for file in (path, *inside)}
     return found
-
-
-def _bound(learner: Estimator, options: dict[str, Any]) -> Bound:
-    """Return how sure what was learned is."""
-    from missmdp.learn.base import MissingnessEstimator
-    from missmdp.learn.em.estimator import DynamicsEM
-
-    if isinstance(learner, DynamicsEM):
-        return learner.bound(options["confidence"], draws=bootstrap_draws(options), seed=options["seed"] or 0)
-    assert isinstance(learner, MissingnessEstimator)
-    return learner.bound(options["confidence"], options["method"] or "auto", behaviour=options["behaviour"])
 
 
 DIAGNOSE_HELP = f"""\b

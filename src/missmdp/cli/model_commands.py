@@ -256,7 +256,7 @@ def validate(model: str, data: tuple[str, ...], **table: Any) -> None:
     visited. The exit code is 1 if the log contains something unknown or impossible.
     """
     from missmdp.cli.files import load_mdp
-    from missmdp.data.validation.validate import validate
+    from missmdp.data.validation import validate
 
     mdp, _ = load_mdp(model)
     report = validate(data[0] if len(data) == 1 else list(data), mdp, **table_arguments(table))

@@ -15,8 +15,7 @@ from rich.table import Table
 from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
 from missmdp.data.coverage import Coverage, behaviour_coverage
 from missmdp.data.dataset import Dataset
-from missmdp.data.description.associations import FAMILY_LEVEL
-from missmdp.data.description.description import Description, of, percent
+from missmdp.data.description.description import FAMILY_LEVEL, Description, of, percent
 from missmdp.errors import ModelError
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missmdp import MissMDP

@@ -241,7 +241,7 @@ def tune_ppo(
     from missmdp.cli.printing_results import print_problem, print_search, print_trial
     from missmdp.experiments.baselines import check_baseline
     from missmdp.experiments.ppo_search import search_ppo
-    from missmdp.model.variants import fully_observed_model
+    from missmdp.model.missmdp import fully_observed_model
 
     if folder.is_file():
         raise click.UsageError(f"{folder} is a file; a search needs a folder")

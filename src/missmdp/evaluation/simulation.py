@@ -13,15 +13,24 @@ from numpy.typing import NDArray
 from missmdp._kernels.memoryless_episodes import run_memoryless_episodes
 from missmdp._kernels.rollout import Simulation
 from missmdp.checks import checked_integer
-from missmdp.data.agents import AgentSimulator
-from missmdp.data.episodes import BulkPolicy, EpisodeRunner, Episodes, empty_episodes, write_outcome
-from missmdp.data.rollout import PolicySampler, compile_policy, compile_simulation, row_sampler, seed_words
-from missmdp.errors import DataError, ModelError
+from missmdp.data.simulation import (
+    AgentSimulator,
+    BulkPolicy,
+    EpisodeRunner,
+    Episodes,
+    PolicySampler,
+    compile_policy,
+    compile_simulation,
+    empty_episodes,
+    row_sampler,
+    seed_words,
+    write_outcome,
+)
+from missmdp.errors import ModelError, ParameterError
 from missmdp.model.mdp import reward_horizon
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy, Policy, UniformPolicy
-from missmdp.model.pomdp import POMDP
-from missmdp.model.value_iteration import optimal_values
+from missmdp.model.pomdp import POMDP, optimal_values
 
 __all__ = ["Arena", "EpisodeStore", "Stopped"]
 
@@ -49,7 +58,8 @@ class Arena:
         self, model: MissMDP | POMDP, seed: int | None, horizon: int | None, *, control_variate: bool
     ) -> None:
         if not isinstance(model, MissMDP | POMDP):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ModelError(f"expected a MissMDP or a POMDP to act in, got {type(model).__name__}")
+            what = "a MissMDP or a POMDP to act in"
+            raise ParameterError("model", model, what, f"expected {what}, got {type(model).__name__}")
         mdp = model.mdp if isinstance(model, MissMDP) else model
         self.model = model
         self.seed, self._words = seed_words(seed)
@@ -76,7 +86,7 @@ class Arena:
 def _checked_horizon(horizon: int) -> int:
     checked = checked_integer("horizon", horizon, least=1)
     if checked > _LONGEST:
-        raise DataError(f"horizon can be at most {_LONGEST:,}, got {horizon!r}")
+        raise ParameterError("horizon", horizon, f"at most {_LONGEST:,}")
     return checked
 
 

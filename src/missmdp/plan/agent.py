@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.belief import condition
 from missmdp.errors import ModelError
-from missmdp.model.labels import Labels
 from missmdp.model.missmdp import MissMDP
+from missmdp.model.pomdp import Labels
 from missmdp.plan.value_function import Decision
 
 if TYPE_CHECKING:

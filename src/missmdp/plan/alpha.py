@@ -11,18 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from missmdp.errors import ModelError
-from missmdp.model.checks import as_floats, checked_distribution
-from missmdp.model.enumeration import probability_pairs
-from missmdp.model.labels import Labels
+from missmdp.model.given import probability_pairs
 from missmdp.model.missmdp import MissMDP
-from missmdp.model.pomdp import POMDP
+from missmdp.model.pomdp import POMDP, Labels
+from missmdp.model.probabilities import as_floats, checked_distribution
 from missmdp.plan.blocks import BlockVectors
 from missmdp.plan.interface import check_acts_in, check_interface
 from missmdp.plan.value_function import ValueFunction
 
 if TYPE_CHECKING:
     from missmdp._kernels.rollout import Simulation
-    from missmdp.data.episodes import EpisodeRunner
+    from missmdp.data.simulation import EpisodeRunner
     from missmdp.plan.agent import AlphaVectorAgent
     from missmdp.plan.explain import Explanation
     from missmdp.plan.graph import PolicyGraph

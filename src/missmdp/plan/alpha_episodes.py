@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from missmdp._kernels.alpha_episodes import ActingVectors, OwnObservations, run_alpha_episodes
 from missmdp._kernels.rollout import Simulation
 from missmdp._kernels.tracking import FALLBACKS
-from missmdp.data.episodes import EpisodeRunner, Episodes, empty_episodes
+from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.tracking import EVENTS, compile_tracker

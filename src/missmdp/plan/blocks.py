@@ -19,8 +19,8 @@ from scipy.sparse import csgraph
 
 from missmdp._kernels.alpha import NOWHERE, VectorTable
 from missmdp.errors import ModelError
-from missmdp.model.checks import as_floats
 from missmdp.model.pomdp import POMDP
+from missmdp.model.probabilities import as_floats
 
 __all__ = ["BlockVectors", "checked_blocks", "checked_labels", "connected_blocks", "vector_table"]
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp._kernels.product import Against, Product, reach_pairs, start_value, sweep_pairs
-from missmdp.data.rollout import interleaved
+from missmdp.data.simulation import interleaved
 from missmdp.errors import ModelError
-from missmdp.evaluation.certificate.state_aggregation import merged_views
+from missmdp.evaluation.certificate.state_aggregation import aggregate_states
 from missmdp.evaluation.certificate.uniform import ValueSpan
 from missmdp.learn.groups import all_patterns
 from missmdp.model.mdp import FactoredMDP
@@ -303,7 +303,7 @@ class ControllerValues:
 
     def _run(self, name: str, against: Against, start: NDArray[np.float64]) -> tuple[float, float]:
         """Sweep until little changes; return bounds on the fixed point's value at the start."""
-        product, against, initial = merged_views(self.product.arrays, against, self.product.initial)
+        product, against, initial = aggregate_states(self.product.arrays, against, self.product.initial)
         needed = np.zeros(self.product.shape, dtype=np.bool_)
         stack = np.empty((needed.size, 2), dtype=np.int64)
         reach_pairs(product, against.epsilon, initial, against.reward.shape[1], needed, stack)

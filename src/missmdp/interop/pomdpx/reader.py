@@ -15,8 +15,8 @@ from missmdp.interop.incoming import MAX_COUNT, pomdp_from_file, row_means
 from missmdp.interop.pomdpx.positioned_xml import Element, read_xml
 from missmdp.interop.pomdpx.tables import Table, read_table
 from missmdp.interop.pomdpx.variables import Codes, Variables
-from missmdp.model.checks import checked_discount, checked_distribution, checked_rows
 from missmdp.model.pomdp import POMDP
+from missmdp.model.probabilities import checked_discount, checked_distribution, checked_rows
 
 __all__ = ["read_pomdpx"]
 

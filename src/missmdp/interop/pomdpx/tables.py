@@ -16,7 +16,7 @@ from missmdp.errors import FormatError, ModelError
 from missmdp.interop.incoming import Layers, as_index
 from missmdp.interop.pomdpx.positioned_xml import Element
 from missmdp.interop.pomdpx.variables import Codes, Variables
-from missmdp.model.checks import SUM_TOLERANCE
+from missmdp.model.probabilities import SUM_TOLERANCE
 
 __all__ = ["Table", "read_table"]
 

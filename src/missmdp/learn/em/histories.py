@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from missmdp._kernels.histories import Weights, forward_backward, grow_tree, passing
 from missmdp.data.dataset import Dataset
 from missmdp.errors import DataError
+from missmdp.learn.blocks import Blocks
 from missmdp.learn.em.classes import Classes, merged_states
 from missmdp.learn.em.sights import Sights, distinct_sights
 from missmdp.learn.em.start import pattern_numbers
-from missmdp.learn.em.structures import Blocks
 from missmdp.learn.em.tree_parts import Part, tree_parts
 from missmdp.learn.em.weights import Details, transition_weights
 

@@ -19,7 +19,7 @@ from missmdp.plan.interface import check_acts_in, check_interface
 
 if TYPE_CHECKING:
     from missmdp._kernels.rollout import Simulation
-    from missmdp.data.episodes import EpisodeRunner
+    from missmdp.data.simulation import EpisodeRunner
     from missmdp.plan.finite.agent import FiniteControllerAgent
 
 __all__ = ["FiniteController"]

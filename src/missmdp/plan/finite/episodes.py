@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.finite_episodes import Nodes, run_controller_episodes
 from missmdp._kernels.rollout import Simulation
-from missmdp.data.episodes import EpisodeRunner, Episodes, empty_episodes
-from missmdp.data.rollout import seen_codes
+from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes, seen_codes
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.finite.controller import FiniteController

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.stepping import Frames
 from missmdp.errors import ModelError
-from missmdp.model.checks import checked_discount, number
+from missmdp.model.probabilities import checked_discount, number
 from missmdp.model.space import MISSING, FeatureSpace
 
 __all__ = ["ENCODINGS", "Encoder", "Encoding", "n_frames"]

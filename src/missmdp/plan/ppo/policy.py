@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from missmdp._kernels.network import Network, infer, softmax
 from missmdp._kernels.rollout import Simulation
 from missmdp._kernels.stepping import Frames, push_frame, run_network, running_places
-from missmdp.data.episodes import EpisodeRunner, Episodes, empty_episodes
-from missmdp.data.rollout import seen_codes
+from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes, seen_codes
 from missmdp.errors import ModelError
 from missmdp.model.given import checked_actions
 from missmdp.model.missmdp import MissMDP

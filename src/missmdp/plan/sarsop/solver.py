@@ -9,9 +9,9 @@ import numpy as np
 
 from missmdp.checks import checked_integer, checked_seed
 from missmdp.errors import ModelError
-from missmdp.model.checks import number
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
+from missmdp.model.probabilities import number
 from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.base import SolveResult
 from missmdp.plan.finite.controller import FiniteController

@@ -1,4 +1,4 @@
-"""A column as its distinct values and the place of each row's value among them.
+"""Columns as Arrow arrays or lists, with their distinct values.
 
 Logs are long and features have few values, so whatever Python has to decide about a value is decided once
 per distinct value; rows only follow by taking places.
@@ -7,15 +7,33 @@ per distinct value; rows only follow by taking places.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.data.tables.arrow import compute, pa
 from missmdp.model.space import is_missing, plain
 
-__all__ = ["Cells", "Factors", "cell", "factorise", "in_order", "take"]
+__all__ = [
+    "Cells",
+    "Factors",
+    "arrow_csv",
+    "cell",
+    "compute",
+    "factorise",
+    "in_order",
+    "pa",
+    "parquet",
+    "take",
+]
+
+
+pa: Any = import_module("pyarrow")
+compute: Any = import_module("pyarrow.compute")
+arrow_csv: Any = import_module("pyarrow.csv")
+parquet: Any = import_module("pyarrow.parquet")
+
 
 Cells: TypeAlias = Any
 """A column or a part of one: an Arrow array where it can be, a list where values have no common type."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from missmdp.data.fisher import fisher_log_p
+from missmdp.data.statistics import fisher_log_p
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.data())

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import missmdp as mm
 from missmdp._kernels import support as kernels
-from missmdp.data.tables import csv_files
-from missmdp.data.validation import support
+from missmdp.data import support
+from missmdp.data.tables import parts
 from oracles import trajectory_tables as oracle
 from strategies import mdps, missmdps, seeds
 
@@ -295,7 +295,7 @@ def test_what_is_not_known_to_follow_is_not_held_against_a_log():
 
 
 def test_unknown_values_are_counted_over_all_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_files, "_BLOCK_BYTES", 60)
+    monkeypatch.setattr(parts, "_BLOCK_BYTES", 60)
     lines = [f"{row},0,{row % 2 * 9},,," for row in range(60)]
     (tmp_path / "log.csv").write_text("\n".join(["episode,step,rung,mood,action,terminated", *lines]))
     report = mm.validate(tmp_path / "log.csv", ladder())
