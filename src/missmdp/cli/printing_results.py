@@ -251,8 +251,8 @@ def first_action(policy: AlphaVectorPolicy) -> Any:
     outcomes = policy.value_function.outcomes(pomdp.initial, 0)
     vectors = np.unique(outcomes.vector[(outcomes.probability > 0.0) & (outcomes.vector != NO_VECTOR)])
     actions = {
-        int(policy.blocks[block].actions[row])
-        for block, row in map(policy.value_function.place_of, vectors.tolist())
+        int(policy.components[component].actions[row])
+        for component, row in map(policy.value_function.place_of, vectors.tolist())
     }
     return pomdp.actions[actions.pop()] if len(actions) == 1 else None
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.random import episode_key
-from missmdp._kernels.rollout import first_state, next_state, seen_as
+from missmdp._kernels.simulator import first_state, next_state, seen_as
 from missmdp.benchmarks.registry import load_benchmark
 from missmdp.checks import checked_choice, checked_integer
 from missmdp.data.simulation import compile_simulation, seed_words, seen_codes
