@@ -113,7 +113,9 @@ def test_every_question_is_answered_with_something_to_use(root):
 
 
 def test_the_glossary_explains_every_term_once(root):
-    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", (root / "docs" / "glossary.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| ([^|]+) \| ([^|]+) \|$", (root / "docs" / "glossary.md").read_text(), re.MULTILINE
+    )
     terms = [term for term, meaning in rows if meaning.endswith(".")]
     assert len(terms) >= 50
     assert len(set(terms)) == len(terms)
