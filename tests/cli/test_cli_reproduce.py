@@ -5,8 +5,7 @@ import time
 import pytest
 
 from command_output import start, succeeded
-from missmdp.experiments.reproduce.config import ReproduceConfig
-from missmdp.experiments.reproduce.profiles import PROFILES
+from missmdp.experiments.reproduce.config import PROFILES, ReproduceConfig
 
 SMALLEST = [
     "--profile",

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from missmdp.experiments.reproduce.cells import all_cells
-from missmdp.experiments.reproduce.config import ReproduceConfig
-from missmdp.experiments.reproduce.expected import right_learner
-from missmdp.experiments.reproduce.profiles import PROFILES
+from missmdp.experiments.reproduce.config import PROFILES, ReproduceConfig
+from missmdp.experiments.reproduce.findings import right_learner
 
 STEPS = 100_000
 

@@ -42,7 +42,7 @@ def plot(run: Path, formats: tuple[str, ...], folder: Path | None) -> None:
     Nothing is run: the figures show the cells that are stored. The same cells give the same files.
     """
     from missmdp.errors import MissMDPError
-    from missmdp.experiments.reproduce.figures import draw_figures
+    from missmdp.experiments.reproduce.pictures import draw_figures
     from missmdp.experiments.reproduce.summary import summarise
 
     if folder is not None and folder.is_file():

@@ -76,7 +76,7 @@ def reproduce(
     (.csv and .parquet), figures and report.html. Options override the file, and the file the profile.
     """
     from missmdp.cli.printing_reproduce import ReproduceProgress, print_plan, print_reproduction
-    from missmdp.experiments.reproduce.finish import draw_and_write
+    from missmdp.experiments.reproduce.page import draw_and_write
     from missmdp.experiments.reproduce.runner import reproduce as run
 
     if workers is not None and dask is not None:
@@ -103,8 +103,7 @@ def reproduce(
 def _config(
     profile: str | None, config_file: Path | None, folder: Path, settings: dict[str, Any]
 ) -> ReproduceConfig:
-    from missmdp.experiments.reproduce.config import ReproduceConfig
-    from missmdp.experiments.reproduce.profiles import PROFILES
+    from missmdp.experiments.reproduce.config import PROFILES, ReproduceConfig
     from missmdp.experiments.reproduce.store import CellStore, is_reproduction
 
     if profile is None and config_file is None and is_reproduction(folder):

@@ -5,8 +5,8 @@ import pytest
 
 from experiments.reproduce.pretend import TINY
 from missmdp.experiments.reproduce.cells import all_cells
+from missmdp.experiments.reproduce.config import PROFILES
 from missmdp.experiments.reproduce.estimate import expected_seconds, in_words
-from missmdp.experiments.reproduce.profiles import PROFILES
 
 
 def test_there_is_a_cell_for_everything_once():

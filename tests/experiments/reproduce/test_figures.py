@@ -10,10 +10,14 @@ from experiments.reproduce.fake_run import TINY, fake_result, fake_run
 from missmdp.errors import MissMDPError
 from missmdp.experiments.report import page
 from missmdp.experiments.reproduce.cells import all_cells
-from missmdp.experiments.reproduce.curves import LOWEST, board_figure, curves, curves_figure
-from missmdp.experiments.reproduce.dots import LEFT, baselines_figure, nothing_missing_figure
-from missmdp.experiments.reproduce.figures import draw_figures
-from missmdp.experiments.reproduce.standings import common_size, standings
+from missmdp.experiments.reproduce.curve_pictures import LOWEST, curves, curves_figure, map_figure
+from missmdp.experiments.reproduce.findings import common_size, compared_policies
+from missmdp.experiments.reproduce.pictures import (
+    LEFT,
+    baselines_figure,
+    draw_figures,
+    nothing_missing_figure,
+)
 from missmdp.experiments.reproduce.style import COLOURS, size_text
 from missmdp.experiments.reproduce.summary import summarise
 from missmdp.model.picture import save_picture
@@ -116,13 +120,13 @@ def test_learners_that_assume_what_is_not_so_are_dashed(summary):
     axes = curves_figure(summary, [ICU]).axes[0]
     dashed = {learner: line(axes, learner).is_dashed() for learner in TINY.learners}
     assert dashed == {"AMCAR": True, "AsMAR": False, "AIMI": False}
-    board, *panels = board_figure(summary, PREDATOR).axes
+    board, *panels = map_figure(summary, PREDATOR).axes
     assert all(line(axes, learner).is_dashed() for axes in panels for learner in TINY.learners)
     assert board.get_title() == PREDATOR
 
 
 def test_the_map_stands_beside_its_benchmark(summary):
-    board = board_figure(summary, PREDATOR).axes[0]
+    board = map_figure(summary, PREDATOR).axes[0]
     words = [text.get_text() for text in board.texts]
     assert words.count("▲") == 4
     assert {"plains", "jungle", "mountain"} <= set(words)
@@ -134,7 +138,7 @@ def test_the_map_stands_beside_its_benchmark(summary):
 
 def test_policies_stand_side_by_side(summary):
     assert common_size(summary, ICU) == 100_000
-    found = {one.policy: one for one in standings(summary, ICU)}
+    found = {one.policy: one for one in compared_policies(summary, ICU)}
     names = ["optimal", "AMCAR", "AsMAR", "AIMI", "prior", "ppo-memory", "ppo", "pomcp", "random"]
     assert list(found) == names
     assert found["AsMAR"].normalised == pytest.approx(normalised("AsMAR", 100_000)[0])
@@ -155,7 +159,9 @@ def test_dots_are_where_values_are(summary):
     assert shown[0].get_xdata()[0] == pytest.approx(normalised("AsMAR", 100_000)[0])
     arrows = [drawn.get_ydata()[0] for drawn in axes.lines if drawn.get_marker() == "<"]
     assert arrows == [labels.index(one) for one in ("AIMI", "random")]
-    assert all(one.normalised < LEFT for one in standings(summary, ICU) if one.policy in ("AIMI", "random"))
+    assert all(
+        one.normalised < LEFT for one in compared_policies(summary, ICU) if one.policy in ("AIMI", "random")
+    )
     assert key(figure) == ["mean ± standard error", "best seed", "further left", "1 optimal, 0 prior"]
 
 
@@ -206,7 +212,7 @@ def test_without_the_ends_of_the_scale_there_are_no_values(tmp_path):
     assert len(figure.axes) == 2
     assert "1 optimal, 0 prior" not in key(figure)
     assert baselines_figure(found, [ICU]) is None
-    assert standings(found, ICU) == []
+    assert compared_policies(found, ICU) == []
     assert nothing_missing_figure(found) is None
 
 
@@ -222,7 +228,7 @@ def test_one_run_has_no_quartiles(tmp_path):
     figure = curves_figure(found, [ICU])
     assert all(len(axes.collections) == 0 for axes in figure.axes)
     assert "middle half of runs" not in key(figure)
-    assert all(one.best is None for one in standings(found, ICU))
+    assert all(one.best is None for one in compared_policies(found, ICU))
     assert "best seed" not in key(baselines_figure(found, [ICU]))
 
 

@@ -8,13 +8,11 @@ import pytest
 
 from experiments.reproduce.pretend import TINY, pretend
 from missmdp.experiments.reproduce.cells import all_cells
-from missmdp.experiments.reproduce.claims import claims
-from missmdp.experiments.reproduce.figures import draw_figures
-from missmdp.experiments.reproduce.normalised import Scale
+from missmdp.experiments.reproduce.findings import claims, compared_policies
 from missmdp.experiments.reproduce.page import write_page
+from missmdp.experiments.reproduce.pictures import draw_figures
 from missmdp.experiments.reproduce.runner import reproduce
-from missmdp.experiments.reproduce.standings import standings
-from missmdp.experiments.reproduce.summary import summarise
+from missmdp.experiments.reproduce.summary import Scale, summarise
 
 
 @pytest.fixture(scope="module")
@@ -216,6 +214,6 @@ def test_where_the_prior_is_as_good_as_the_optimal_policy_there_is_no_scale(tmp_
     assert {row[name] for row in summary.values for name in names} == {None}
     assert {row["normalised"] for row in (*summary.value_runs, *summary.baselines)} == {None}
     assert claims(summary) == []
-    assert standings(summary, "icu-smar") == []
+    assert compared_policies(summary, "icu-smar") == []
     assert draw_figures(summary)
     assert "q4" in write_page(summary).read_text(encoding="utf-8")

@@ -13,9 +13,8 @@ from typing import Literal
 
 from missmdp.experiments.baselines import check_baseline
 from missmdp.experiments.reproduce.cells import Cell, all_cells, benchmark_model
-from missmdp.experiments.reproduce.config import ReproduceConfig
+from missmdp.experiments.reproduce.config import ReproduceConfig, profile
 from missmdp.experiments.reproduce.executors import Failed, Work, execute
-from missmdp.experiments.reproduce.profiles import profile
 from missmdp.experiments.reproduce.store import CellStore
 from missmdp.experiments.reproduce.summary import Summary, summarise, write_tables
 from missmdp.experiments.reproduce.work import run_cell
