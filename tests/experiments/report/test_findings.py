@@ -4,10 +4,10 @@ import copy
 
 import pytest
 
-from experiments.report.read_page import read_page
 from experiments.report.sample_run import sample, single_groups, write
 from missmdp.experiments.report.learned_groups import chosen_groups, covered, some_left_out
 from missmdp.experiments.report.write import write_report
+from pages.read_page import read_page
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from itertools import pairwise
 
 import pytest
 
-from experiments.report.read_page import Node, read_page
 from experiments.report.sample_run import emptied, renamed, sample, write
 from experiments.run.contract import CONTRACT, Each, Maybe, breaches
 from missmdp.errors import FormatError
 from missmdp.experiments.report.write import write_report
+from pages.read_page import Node, read_page
 
 SECTIONS = [
     "data",

@@ -2,10 +2,10 @@
 
 import pytest
 
-from experiments.report.read_page import read_page
 from experiments.report.sample_reasons import certificate
 from experiments.report.sample_run import sample, write
 from missmdp.experiments.report.write import write_report
+from pages.read_page import read_page
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import pytest
 
 from experiments.reproduce.fake_run import TINY, fake_result, fake_run
 from missmdp.errors import MissMDPError
-from missmdp.experiments.report import page
 from missmdp.experiments.reproduce.cells import all_cells
 from missmdp.experiments.reproduce.curve_pictures import LOWEST, curves, curves_figure, map_figure
 from missmdp.experiments.reproduce.findings import common_size, compared_policies
@@ -21,6 +20,7 @@ from missmdp.experiments.reproduce.pictures import (
 from missmdp.experiments.reproduce.style import COLOURS, size_text
 from missmdp.experiments.reproduce.summary import summarise
 from missmdp.model.picture import save_picture
+from missmdp.pages import page
 
 STYLE_SHEET = Path(page.__file__).with_name("style.css")
 ICU, PREDATOR = TINY.benchmarks

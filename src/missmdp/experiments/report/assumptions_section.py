@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from missmdp.experiments.report.markup import Html
-from missmdp.experiments.report.page import Section, bullets, note, paragraph, subsection
 from missmdp.experiments.report.run_file import RunFile
+from missmdp.pages.markup import Html
+from missmdp.pages.page import Section, bullets, note, paragraph, subsection
 from missmdp.words import sentence
 
 __all__ = ["assumptions_section"]

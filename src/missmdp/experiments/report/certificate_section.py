@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from missmdp.experiments.report.bar_chart import Bar, bar_chart
-from missmdp.experiments.report.markup import Html, element
-from missmdp.experiments.report.page import Section, bullets, details, figure, note, paragraph, table
 from missmdp.experiments.report.run_file import RunFile
-from missmdp.experiments.report.svg import Chart
 from missmdp.experiments.run.figures import no_more_than
+from missmdp.pages.markup import Html, element
+from missmdp.pages.page import Section, bullets, details, figure, note, paragraph, table
+from missmdp.pages.row_charts import Bar, bar_chart
+from missmdp.pages.svg import Chart
 from missmdp.words import UNKNOWN, number, percent, sentence
 
 __all__ = ["certificate_section"]

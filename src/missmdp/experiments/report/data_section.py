@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from missmdp.experiments.report.bar_chart import Bar, bar_chart
-from missmdp.experiments.report.markup import Html, element, joined, name
-from missmdp.experiments.report.page import Section, bullets, details, figure, note, paragraph, table
 from missmdp.experiments.report.run_file import RunFile
-from missmdp.experiments.report.svg import Chart
+from missmdp.pages.markup import Html, element, joined, name
+from missmdp.pages.page import Section, bullets, details, figure, note, paragraph, table
+from missmdp.pages.row_charts import Bar, bar_chart
+from missmdp.pages.svg import Chart
 from missmdp.words import UNKNOWN, count, listed, percent, sentence
 
 __all__ = ["data_section"]

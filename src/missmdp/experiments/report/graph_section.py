@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from missmdp.experiments.report.graph_chart import graph_chart
-from missmdp.experiments.report.markup import Html, element, joined, name
-from missmdp.experiments.report.page import Section, bullets, details, figure, paragraph
 from missmdp.experiments.report.run_file import RunFile
-from missmdp.experiments.report.svg import Chart
+from missmdp.pages.graph_chart import graph_chart
+from missmdp.pages.markup import Html, element, joined, name
+from missmdp.pages.page import Section, bullets, details, figure, paragraph
+from missmdp.pages.svg import Chart
 from missmdp.words import count, listed, percent, sentence
 
 __all__ = ["graph_section"]

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from missmdp.evaluation.statistics import student_interval
-from missmdp.experiments.report.markup import Html, element, name
-from missmdp.experiments.report.page import Tile, headline, note, paragraph
 from missmdp.experiments.report.run_file import RunFile
 from missmdp.experiments.run.figures import no_more_than
+from missmdp.pages.markup import Html, element, name
+from missmdp.pages.page import Tile, headline, note, paragraph
 from missmdp.words import count, interval, listed, number, percent, plus, sentence, share_text
 
 __all__ = ["headline_box", "headline_title"]

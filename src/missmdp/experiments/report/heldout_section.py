@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from missmdp.experiments.report.dot_chart import Dot, dot_chart
-from missmdp.experiments.report.markup import Html
-from missmdp.experiments.report.page import Section, figure, note, paragraph, table
 from missmdp.experiments.report.run_file import RunFile
-from missmdp.experiments.report.svg import Chart
 from missmdp.experiments.run.margin import margin, much_is_outside
+from missmdp.pages.markup import Html
+from missmdp.pages.page import Section, figure, note, paragraph, table
+from missmdp.pages.row_charts import Dot, dot_chart
+from missmdp.pages.svg import Chart
 from missmdp.words import UNKNOWN, count, listed, number, percent, plus
 
 __all__ = ["heldout_section"]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from missmdp.experiments.report.markup import Html
-from missmdp.experiments.report.page import details, paragraph, table
+from missmdp.pages.markup import Html
+from missmdp.pages.page import details, paragraph, table
 from missmdp.words import UNKNOWN, count, percent, percent_range
 
 __all__ = [

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from missmdp.experiments.report.axis import percent_tick
-from missmdp.experiments.report.dot_chart import Dot, Heading, dot_chart
 from missmdp.experiments.report.learned_groups import (
     Shown,
     can_lack,
@@ -15,10 +13,11 @@ from missmdp.experiments.report.learned_groups import (
     outside,
     some_left_out,
 )
-from missmdp.experiments.report.markup import Html, element
-from missmdp.experiments.report.page import Section, details, figure, note, paragraph, subsection
 from missmdp.experiments.report.run_file import RunFile
-from missmdp.experiments.report.svg import Chart
+from missmdp.pages.markup import Html, element
+from missmdp.pages.page import Section, details, figure, note, paragraph, subsection
+from missmdp.pages.row_charts import Dot, Heading, dot_chart
+from missmdp.pages.svg import Chart, percent_tick
 from missmdp.words import count, listed, percent, points, sentence
 
 __all__ = ["learned_section"]

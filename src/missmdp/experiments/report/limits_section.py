@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from missmdp.experiments.report.page import Section, bullets, paragraph
 from missmdp.experiments.report.run_file import RunFile
+from missmdp.pages.page import Section, bullets, paragraph
 from missmdp.words import sentence
 
 __all__ = ["limits_section"]

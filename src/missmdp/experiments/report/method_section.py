@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
-from missmdp.experiments.report.markup import Html, element
-from missmdp.experiments.report.page import Section, bullets, code, details, facts, paragraph, subsection
 from missmdp.experiments.report.run_file import RunFile
+from missmdp.pages.markup import Html, element
+from missmdp.pages.page import Section, bullets, code, details, facts, paragraph, subsection
 from missmdp.words import UNKNOWN, count, duration, listed
 
 __all__ = ["method_section"]

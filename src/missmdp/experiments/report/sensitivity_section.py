@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from missmdp.experiments.report.dot_chart import Dot, Heading, dot_chart
-from missmdp.experiments.report.page import Section, figure, paragraph
 from missmdp.experiments.report.run_file import RunFile
-from missmdp.experiments.report.svg import Chart
+from missmdp.pages.page import Section, figure, paragraph
+from missmdp.pages.row_charts import Dot, Heading, dot_chart
+from missmdp.pages.svg import Chart
 from missmdp.words import number, plus
 
 __all__ = ["sensitivity_section"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from missmdp.experiments.report.bounds_chart import BoundsPanel, bounds_chart
-from missmdp.experiments.report.markup import Html, element
-from missmdp.experiments.report.page import Section, figure, note, paragraph, table
 from missmdp.experiments.report.run_file import RunFile
-from missmdp.experiments.report.svg import Chart
+from missmdp.pages.bounds_chart import BoundsPanel, bounds_chart
+from missmdp.pages.markup import Html, element
+from missmdp.pages.page import Section, figure, note, paragraph, table
+from missmdp.pages.svg import Chart
 from missmdp.words import UNKNOWN, number, percent
 
 __all__ = ["solver_section"]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from missmdp.experiments.report.axis import padded, percent_tick
-from missmdp.experiments.report.dot_chart import Dot, dot_chart
-from missmdp.experiments.report.markup import Html
-from missmdp.experiments.report.page import Section, details, figure, note, paragraph, table
 from missmdp.experiments.report.run_file import RunFile
-from missmdp.experiments.report.svg import Chart
 from missmdp.experiments.report.worlds_table import across_worlds
+from missmdp.pages.markup import Html
+from missmdp.pages.page import Section, details, figure, note, paragraph, table
+from missmdp.pages.row_charts import Dot, dot_chart
+from missmdp.pages.svg import Chart, padded, percent_tick
 from missmdp.words import UNKNOWN, count, interval, number, plus, share_text
 
 __all__ = ["values_section"]

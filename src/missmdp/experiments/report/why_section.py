@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from missmdp.experiments.report.axis import percent_tick
-from missmdp.experiments.report.dot_chart import Dot, Heading, dot_chart
-from missmdp.experiments.report.graph_chart import graph_chart
-from missmdp.experiments.report.markup import Html, element, name
-from missmdp.experiments.report.page import Section, bullets, details, figure, note, paragraph, table
 from missmdp.experiments.report.run_file import RunFile
-from missmdp.experiments.report.svg import Chart
+from missmdp.pages.graph_chart import graph_chart
+from missmdp.pages.markup import Html, element, name
+from missmdp.pages.page import Section, bullets, details, figure, note, paragraph, table
+from missmdp.pages.row_charts import Dot, Heading, dot_chart
+from missmdp.pages.svg import Chart, percent_tick
 from missmdp.words import UNKNOWN, listed, number, percent, sentence
 
 __all__ = ["why_section"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from missmdp.experiments.report.markup import Html
-from missmdp.experiments.report.page import bullets, table
 from missmdp.experiments.report.run_file import RunFile
+from missmdp.pages.markup import Html
+from missmdp.pages.page import bullets, table
 from missmdp.words import UNKNOWN, number
 
 __all__ = ["across_worlds"]

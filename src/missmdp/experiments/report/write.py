@@ -14,13 +14,13 @@ from missmdp.experiments.report.heldout_section import heldout_section
 from missmdp.experiments.report.learned_section import learned_section
 from missmdp.experiments.report.limits_section import limits_section
 from missmdp.experiments.report.method_section import method_section
-from missmdp.experiments.report.page import page
 from missmdp.experiments.report.run_file import RUN_FILE, RunFile, read_run
 from missmdp.experiments.report.sensitivity_section import sensitivity_section
 from missmdp.experiments.report.solver_section import solver_section
 from missmdp.experiments.report.values_section import values_section
 from missmdp.experiments.report.why_section import why_section
 from missmdp.model.archive import write_atomically
+from missmdp.pages.page import page
 
 __all__ = ["REPORT_FILE", "report_page", "write_report"]
 

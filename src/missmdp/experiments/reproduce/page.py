@@ -6,22 +6,6 @@ from pathlib import Path
 
 from missmdp._version import __version__
 from missmdp.errors import MissMDPError
-from missmdp.experiments.report.markup import Html, element
-from missmdp.experiments.report.page import (
-    Section,
-    Tile,
-    bullets,
-    code,
-    details,
-    facts,
-    figure,
-    headline,
-    note,
-    page,
-    paragraph,
-    table,
-)
-from missmdp.experiments.report.svg import Chart
 from missmdp.experiments.reproduce.config import ReproduceConfig
 from missmdp.experiments.reproduce.curve_pictures import MEASURES, curves, limits
 from missmdp.experiments.reproduce.findings import LEAST, claims, compared_policies, kind_of, learnable_by
@@ -39,6 +23,22 @@ from missmdp.experiments.reproduce.text import (
     values,
 )
 from missmdp.model.archive import write_atomically
+from missmdp.pages.markup import Html, element
+from missmdp.pages.page import (
+    Section,
+    Tile,
+    bullets,
+    code,
+    details,
+    facts,
+    figure,
+    headline,
+    note,
+    page,
+    paragraph,
+    table,
+)
+from missmdp.pages.svg import Chart
 from missmdp.words import count, duration, listed
 
 __all__ = ["PAGE", "draw_and_write", "reproduction_page", "run_facts", "write_page"]

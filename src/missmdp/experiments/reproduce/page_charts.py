@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from missmdp.experiments.report.axis import Axis
-from missmdp.experiments.report.dot_chart import Dot, Heading, dot_chart
-from missmdp.experiments.report.markup import Html, element
-from missmdp.experiments.report.svg import Draw, Drawing, fitted, text_width
 from missmdp.experiments.reproduce.curve_pictures import Curve
 from missmdp.experiments.reproduce.findings import ComparedPolicy, learnable_by
 from missmdp.experiments.reproduce.pictures import LEFT, RIGHT
 from missmdp.experiments.reproduce.style import POLICIES, power, size_text
 from missmdp.experiments.reproduce.text import plus_minus
+from missmdp.pages.markup import Html, element
+from missmdp.pages.row_charts import Dot, Heading, dot_chart
+from missmdp.pages.svg import Axis, Draw, Drawing, fitted, text_width
 from missmdp.words import signed
 
 __all__ = ["CurvesPanel", "curves_chart", "curves_key", "policies_chart"]

@@ -8,15 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.report.read_page import read_page
 from experiments.report.sample_run import bounds, sample, write
-from missmdp.experiments.report.axis import Axis, padded
-from missmdp.experiments.report.bar_chart import Bar, bar_chart
-from missmdp.experiments.report.bounds_chart import BoundsPanel, bounds_chart
-from missmdp.experiments.report.dot_chart import Dot, Heading, dot_chart
-from missmdp.experiments.report.graph_chart import graph_chart
-from missmdp.experiments.report.svg import NARROW, WIDE, fitted, text_width, wrapped
 from missmdp.experiments.report.write import write_report
+from missmdp.pages.bounds_chart import BoundsPanel, bounds_chart
+from missmdp.pages.graph_chart import graph_chart
+from missmdp.pages.row_charts import Bar, Dot, Heading, bar_chart, dot_chart
+from missmdp.pages.svg import NARROW, WIDE, Axis, fitted, padded, text_width, wrapped
+from pages.read_page import read_page
 
 WIDTHS = pytest.mark.parametrize("width", [WIDE, NARROW])
 names = st.text(min_size=1, max_size=120).filter(str.strip)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from missmdp.experiments.report.markup import Html, element, joined
-from missmdp.experiments.report.svg import Chart
+from missmdp.pages.markup import Html, element, joined
+from missmdp.pages.svg import Chart
 
 __all__ = [
     "Section",

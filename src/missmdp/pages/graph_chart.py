@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from missmdp.experiments.report.markup import element, joined
-from missmdp.experiments.report.svg import Draw, Drawing, fitted, text_width
+from missmdp.pages.markup import element, joined
+from missmdp.pages.svg import Draw, Drawing, fitted, text_width
 
 __all__ = ["graph_chart"]
 

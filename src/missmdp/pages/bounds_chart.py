@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from missmdp.experiments.report.axis import Axis, padded
-from missmdp.experiments.report.svg import Draw, Drawing, fitted, text_width
+from missmdp.pages.svg import Axis, Draw, Drawing, fitted, padded, text_width
 from missmdp.words import short_number
 
 __all__ = ["BoundsPanel", "bounds_chart"]

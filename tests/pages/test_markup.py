@@ -1,0 +1,22 @@
+"""What is not markup is escaped, wherever it ends up."""
+
+from missmdp.pages.markup import Html, element, joined, name, safe
+
+
+def test_what_is_not_markup_is_escaped():
+    assert safe("<b>") == "&lt;b&gt;"
+    assert safe(Html("<b>")) == "<b>"
+    assert element("p", "a < b", Html("<br>"), class_="x", title='"', id=None) == (
+        '<p class="x" title="&quot;">a &lt; b<br></p>'
+    )
+    assert joined(["<", Html("<br>")], " & ") == "&lt; &amp; <br>"
+    assert name("a&b") == '<bdi class="name">a&amp;b</bdi>'
+
+
+def test_mixing_markup_and_text_fails_on_the_safe_side():
+    mixed = Html("<b>") + "<script>"
+    assert "<" not in safe(mixed)
+
+
+def test_numbers_in_attributes_are_short():
+    assert element("rect", x=1 / 3, y=2.0, data_of="a_b") == '<rect x="0.33" y="2" data-of="a_b"/>'
