@@ -196,7 +196,7 @@ class EvaluationRun:
 
     def _about(self, model: str) -> dict[str, Any]:
         """Return what all rows have in common."""
-        from missmdp.experiments.fingerprint import model_hash
+        from missmdp.experiments.grid.fingerprint import model_hash
 
         try:
             fingerprint = model_hash(self.model)

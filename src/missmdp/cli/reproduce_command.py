@@ -75,8 +75,9 @@ def reproduce(
     run, also by force, the same command goes on with it and ends with the same tables. In the end FOLDER has tables
     (.csv and .parquet), figures and report.html. Options override the file, and the file the profile.
     """
-    from missmdp.cli.printing_reproduce import ReproduceProgress, print_plan, print_reproduction
+    from missmdp.cli.printing_reproduce import GridProgress, print_plan, print_reproduction
     from missmdp.experiments.reproduce.page import draw_and_write
+    from missmdp.experiments.reproduce.plan import all_cells
     from missmdp.experiments.reproduce.runner import reproduce as run
 
     if workers is not None and dask is not None:
@@ -84,9 +85,9 @@ def reproduce(
     target = Path(f"reproduce-{profile or 'small'}") if folder is None else folder
     config = _config(profile, config_file, target, given_settings(settings))
     if dry_run:
-        print_plan(config, target, workers)
+        print_plan(all_cells(config), target, workers)
         return
-    with ReproduceProgress(config, target, enabled=not quiet) as progress:
+    with GridProgress(all_cells(config), target, enabled=not quiet) as progress:
         done = run(config, target, workers=workers, dask=dask, progress=False, report=progress)
     if done.status == "finished":
         draw_and_write(target)
@@ -103,11 +104,10 @@ def reproduce(
 def _config(
     profile: str | None, config_file: Path | None, folder: Path, settings: dict[str, Any]
 ) -> ReproduceConfig:
-    from missmdp.experiments.reproduce.config import PROFILES, ReproduceConfig
-    from missmdp.experiments.reproduce.store import CellStore, is_reproduction
+    from missmdp.experiments.reproduce.config import PROFILES, ReproduceConfig, is_reproduction
 
     if profile is None and config_file is None and is_reproduction(folder):
-        config = CellStore(folder).read_config()
+        config = ReproduceConfig.of_run(folder)
     else:
         config = PROFILES[profile or "small"]
     if config_file is not None:

@@ -8,7 +8,6 @@ import pytest
 
 from experiments.reproduce.fake_run import TINY, fake_result, fake_run
 from missmdp.errors import MissMDPError
-from missmdp.experiments.reproduce.cells import all_cells
 from missmdp.experiments.reproduce.curve_pictures import LOWEST, curves, curves_figure, map_figure
 from missmdp.experiments.reproduce.findings import common_size, compared_policies
 from missmdp.experiments.reproduce.pictures import (
@@ -17,6 +16,7 @@ from missmdp.experiments.reproduce.pictures import (
     draw_figures,
     nothing_missing_figure,
 )
+from missmdp.experiments.reproduce.plan import all_cells
 from missmdp.experiments.reproduce.style import COLOURS, size_text
 from missmdp.experiments.reproduce.summary import summarise
 from missmdp.model.picture import save_picture
@@ -37,7 +37,9 @@ def results(**wanted):
     return {
         cell.run: fake_result(cell)
         for cell in all_cells(TINY)
-        if all(getattr(cell, name) == value for name, value in {"fully_observed": False, **wanted}.items())
+        if all(
+            getattr(cell, name, False) == value for name, value in {"fully_observed": False, **wanted}.items()
+        )
     }
 
 
@@ -182,7 +184,7 @@ def test_the_same_cells_give_the_same_files(summary, tmp_path):
     names = ["learning-curves", PREDATOR, "baselines", "baselines-selected", "nothing-missing"]
     paths = draw_figures(summary, folder=tmp_path)
     assert [path.stem for path in paths] == names
-    again = summarise(summary.store.folder)
+    again = summarise(summary.folder)
     for path, figure in [(paths[0], curves_figure(again, [ICU])), (paths[4], nothing_missing_figure(again))]:
         assert save_picture(figure, tmp_path / "again.svg").read_bytes() == path.read_bytes()
 
@@ -207,7 +209,7 @@ def test_what_is_not_finished_is_said(tmp_path):
 
 
 def test_without_the_ends_of_the_scale_there_are_no_values(tmp_path):
-    found = summarise(fake_run(tmp_path, ONE, lambda cell: cell.policy == "prior"))
+    found = summarise(fake_run(tmp_path, ONE, lambda cell: getattr(cell, "policy", "") == "prior"))
     figure = curves_figure(found, [ICU])
     assert len(figure.axes) == 2
     assert "1 optimal, 0 prior" not in key(figure)
@@ -217,7 +219,7 @@ def test_without_the_ends_of_the_scale_there_are_no_values(tmp_path):
 
 
 def test_some_learners_may_be_ahead_of_others(tmp_path):
-    late = lambda cell: cell.policy == "AIMI" and cell.size == 100_000  # noqa: E731
+    late = lambda cell: cell.kind == "value" and cell.policy == "AIMI" and cell.size == 100_000  # noqa: E731
     found = summarise(fake_run(tmp_path, ONE, late))
     assert common_size(found, ICU) == 1_000
 
@@ -240,7 +242,7 @@ def test_nothing_to_draw(tmp_path):
     fake_run(tmp_path, ONE, lambda cell: True)
     with pytest.raises(MissMDPError, match="nothing to draw, none of .* cells is finished"):
         draw_figures(tmp_path)
-    fake_run(tmp_path, ONE, lambda cell: cell.policy != "random")
+    fake_run(tmp_path, ONE, lambda cell: getattr(cell, "policy", "") != "random")
     assert draw_figures(tmp_path) == []
 
 

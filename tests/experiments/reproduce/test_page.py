@@ -9,10 +9,10 @@ import pytest
 
 from experiments.reproduce.fake_run import TINY, fake_result, fake_run
 from missmdp.errors import MissMDPError
-from missmdp.experiments.reproduce.cells import all_cells
 from missmdp.experiments.reproduce.findings import ComparedPolicy, claims
 from missmdp.experiments.reproduce.markdown import markdown_tables, write_results_markdown
 from missmdp.experiments.reproduce.page import write_page
+from missmdp.experiments.reproduce.plan import all_cells
 from missmdp.experiments.reproduce.summary import summarise
 from missmdp.experiments.reproduce.text import (
     approximation,
@@ -42,7 +42,9 @@ def results(**wanted):
     return [
         fake_result(cell)
         for cell in all_cells(TINY)
-        if all(getattr(cell, name) == value for name, value in {"fully_observed": False, **wanted}.items())
+        if all(
+            getattr(cell, name, False) == value for name, value in {"fully_observed": False, **wanted}.items()
+        )
     ]
 
 
@@ -253,8 +255,8 @@ def test_the_page_has_all_questions_tables_and_sentences(summary, text):
 
 
 def test_the_same_cells_give_the_same_page(summary, text):
-    path = write_page(summary.store.folder)
-    assert path == summary.store.folder / "report.html"
+    path = write_page(summary.folder)
+    assert path == summary.folder / "report.html"
     assert path.read_text(encoding="utf-8") == text
 
 
@@ -309,7 +311,7 @@ def test_tables_are_put_between_their_marks(summary, tmp_path):
         f"<!-- wtv -->\n{tables['wtv']}\n<!-- end of wtv -->\nend\n"
     )
     assert page.read_text() == expected
-    write_results_markdown(summary.store.folder, page)
+    write_results_markdown(summary.folder, page)
     assert page.read_text() == expected
 
 

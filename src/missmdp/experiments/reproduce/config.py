@@ -16,19 +16,16 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from missmdp.benchmarks.registry import list_benchmarks
 from missmdp.checks import checked_integer
-from missmdp.errors import DataError, FormatError, ModelError
+from missmdp.errors import DataError, FormatError, MissMDPError, ModelError
 from missmdp.experiments.baselines import BASELINES
-from missmdp.learn.aimi import AIMI
-from missmdp.learn.asmar import AMCAR, AsMAR
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.experiments.reproduce.cells import LEARNERS
 from missmdp.model.archive import write_atomically
 from missmdp.model.checks import number
 
-__all__ = ["LEARNERS", "PROFILES", "ReproduceConfig", "field_type", "profile"]
+__all__ = ["CONFIG", "PROFILES", "ReproduceConfig", "field_type", "is_reproduction", "profile"]
 
-
-LEARNERS: dict[str, type[MissingnessEstimator]] = {"AMCAR": AMCAR, "AsMAR": AsMAR, "AIMI": AIMI}
-"""The paper's learners by name, as they are by default."""
+CONFIG = "config.toml"
+"""The configuration of a run, in its folder."""
 SIZES = (10, 50, 100, 500, 1_000, 5_000, 10_000, 100_000, 1_000_000, 10_000_000)
 """The paper's dataset sizes."""
 
@@ -109,6 +106,13 @@ class ReproduceConfig:
         write_atomically(path, self.to_toml().encode())
 
     @classmethod
+    def of_run(cls, folder: str | Path) -> ReproduceConfig:
+        """Return the configuration of a run, from its folder."""
+        if not is_reproduction(folder):
+            raise MissMDPError(f"{folder}: no run of `missmdp reproduce` (there is no {CONFIG})")
+        return cls.load(Path(folder) / CONFIG)
+
+    @classmethod
     def from_dict(cls, content: Mapping[str, Any], base: ReproduceConfig | None = None) -> ReproduceConfig:
         """Return a configuration from what a TOML file holds; what is not said is as in `base`."""
         names = [known.name for known in fields(cls)]
@@ -130,6 +134,11 @@ class ReproduceConfig:
             return cls.from_dict(content, base)
         except (DataError, ModelError) as error:
             raise DataError(f"{path}: {error}") from error
+
+
+def is_reproduction(folder: str | Path) -> bool:
+    """Return whether a folder is one of `reproduce`."""
+    return (Path(folder) / CONFIG).is_file()
 
 
 OWN = (

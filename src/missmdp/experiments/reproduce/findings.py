@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from missmdp.evaluation.normalise import NormalisedValue
-from missmdp.experiments.reproduce.cells import SCALE, benchmark_model
+from missmdp.experiments.reproduce.cells import SCALE, BaselineCell, benchmark_model
 from missmdp.experiments.reproduce.style import POLICIES
 from missmdp.experiments.reproduce.summary import Scale, Summary
 from missmdp.model.types import MissingnessTypes
@@ -165,12 +165,11 @@ def compared_policies(summary: Summary, benchmark: str) -> list[ComparedPolicy]:
 
 def best_seeds(summary: Summary, benchmark: str) -> dict[str, NormalisedValue]:
     """Return the highest normalised value of any seed, by baseline that has seeds."""
-    cells = [
-        cell
-        for cell in summary.cells
-        if cell.kind == "baseline" and cell.benchmark == benchmark and not cell.fully_observed
-    ]
-    kept = {cell: result for cell in cells if (result := summary.store.read(cell)) is not None}
+    kept = {
+        cell: result
+        for cell, result in summary.results.items()
+        if isinstance(cell, BaselineCell) and cell.benchmark == benchmark and not cell.fully_observed
+    }
     ends = {cell.policy: result.estimates for cell, result in kept.items() if cell.policy in SCALE}
     if not {"optimal", "prior"} <= set(ends):
         return {}

@@ -59,7 +59,7 @@ def write_page(run: str | Path | Summary) -> Path:
         If the folder has no run in it, or nothing is finished.
     """
     summary = run if isinstance(run, Summary) else summarise(run)
-    path = summary.store.folder / PAGE
+    path = summary.folder / PAGE
     write_atomically(path, reproduction_page(summary).encode())
     return path
 
@@ -68,7 +68,7 @@ def reproduction_page(summary: Summary) -> str:
     """Return the page of a run."""
     if not summary.finished:
         raise MissMDPError(
-            f"{summary.store.folder}: nothing to report, none of {len(summary.cells):,} cells is finished"
+            f"{summary.folder}: nothing to report, none of {len(summary.cells):,} cells is finished"
         )
     tables = text_tables(summary)
     sections = [

@@ -70,10 +70,10 @@ def draw_figures(
     for ending in formats:
         check_picture_name(Path(f"figure{ending}"))
     summary = run if isinstance(run, Summary) else summarise(run)
-    target = summary.store.folder / FIGURES if folder is None else Path(folder)
+    target = summary.folder / FIGURES if folder is None else Path(folder)
     if not summary.finished:
         raise MissMDPError(
-            f"{summary.store.folder}: nothing to draw, none of {len(summary.cells):,} cells is finished"
+            f"{summary.folder}: nothing to draw, none of {len(summary.cells):,} cells is finished"
         )
     figures = {name: figure for name, figure in _figures(summary).items() if figure is not None}
     return [

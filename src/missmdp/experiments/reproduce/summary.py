@@ -7,15 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.evaluation.normalise import NormalisedValue
-from missmdp.experiments.reproduce.cells import SCALE, Cell, all_cells, benchmark_model
-from missmdp.experiments.reproduce.store import CellStore
-from missmdp.experiments.reproduce.work import CellResult
+from missmdp.experiments.grid.cell import Cell, CellResult
+from missmdp.experiments.grid.store import CellStore
+from missmdp.experiments.reproduce.cells import SCALE, BaselineCell, LearningCell, ValueCell, benchmark_model
+from missmdp.experiments.reproduce.config import ReproduceConfig
+from missmdp.experiments.reproduce.plan import all_cells
 from missmdp.experiments.tables import write_table
 from missmdp.model.value_iteration import optimal_values
 
@@ -94,6 +96,7 @@ def _variance_of_mean(values: NDArray[np.float64]) -> float:
 
 
 Rows = list[dict[str, Any]]
+C = TypeVar("C", bound=Cell)
 
 
 class Summary:
@@ -106,22 +109,20 @@ class Summary:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        self.store = CellStore(folder)
-        self.config = self.store.read_config()
+        self.folder = Path(folder)
+        self.config = ReproduceConfig.of_run(folder)
         self.cells = all_cells(self.config)
-        self._results = {cell: self.store.read(cell) for cell in self.cells}
+        store = CellStore(self.folder / "cells")
+        store.check()
+        self.results = {cell: result for cell in self.cells if (result := store.read(cell)) is not None}
 
     @property
     def finished(self) -> int:
         """How many cells are finished."""
-        return sum(result is not None for result in self._results.values())
+        return len(self.results)
 
-    def _of_kind(self, kind: str) -> list[tuple[Cell, CellResult]]:
-        return [
-            (cell, result)
-            for cell, result in self._results.items()
-            if cell.kind == kind and result is not None
-        ]
+    def _of_kind(self, kind: type[C]) -> list[tuple[C, CellResult]]:
+        return [(cell, result) for cell, result in self.results.items() if isinstance(cell, kind)]
 
     def _grouped(self, rows: Rows) -> Iterable[tuple[dict[str, Any], Rows]]:
         """Yield (benchmark, learner, size) with its rows, in the order of the configuration."""
@@ -142,10 +143,11 @@ class Summary:
                 "learner": learner,
                 "size": cell.size,
                 "run": cell.run,
-                **result.found[learner],
+                "atv": result.found[learner]["atv"],
+                "wtv": result.found[learner]["wtv"],
                 "data_seed": cell.data_seed,
             }
-            for cell, result in self._of_kind("learning")
+            for cell, result in self._of_kind(LearningCell)
             for learner in self.config.learners
         ]
 
@@ -161,7 +163,7 @@ class Summary:
     def value_runs(self) -> Rows:
         """Values of learned policies, one row per dataset and learner."""
         rows: Rows = []
-        for cell, result in self._of_kind("value"):
+        for cell, result in self._of_kind(ValueCell):
             estimates, found = result.estimates[0], result.found
             row: dict[str, Any] = {
                 "benchmark": cell.benchmark,
@@ -187,7 +189,7 @@ class Summary:
                 "impossible": found["impossible"],
                 "decisions": found["decisions"],
                 "data_seed": cell.data_seed,
-                "evaluation_seed": cell.evaluation_seed(cell.run),
+                "evaluation_seed": cell.evaluation_seed,
             }
             rows.append(row)
         return rows
@@ -196,7 +198,7 @@ class Summary:
     def values(self) -> Rows:
         """Values over runs: means with standard errors between runs, 95 % intervals, and quartiles."""
         by_group: dict[tuple[str, str, int], list[tuple[int, NDArray[np.float64]]]] = {}
-        for cell, result in self._of_kind("value"):
+        for cell, result in self._of_kind(ValueCell):
             key = cell.benchmark, cell.policy, cell.size
             by_group.setdefault(key, []).append((cell.run, result.estimates[0]))
         rows: Rows = []
@@ -216,13 +218,13 @@ class Summary:
     @cached_property
     def baselines(self) -> Rows:
         """Values of baselines: over the episodes of all runs for those made once, else over seeds, with the best."""
-        groups: dict[tuple[str, str, bool], list[tuple[Cell, CellResult]]] = {}
-        for cell, result in self._of_kind("baseline"):
+        groups: dict[tuple[str, str, bool], list[tuple[BaselineCell, CellResult]]] = {}
+        for cell, result in self._of_kind(BaselineCell):
             groups.setdefault((cell.benchmark, cell.policy, cell.fully_observed), []).append((cell, result))
         return [self._baseline_row(*group, found) for group, found in groups.items()]
 
     def _baseline_row(
-        self, benchmark: str, policy: str, fully_observed: bool, found: list[tuple[Cell, CellResult]]
+        self, benchmark: str, policy: str, fully_observed: bool, found: list[tuple[BaselineCell, CellResult]]
     ) -> dict[str, Any]:
         once = policy in SCALE
         runs = [
@@ -262,7 +264,7 @@ class Summary:
         for benchmark in self.config.benchmarks:
             found = {
                 cell.policy: result.estimates
-                for cell, result in self._of_kind("baseline")
+                for cell, result in self._of_kind(BaselineCell)
                 if cell.benchmark == benchmark and cell.policy in SCALE
             }
             if set(found) != set(SCALE):
@@ -285,8 +287,7 @@ class Summary:
         """Wall time per cell; not among the tables, since it differs from run to run."""
         return [
             {"cell": cell.name, "kind": cell.kind, "benchmark": cell.benchmark, "seconds": result.seconds}
-            for cell, result in self._results.items()
-            if result is not None
+            for cell, result in self.results.items()
         ]
 
     def tables(self) -> dict[str, Rows]:
@@ -301,7 +302,7 @@ class Summary:
     def _scales(self) -> dict[str, Scale]:
         ends: dict[tuple[str, str], NDArray[np.float64]] = {
             (cell.benchmark, cell.policy): result.estimates
-            for cell, result in self._of_kind("baseline")
+            for cell, result in self._of_kind(BaselineCell)
             if cell.policy in ("optimal", "prior")
         }
         return {
