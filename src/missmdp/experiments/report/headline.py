@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from missmdp.evaluation.statistics import student_interval
+from missmdp.evaluation.value import student_interval
 from missmdp.experiments.report.run_file import RunFile
 from missmdp.experiments.run.figures import no_more_than
 from missmdp.pages.markup import Html, element, name

@@ -32,9 +32,8 @@ from missmdp.learn.aimi import AIMI
 from missmdp.learn.asmar import AMCAR, AsMAR
 from missmdp.learn.em.estimator import DynamicsEM
 from missmdp.model.missingness import MissingnessFunction
-from missmdp.model.missmdp import MissMDP
+from missmdp.model.missmdp import MissMDP, fully_observed_model
 from missmdp.model.policy import Policy
-from missmdp.model.variants import fully_observed_model
 from missmdp.plan.sarsop.solver import Sarsop
 
 __all__ = [

@@ -20,7 +20,7 @@ from missmdp.errors import DataError, FormatError, MissMDPError, ModelError
 from missmdp.experiments.baselines import BASELINES
 from missmdp.experiments.reproduce.cells import LEARNERS
 from missmdp.model.archive import write_atomically
-from missmdp.model.checks import number
+from missmdp.model.probabilities import number
 
 __all__ = ["CONFIG", "PROFILES", "ReproduceConfig", "field_type", "is_reproduction", "profile"]
 

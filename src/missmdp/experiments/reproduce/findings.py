@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from missmdp.evaluation.normalise import NormalisedValue
+from missmdp.evaluation.compare import NormalisedValue
 from missmdp.experiments.reproduce.cells import SCALE, BaselineCell, benchmark_model
 from missmdp.experiments.reproduce.style import POLICIES
 from missmdp.experiments.reproduce.summary import Scale, Summary

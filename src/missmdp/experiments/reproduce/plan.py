@@ -17,7 +17,7 @@ from missmdp.experiments.reproduce.cells import (
     benchmark_model,
 )
 from missmdp.experiments.reproduce.config import ReproduceConfig
-from missmdp.model.variants import fully_observed_model
+from missmdp.model.missmdp import fully_observed_model
 from missmdp.plan.ppo.settings import PPOSettings
 
 __all__ = ["PaperCell", "all_cells"]

@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.evaluation.normalise import NormalisedValue
+from missmdp.evaluation.compare import NormalisedValue
 from missmdp.experiments.grid.cell import Cell, CellResult
 from missmdp.experiments.grid.store import CellStore
 from missmdp.experiments.reproduce.cells import SCALE, BaselineCell, LearningCell, ValueCell, benchmark_model
 from missmdp.experiments.reproduce.config import ReproduceConfig
 from missmdp.experiments.reproduce.plan import all_cells
 from missmdp.experiments.tables import write_table
-from missmdp.model.value_iteration import optimal_values
+from missmdp.model.pomdp import optimal_values
 
 __all__ = ["Scale", "Summary", "over_runs", "ratio_of_means", "summarise", "write_tables"]
 

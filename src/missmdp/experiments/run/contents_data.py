@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from missmdp.data.dataset import Dataset
-from missmdp.data.description.associations import Association
-from missmdp.data.description.description import Description, percent
+from missmdp.data.description.description import Association, Description, percent
 from missmdp.experiments.run.result import Problem, RunResult
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.types import MissingnessTypes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from missmdp.evaluation.statistics import student_interval
+from missmdp.evaluation.value import student_interval
 
 __all__ = ["MUCH_OUTSIDE", "NO_EVIDENCE", "margin", "much_is_outside"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from missmdp.data.collect import collect
 from missmdp.data.dataset import Dataset
 from missmdp.data.description.describe import describe
-from missmdp.data.validation.validate import validate
+from missmdp.data.validation import validate
 from missmdp.errors import DataError
 from missmdp.evaluation.likelihood import log_likelihood
 from missmdp.experiments.run.result import Log, Problem

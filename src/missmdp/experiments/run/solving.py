@@ -9,9 +9,8 @@ from missmdp.experiments.run.folder import RunFolder
 from missmdp.experiments.run.result import Baseline, Learned
 from missmdp.experiments.run.settings import RunSettings
 from missmdp.experiments.run.stages import Stages
-from missmdp.model.missmdp import MissMDP
+from missmdp.model.missmdp import PRIOR_RATE, MissMDP, prior_model
 from missmdp.model.policy import UniformPolicy
-from missmdp.model.variants import PRIOR_RATE, prior_model
 from missmdp.plan.base import SolveResult
 from missmdp.plan.sarsop.loop import exercise
 from missmdp.plan.sarsop.ready import make_ready

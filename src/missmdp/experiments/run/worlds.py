@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from missmdp.errors import DataError
-from missmdp.evaluation.compare import Comparison, compare
-from missmdp.evaluation.normalise import NormalisedValue, normalised_value
+from missmdp.evaluation.compare import Comparison, NormalisedValue, compare, normalised_value
 from missmdp.experiments.run.result import Baseline, Kind, World
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
