@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         normalised_value,
     )
     from missmdp.evaluation.distance import TotalVariation, total_variation
-    from missmdp.evaluation.heldout import HeldOut, held_out_likelihood
+    from missmdp.evaluation.heldout import HeldOutScore, held_out_likelihood
     from missmdp.evaluation.likelihood import LogLikelihood, log_likelihood
     from missmdp.evaluation.sensitivity import SensitivityRow, sensitivity
     from missmdp.evaluation.value import Evaluation, evaluate
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from missmdp.experiments.run.settings import RunSettings
     from missmdp.learn.aimi import AIMI
     from missmdp.learn.asmar import AMCAR, AsMAR
-    from missmdp.learn.base import MissingnessEstimator
+    from missmdp.learn.base import CountingEstimator, MissingnessEstimator
     from missmdp.learn.bounds import Bound, GroupBound
     from missmdp.learn.diagnosis.diagnose import diagnose
     from missmdp.learn.diagnosis.result import Diagnosis
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from missmdp.learn.icin import ICIN
     from missmdp.learn.identifiability.check import identifiability
     from missmdp.learn.identifiability.result import Identifiability
+    from missmdp.learn.registry import forget_learner, register_learner
     from missmdp.learn.sample_size import SampleSize, samples_needed
     from missmdp.model.belief import (
         initial_belief,
@@ -121,7 +122,7 @@ _HOME = {
         "normalised_value",
     ),
     "missmdp.evaluation.distance": ("TotalVariation", "total_variation"),
-    "missmdp.evaluation.heldout": ("HeldOut", "held_out_likelihood"),
+    "missmdp.evaluation.heldout": ("HeldOutScore", "held_out_likelihood"),
     "missmdp.evaluation.likelihood": ("LogLikelihood", "log_likelihood"),
     "missmdp.evaluation.sensitivity": ("SensitivityRow", "sensitivity"),
     "missmdp.evaluation.value": ("Evaluation", "evaluate"),
@@ -133,11 +134,12 @@ _HOME = {
     "missmdp.learn.aimi": ("AIMI",),
     "missmdp.learn.asmar": ("AMCAR", "AsMAR"),
     "missmdp.learn.em.estimator": ("DynamicsEM",),
-    "missmdp.learn.base": ("MissingnessEstimator",),
+    "missmdp.learn.base": ("CountingEstimator", "MissingnessEstimator"),
     "missmdp.learn.bounds": ("Bound", "GroupBound"),
     "missmdp.learn.diagnosis.diagnose": ("diagnose",),
     "missmdp.learn.diagnosis.result": ("Diagnosis",),
     "missmdp.learn.icin": ("ICIN",),
+    "missmdp.learn.registry": ("forget_learner", "register_learner"),
     "missmdp.learn.identifiability.check": ("identifiability",),
     "missmdp.learn.identifiability.result": ("Identifiability",),
     "missmdp.learn.sample_size": ("SampleSize", "samples_needed"),
@@ -188,6 +190,7 @@ __all__ = [
     "Bound",
     "Certificate",
     "Comparison",
+    "CountingEstimator",
     "Coverage",
     "DataError",
     "DataPlan",
@@ -202,7 +205,7 @@ __all__ = [
     "FiniteController",
     "FormatError",
     "GroupBound",
-    "HeldOut",
+    "HeldOutScore",
     "Identifiability",
     "ImpossibleObservation",
     "LogLikelihood",
@@ -243,6 +246,7 @@ __all__ = [
     "describe",
     "diagnose",
     "evaluate",
+    "forget_learner",
     "fully_observed_model",
     "held_out_likelihood",
     "identifiability",
@@ -256,6 +260,7 @@ __all__ = [
     "normalised_value",
     "plan_data",
     "prior_model",
+    "register_learner",
     "reproduce",
     "run",
     "samples_needed",

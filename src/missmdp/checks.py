@@ -14,12 +14,12 @@ __all__ = [
     "checked_choice",
     "checked_confidence",
     "checked_flag",
+    "checked_instance",
     "checked_integer",
     "checked_names",
     "checked_number",
     "checked_seed",
     "checked_shape",
-    "checked_type",
 ]
 
 T = TypeVar("T")
@@ -99,13 +99,12 @@ def checked_flag(name: str, value: Any) -> bool:
     return value
 
 
-def checked_type(name: str, value: Any, kind: type[T], advice: str = "") -> T:
-    """Return a value of a type; `advice` says where to get one, or how to make one."""
-    if isinstance(value, kind):
-        return value
-    article = "an" if kind.__name__[0] in "AEIO" else "a"
-    expected, more = f"{article} {kind.__name__}", f" ({advice})" if advice else ""
-    raise ParameterError(name, value, expected, f"expected {expected}, got {type(value).__name__}{more}")
+def checked_instance(name: str, value: Any, kind: type[T], expected: str, advice: str = "") -> T:
+    """Return a value of a class; the error says which class came instead, and `advice` how to get a right one."""
+    if not isinstance(value, kind):
+        more = f" ({advice})" if advice else ""
+        raise ParameterError(name, value, expected, f"expected {expected}, got {type(value).__name__}{more}")
+    return value
 
 
 def checked_shape(name: str, array: A, shape: tuple[int, ...], axes: str = "") -> A:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Collection, Iterable, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from itertools import islice
 from typing import Any, TypeVar
 
 __all__ = [
     "UNKNOWN",
+    "bound_above",
+    "bound_below",
     "closest",
     "count",
     "decimals",
@@ -25,6 +28,7 @@ __all__ = [
     "points",
     "preview",
     "rate_text",
+    "rough_duration",
     "rounded_up",
     "sentence",
     "share_text",
@@ -142,6 +146,17 @@ def duration(seconds: float | None) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+def rough_duration(seconds: float) -> str:
+    """Return a time that is only known roughly, in the unit that fits."""
+    if seconds < 90.0:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 5400.0:
+        return f"{round(seconds / 60)} min"
+    if seconds < 172_800.0:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 86_400:.1f} days"
+
+
 def listed(items: Sequence[str], word: str = "and", most: int = 8) -> str:
     """Return items as a list in words, shortened if it is long."""
     shown = [*items[: most - 1], f"{len(items) - most + 1} more"] if len(items) > most else list(items)
@@ -199,3 +214,21 @@ def rounded_up(value: float) -> str:
         return f"{value:g}"
     unit = 10.0 ** math.floor(math.log10(value))
     return f"{math.ceil(value / unit) * unit:.6g}"
+
+
+def bound_above(bound: float) -> str:
+    """Return an upper bound with three digits or two decimals, whichever is more, rounded up."""
+    return _rounded_bound(bound, ROUND_CEILING)
+
+
+def bound_below(bound: float) -> str:
+    """Return a lower bound with three digits or two decimals, whichever is more, rounded down."""
+    return _rounded_bound(bound, ROUND_FLOOR)
+
+
+def _rounded_bound(bound: float, direction: str) -> str:
+    if not math.isfinite(bound) or bound == 0.0:
+        return signed(bound, 2)
+    places = max(2, 2 - math.floor(math.log10(abs(bound)))) if abs(bound) < 1.0 else 2
+    rounded = Decimal(repr(float(bound))).quantize(Decimal(1).scaleb(-places), rounding=direction)
+    return signed(float(rounded), places)

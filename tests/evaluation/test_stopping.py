@@ -13,7 +13,7 @@ import pytest
 
 import missmdp as mm
 from missmdp.data.simulation import EpisodeRunner, empty_episodes
-from missmdp.evaluation.stopping import Limits
+from missmdp.evaluation.stopping import StoppingRule
 from missmdp.model.pomdp import advantages, optimal_values
 from policies import random_policy
 
@@ -70,7 +70,7 @@ def same(one, other, count=None):
 
 @pytest.mark.parametrize("kind", ["vectors", "uniform", "agents"])
 @pytest.mark.parametrize("control_variate", [False, True])
-def test_the_number_of_workers_changes_nothing(model, policy, kind, control_variate):
+def test_the_number_of_threads_changes_nothing(model, policy, kind, control_variate):
     class Agents:
         def agent(self, model=None, *, seed=None):
             return mm.UniformPolicy().agent(model, seed=seed)
@@ -79,9 +79,9 @@ def test_the_number_of_workers_changes_nothing(model, policy, kind, control_vari
     count = 20 if kind == "agents" else 300
     results = [
         mm.evaluate(
-            chosen, model, count, 7, horizon=15, workers=workers, control_variate=control_variate, **QUIET
+            chosen, model, count, 7, horizon=15, threads=threads, control_variate=control_variate, **QUIET
         )
-        for workers in (1, 2, 5, None)
+        for threads in (1, 2, 5, None)
     ]
     assert all(same(results[0], other) for other in results)
     assert all(results[0].events == other.events for other in results)
@@ -116,8 +116,8 @@ def test_a_fresh_seed_is_recorded_and_repeats_the_result(model):
 
 def test_simulation_stops_when_the_error_is_small_enough(model, policy):
     results = [
-        mm.evaluate(policy, model, 50, 1, until_stderr=wanted, horizon=15, workers=workers, **QUIET)
-        for wanted, workers in ((0.5, 1), (0.5, 5), (0.25, 2))
+        mm.evaluate(policy, model, 50, 1, until_stderr=wanted, horizon=15, threads=threads, **QUIET)
+        for wanted, threads in ((0.5, 1), (0.5, 5), (0.25, 2))
     ]
     loose, again, strict = results
     assert loose.status == strict.status == "stderr"
@@ -194,16 +194,16 @@ def test_the_error_that_counts_is_that_of_the_controlled_estimates(model):
 
 def test_limits_do_not_need_all_of_the_last_round(model):
     """Made-up returns ±1: the error is known, and so is how many episodes it needs."""
-    found = mm.evaluate(Scripted(lambda e: (-1.0) ** e), model, 100, 0, until_stderr=0.02, workers=2, **QUIET)
+    found = mm.evaluate(Scripted(lambda e: (-1.0) ** e), model, 100, 0, until_stderr=0.02, threads=2, **QUIET)
     assert found.stderr <= 0.02
     assert 2500 <= found.episodes <= 1.2 * 2500
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("parallel", [True, False])
-def test_time_is_up(model, workers, parallel):
+def test_time_is_up(model, threads, parallel):
     slow = Scripted(luck, lambda first: time.sleep(0.02), parallel=parallel)
-    found = mm.evaluate(slow, model, 100_000, 0, timeout=0.15, workers=workers, **QUIET)
+    found = mm.evaluate(slow, model, 100_000, 0, timeout=0.15, threads=threads, **QUIET)
     assert found.status == "timeout"
     assert 0 < found.episodes < 100_000
     np.testing.assert_array_equal(found.returns, [luck(e) for e in range(found.episodes)])
@@ -227,12 +227,12 @@ def interrupted_at(episode, kind=KeyboardInterrupt):
     return before
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("parallel", [True, False])
-def test_ctrl_c_keeps_what_was_finished(model, workers, parallel, caplog):
+def test_ctrl_c_keeps_what_was_finished(model, threads, parallel, caplog):
     policy = Scripted(luck, interrupted_at(12), parallel=parallel)
     with caplog.at_level(logging.WARNING):
-        found = mm.evaluate(policy, model, 1000, 0, workers=workers, **QUIET)
+        found = mm.evaluate(policy, model, 1000, 0, threads=threads, **QUIET)
     assert (found.status, found.episodes) == ("interrupted", 12)
     np.testing.assert_array_equal(found.returns, [luck(e) for e in range(12)])
     assert found.events == {"runs": 12}
@@ -251,7 +251,7 @@ def test_ctrl_c_reaches_the_main_thread_while_it_waits_for_others(model):
     # In the background of a shell Ctrl-C is ignored, and so are tests of it.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        found = mm.evaluate(Scripted(luck, before), model, 4000, 0, workers=3, **QUIET)
+        found = mm.evaluate(Scripted(luck, before), model, 4000, 0, threads=3, **QUIET)
     finally:
         signal.signal(signal.SIGINT, handler)
     assert found.status == "interrupted"
@@ -259,10 +259,10 @@ def test_ctrl_c_reaches_the_main_thread_while_it_waits_for_others(model):
     np.testing.assert_array_equal(found.returns, [luck(e) for e in range(found.episodes)])
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_ctrl_c_before_anything_was_finished_goes_on_up(model, workers):
+@pytest.mark.parametrize("threads", [1, 3])
+def test_ctrl_c_before_anything_was_finished_goes_on_up(model, threads):
     with pytest.raises(KeyboardInterrupt):
-        mm.evaluate(Scripted(luck, interrupted_at(0)), model, 1000, 0, workers=workers, **QUIET)
+        mm.evaluate(Scripted(luck, interrupted_at(0)), model, 1000, 0, threads=threads, **QUIET)
     with pytest.raises(KeyboardInterrupt):
         mm.compare({"good": Scripted(luck), "bad": Scripted(luck, interrupted_at(0))}, model, 50, 0, **QUIET)
 
@@ -273,7 +273,7 @@ def test_ctrl_c_in_a_comparison_keeps_the_episodes_that_both_have(model):
         model,
         10_000,
         0,
-        workers=1,
+        threads=1,
         **QUIET,
     )
     assert found["a"].status == found["b"].status == "interrupted"
@@ -299,11 +299,11 @@ def test_ctrl_c_while_an_agent_thinks(model):
     assert (found.status, found.episodes) == ("interrupted", 3)
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_what_a_policy_raises_reaches_the_user(model, workers):
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_a_policy_raises_reaches_the_user(model, threads):
     with pytest.raises(ZeroDivisionError, match="stop"):
         mm.evaluate(
-            Scripted(luck, interrupted_at(12, ZeroDivisionError)), model, 1000, 0, workers=workers, **QUIET
+            Scripted(luck, interrupted_at(12, ZeroDivisionError)), model, 1000, 0, threads=threads, **QUIET
         )
 
     class Broken:
@@ -316,14 +316,14 @@ def test_what_a_policy_raises_reaches_the_user(model, workers):
         step = reset
 
     with pytest.raises(LookupError, match="no idea"):
-        mm.evaluate(Broken(), model, 3, 0, workers=workers, **QUIET)
+        mm.evaluate(Broken(), model, 3, 0, threads=threads, **QUIET)
     assert threading.active_count() < 20
 
 
 def test_tasks_begin_at_multiples_of_their_size(model):
     """So that how a policy's episodes are put into tasks does not depend on what was asked before."""
     policy = Scripted(luck, task=16)
-    found = mm.evaluate(policy, model, 10, 0, until_stderr=0.02, max_episodes=2005, workers=1, **QUIET)
+    found = mm.evaluate(policy, model, 10, 0, until_stderr=0.02, max_episodes=2005, threads=1, **QUIET)
     assert found.episodes == 2005
     assert policy.asked[62:64] == [(992, 8), (1000, 8)]
     assert all(first % 16 == 0 for first, _ in policy.asked if first != 1000)
@@ -337,18 +337,18 @@ def test_comparisons_start_with_a_few_episodes_of_everybody(model):
     policies = {
         name: Scripted(luck, lambda first, name=name: order.append(name), task=64) for name in ("a", "b", "c")
     }
-    mm.compare(policies, model, 512, 0, workers=1, **QUIET)
+    mm.compare(policies, model, 512, 0, threads=1, **QUIET)
     assert order[:3] == ["a", "b", "c"]
     assert sorted(order) == sorted(order[:3] * (len(order) // 3))
 
 
-def test_limits_are_what_was_asked():
-    limits = Limits(10)
-    assert limits.most == 10
-    assert limits.threads >= 1
-    assert Limits(10, workers=3).threads == 3
-    assert Limits(10, until_stderr=0.1).most == 10_000_000
-    assert Limits(10, until_stderr=0.1, max_episodes=50).most == 50
-    assert [Limits(n, until_stderr=0.1).first for n in (10, 1000, 1001)] == [1000, 1000, 1001]
-    assert [Limits(n, until_stderr=0.1, max_episodes=50).first for n in (10, 60)] == [50, 50]
-    assert Limits(10).first == 10
+def test_the_stopping_rule_is_what_was_asked():
+    rule = StoppingRule(10)
+    assert rule.most == 10
+    assert rule.thread_count >= 1
+    assert StoppingRule(10, threads=3).thread_count == 3
+    assert StoppingRule(10, until_stderr=0.1).most == 10_000_000
+    assert StoppingRule(10, until_stderr=0.1, max_episodes=50).most == 50
+    assert [StoppingRule(n, until_stderr=0.1).first for n in (10, 1000, 1001)] == [1000, 1000, 1001]
+    assert [StoppingRule(n, until_stderr=0.1, max_episodes=50).first for n in (10, 60)] == [50, 50]
+    assert StoppingRule(10).first == 10

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import click
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
@@ -16,9 +17,7 @@ from missmdp.data.description.description import of, percent
 from missmdp.evaluation.distance import total_variation
 from missmdp.learn.bounds import counted
 from missmdp.learn.diagnosis.words import learner_name, p_words, type_words, variable_words
-from missmdp.learn.em.estimator import DynamicsEM
 from missmdp.learn.table import missing_in
-from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missmdp import MissMDP
 from missmdp.plan.value_function import NO_VECTOR
 from missmdp.plan.wording import short_text
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from missmdp.data.validation import DataReport
     from missmdp.experiments.ppo_search import PPOSearch
     from missmdp.experiments.trial_folder import Trial
-    from missmdp.learn.base import Estimator
+    from missmdp.learn.base import MissingnessEstimator
     from missmdp.learn.bounds import Bound, GroupBound
     from missmdp.learn.diagnosis.result import Diagnosis
     from missmdp.learn.diagnosis.rows import ClassScore, Driver, NestedTest
@@ -133,15 +132,15 @@ def print_report(report: DataReport, notes: tuple[str, ...]) -> None:
 
 
 def print_learned(
-    learner: Estimator, n_steps: int, bound: Bound | None, known: MissMDP | None, *, most: int
+    learner: MissingnessEstimator, n_steps: int, bound: Bound | None, known: MissMDP | None, *, most: int
 ) -> None:
     """Print learned probabilities with intervals, how sure they are, and what speaks against them."""
     console = make_console()
     always = ", ".join(learner.always_observed_) or "none"
-    console.print(f"[bold]{escape(_title(learner))}[/bold] on {n_steps:,} observations")
+    console.print(f"[bold]{escape(learner.title())}[/bold] on {n_steps:,} observations")
     console.print(escape(f"always observed: {always}"))
-    if isinstance(learner, DynamicsEM):
-        _print_structure(learner)
+    for line in learner.details():
+        console.print(escape(line))
     if bound is not None:
         shown = [group for group in bound.per_group if not group.never_missing]
         for _, part in groupby(shown, key=lambda group: group.features):
@@ -161,35 +160,6 @@ def print_learned(
         )
     for finding in learner.warnings_:
         console.print(escape(as_typed(f"Warning: {finding}")), style="yellow")
-
-
-def _title(learner: Estimator) -> str:
-    """Return the learner; an MDP has no short name."""
-    return (
-        repr(learner)
-        if not isinstance(learner, DynamicsEM)
-        else "DynamicsEM"
-        if isinstance(learner.structure, MissingnessGraph)
-        else f"DynamicsEM(structure={learner.structure!r})"
-    )
-
-
-def _print_structure(learner: DynamicsEM) -> None:
-    """Print what missingness depends on as far as was found, and how well that explains the data."""
-    console, graph = make_console(), learner.graph_
-    for feature in graph.can_go_missing:
-        parents = graph.parents(feature)
-        own = ": it hides itself" if feature in parents else ""
-        depends = f"depends on {', '.join(parents)}{own}" if parents else "does not depend on any value"
-        console.print(escape(f"whether {feature} is missing {depends}"))
-    for a, b in graph.dependent:
-        console.print(escape(f"{a} and {b} do not go missing independently"))
-    ended = "converged" if learner.converged_ else "not converged"
-    console.print(
-        f"log-likelihood {f'{learner.log_likelihood_:,.1f}'.replace('-', '−')}, "
-        f"{counted(learner.n_parameters_, 'free parameter')}, "
-        f"{counted(len(learner.trace_), 'iteration')}, {ended}"
-    )
 
 
 def _print_part(groups: list[GroupBound], most: int) -> None:
@@ -281,8 +251,8 @@ def first_action(policy: AlphaVectorPolicy) -> Any:
     outcomes = policy.value_function.outcomes(pomdp.initial, 0)
     vectors = np.unique(outcomes.vector[(outcomes.probability > 0.0) & (outcomes.vector != NO_VECTOR)])
     actions = {
-        int(policy.blocks[block].actions[row])
-        for block, row in map(policy.value_function.place_of, vectors.tolist())
+        int(policy.components[component].actions[row])
+        for component, row in map(policy.value_function.place_of, vectors.tolist())
     }
     return pomdp.actions[actions.pop()] if len(actions) == 1 else None
 
@@ -306,7 +276,7 @@ def print_search(search: PPOSearch) -> None:
     for sentence in search.describe().splitlines():
         print_sentence(sentence)
     for name in ("best.json", "best.mmpolicy", "trials.csv"):
-        print_sentence(f"Written to {search.folder / name}")
+        click.echo(f"Written to {search.folder / name}")
 
 
 _TITLES = (

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.counting import count_ranks
-from missmdp.checks import checked_shape, checked_type
+from missmdp.checks import checked_instance, checked_shape
 from missmdp.data.dataset import Behaviour, Dataset
 from missmdp.data.tables.content import TableOptions, known_options
 from missmdp.errors import DataError, FormatError, MissMDPError, ParameterError
@@ -95,7 +95,7 @@ class ObservationCounts:
     def from_dataset(cls, dataset: Dataset) -> ObservationCounts:
         """Return the counts of a dataset in memory."""
         advice = "count a table with ObservationCounts.from_table(table, mdp)"
-        dataset = checked_type("dataset", dataset, Dataset, advice)
+        dataset = checked_instance("dataset", dataset, Dataset, "a Dataset", advice)
         counter = RankCounter(dataset.mdp.space.features)
         counter.add(dataset.observations)
         return cls.from_ranks(dataset.mdp, *counter.result(), dataset.behaviour)

@@ -9,22 +9,21 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from missmdp.checks import checked_confidence
-from missmdp.errors import DataError
+from missmdp.checks import checked_confidence, checked_number
+from missmdp.errors import Argument, DataError, ParameterError
 from missmdp.evaluation.simulation import Arena
-from missmdp.evaluation.stopping import Limits, simulate
+from missmdp.evaluation.stopping import StoppingRule, simulate
 from missmdp.evaluation.value import Evaluation, finished, standard_error, student_interval
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy, as_policy
 from missmdp.model.pomdp import POMDP
-from missmdp.words import decimals, interval_text, signed
+from missmdp.words import decimals, did_you_mean, interval_text, signed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,16 +70,18 @@ def difference(one: Evaluation, other: Evaluation) -> Difference:
     If one has more episodes than the other, the episodes that both have are compared.
     """
     if (one.controlled is None) != (other.controlled is None):
-        raise DataError("one of the two was evaluated with control_variate and the other without")
-    count = min(one.episodes, other.episodes)
-    mine, theirs = one.estimates[:count], other.estimates[:count]
+        raise DataError(
+            "one of the two was evaluated with ", Argument("control_variate"), " and the other without"
+        )
+    shared = min(one.episodes, other.episodes)
+    mine, theirs = one.estimates[:shared], other.estimates[:shared]
     unpaired = math.hypot(standard_error(mine), standard_error(theirs))
     if not one.shares_luck_with(other):
-        return Difference(float(mine.mean() - theirs.mean()), unpaired, count, 0.0, unpaired)
-    varies = count > 1 and mine.std() > 0.0 and theirs.std() > 0.0
+        return Difference(float(mine.mean() - theirs.mean()), unpaired, shared, 0.0, unpaired)
+    varies = shared > 1 and mine.std() > 0.0 and theirs.std() > 0.0
     correlation = float(np.corrcoef(mine, theirs)[0, 1]) if varies else 0.0
     return Difference(
-        float((mine - theirs).mean()), standard_error(mine - theirs), count, correlation, unpaired
+        float((mine - theirs).mean()), standard_error(mine - theirs), shared, correlation, unpaired
     )
 
 
@@ -93,22 +94,17 @@ class Comparison:
     """The policy that the others are compared with."""
 
     def __getitem__(self, name: str) -> Evaluation:
-        return self.evaluations[self._known(name)]
+        return self.evaluations[_known("name", name, self.evaluations)]
 
     def difference(self, name: str, other: str | None = None) -> Difference:
         """Return how much more a policy is worth than another, by default than the reference."""
-        base = self.reference if other is None else self._known(other)
-        return difference(self.evaluations[self._known(name)], self.evaluations[base])
+        base = self.reference if other is None else _known("other", other, self.evaluations)
+        return difference(self[name], self.evaluations[base])
 
     @property
     def differences(self) -> dict[str, Difference]:
         """How much more each policy is worth than the reference."""
         return {name: self.difference(name) for name in self.evaluations if name != self.reference}
-
-    def _known(self, name: str) -> str:
-        if name not in self.evaluations:
-            raise DataError(f"there is no policy {name!r}; there are {', '.join(self.evaluations)}")
-        return name
 
     def rows(self, confidence: float = 0.95) -> list[dict[str, Any]]:
         """Return one row per policy: its value and its difference to the reference, with errors and intervals."""
@@ -168,7 +164,7 @@ def compare(
     horizon: int | None = None,
     control_variate: bool = False,
     timeout: float | None = None,
-    workers: int | None = None,
+    threads: int | None = None,
     progress: bool | None = None,
 ) -> Comparison:
     """Return several policies' values in one model and their differences, on the same episodes.
@@ -188,14 +184,12 @@ def compare(
     until_stderr
         Simulate until the standard error of every difference to the reference is at most this. The error is itself
         an estimate, and not believed before 1,000 episodes, or `max_episodes` if that is less; see `evaluate`.
-    max_episodes, horizon, control_variate, timeout, workers, progress
+    max_episodes, horizon, control_variate, timeout, threads, progress
         As in `evaluate`.
     """
     named = _named(policies)
-    reference = next(iter(named)) if reference is None else str(reference)
-    if reference not in named:
-        raise DataError(f"the reference {reference!r} is none of the policies: {', '.join(named)}")
-    limits = Limits(episodes, until_stderr, max_episodes, timeout, workers)
+    reference = next(iter(named)) if reference is None else _known("reference", str(reference), named)
+    rule = StoppingRule(episodes, until_stderr, max_episodes, timeout, threads)
     arena = Arena(model, seed, horizon, control_variate=control_variate)
     stores = {name: arena.store(policy) for name, policy in named.items()}
 
@@ -205,11 +199,20 @@ def compare(
         return max(errors, default=standard_error(values[reference]))
 
     began = time.monotonic()
-    status = simulate(list(stores.values()), limits, largest_error, "Comparing", progress)
+    status = simulate(list(stores.values()), rule, largest_error, "Comparing", progress)
     seconds = time.monotonic() - began
     return Comparison(
         {name: finished(store, arena, status, seconds) for name, store in stores.items()}, reference
     )
+
+
+def _known(argument: str, name: str, policies: Mapping[str, Any]) -> str:
+    """Return the name of a policy that there is."""
+    if name not in policies:
+        hint = did_you_mean(name, policies)
+        problem = f"there is no policy {name!r}; the policies are {', '.join(policies)}{hint}"
+        raise ParameterError(argument, name, "the name of a policy", problem)
+    return name
 
 
 def _named(policies: Policies) -> dict[str, Policy]:
@@ -217,7 +220,8 @@ def _named(policies: Policies) -> dict[str, Policy]:
         named = {str(name): as_policy(policy) for name, policy in policies.items()}
         if len(named) < len(policies):
             double = next(name for name in named if sum(str(other) == name for other in policies) > 1)
-            raise DataError(f"two policies have the name {double!r}")
+            problem = f"two policies have the name {double!r}"
+            raise ParameterError("policies", policies, "{name: policy}", problem)
     elif isinstance(policies, list | tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
         named: dict[str, Policy] = {}
         for policy in map(as_policy, policies):
@@ -225,9 +229,10 @@ def _named(policies: Policies) -> dict[str, Policy]:
             same = sum(type(known).__name__ == kind for known in named.values())
             named[kind if not same else f"{kind} {same + 1}"] = policy
     else:
-        raise DataError(f"expected {{name: policy}} or a list of policies, got {cast('object', policies)!r}")
+        problem = f"expected {{name: policy}} or a list of policies, got {cast('object', policies)!r}"
+        raise ParameterError("policies", policies, "{name: policy} or a list of policies", problem)
     if not named:
-        raise DataError("there are no policies to compare")
+        raise ParameterError("policies", policies, "not empty", "there are no policies to compare")
     return named
 
 
@@ -296,9 +301,14 @@ def normalised_value(
     DataError
         If the optimal policy is worth no more than the prior's: then there is no scale.
     """
+    for name, given in (("value", value), ("optimal", optimal), ("prior", prior)):
+        if not isinstance(given, Evaluation):
+            checked_number(name, given, expected="an Evaluation or a finite number")
     kinds = {given.controlled is None for given in (value, optimal, prior) if isinstance(given, Evaluation)}
     if len(kinds) > 1:
-        raise DataError("some of the three were evaluated with control_variate and the others without")
+        raise DataError(
+            "some of the three were evaluated with ", Argument("control_variate"), " and others without"
+        )
     above, scale = _Gap(value, prior), _Gap(optimal, prior)
     if not scale.mean > 0.0:
         raise DataError(
@@ -336,7 +346,7 @@ class _Mean:
         if self.episodes == 1:
             raise DataError("one episode has no error; evaluate at least two")
         self.value = (
-            _checked_number(given) if self.source is None else float(self.estimates(self.episodes).mean())
+            float(given) if not isinstance(given, Evaluation) else float(self.estimates(self.episodes).mean())
         )
 
     def estimates(self, episodes: float) -> NDArray[np.float64]:
@@ -366,9 +376,3 @@ def _covariance_of_means(one: _Mean, other: _Mean) -> float:
     both = min(one.episodes, other.episodes)
     together = np.cov(one.estimates(both), other.estimates(both))[0, 1]
     return float(together / max(one.episodes, other.episodes))
-
-
-def _checked_number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise DataError(f"a value is an Evaluation or a finite number, got {value!r}")
-    return float(value)

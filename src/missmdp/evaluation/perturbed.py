@@ -164,11 +164,11 @@ def distance(one: MissMDP, other: MissMDP) -> float:
 _PLACES = 10
 """To how many random states each row leads under `anywhere`; over all rows together that is everywhere."""
 
-Rows = list[NDArray[np.float64]]
+TransitionRows = list[NDArray[np.float64]]
 """For every action, probabilities in the order of the stored entries of its matrix T."""
 
 
-def mixed(mdp: FactoredMDP, rows: Rows, share: float) -> FactoredMDP:
+def mixed(mdp: FactoredMDP, rows: TransitionRows, share: float) -> FactoredMDP:
     """Return the MDP with (1 − share) · T + share · rows, whose next states are those of T."""
     return _with_transition(
         mdp,
@@ -182,9 +182,9 @@ def mixed(mdp: FactoredMDP, rows: Rows, share: float) -> FactoredMDP:
     )
 
 
-def random_rows(mdp: FactoredMDP, rng: np.random.Generator) -> Rows:
+def random_rows(mdp: FactoredMDP, rng: np.random.Generator) -> TransitionRows:
     """Return a random distribution on the next states of each state and action, all equally likely: Dirichlet(1)."""
-    drawn: Rows = []
+    drawn: TransitionRows = []
     for matrix in mdp.transition:
         weights = rng.exponential(size=matrix.nnz)
         sums = np.add.reduceat(weights, matrix.indptr[:-1])
@@ -192,9 +192,9 @@ def random_rows(mdp: FactoredMDP, rng: np.random.Generator) -> Rows:
     return drawn
 
 
-def worst_successors(mdp: FactoredMDP, values: NDArray[np.float64]) -> Rows:
+def worst_successors(mdp: FactoredMDP, values: NDArray[np.float64]) -> TransitionRows:
     """Return certainty of the next state with the lowest of the given values, for each state and action."""
-    found: Rows = []
+    found: TransitionRows = []
     for matrix in mdp.transition:
         worth = values[matrix.indices]
         lowest = np.minimum.reduceat(worth, matrix.indptr[:-1])

@@ -10,8 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.memoryless_episodes import run_memoryless_episodes
-from missmdp._kernels.rollout import Simulation
+from missmdp._kernels.simulator import Simulation
+from missmdp._kernels.table_episodes import run_memoryless_episodes
 from missmdp.checks import checked_integer
 from missmdp.data.simulation import (
     AgentSimulator,
@@ -26,7 +26,7 @@ from missmdp.data.simulation import (
     seed_words,
     write_outcome,
 )
-from missmdp.errors import DataError, ModelError
+from missmdp.errors import ModelError, ParameterError
 from missmdp.model.mdp import reward_horizon
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy, Policy, UniformPolicy
@@ -58,7 +58,8 @@ class Arena:
         self, model: MissMDP | POMDP, seed: int | None, horizon: int | None, *, control_variate: bool
     ) -> None:
         if not isinstance(model, MissMDP | POMDP):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ModelError(f"expected a MissMDP or a POMDP to act in, got {type(model).__name__}")
+            what = "a MissMDP or a POMDP to act in"
+            raise ParameterError("model", model, what, f"expected {what}, got {type(model).__name__}")
         mdp = model.mdp if isinstance(model, MissMDP) else model
         self.model = model
         self.seed, self._words = seed_words(seed)
@@ -85,7 +86,7 @@ class Arena:
 def _checked_horizon(horizon: int) -> int:
     checked = checked_integer("horizon", horizon, least=1)
     if checked > _LONGEST:
-        raise DataError(f"horizon can be at most {_LONGEST:,}, got {horizon!r}")
+        raise ParameterError("horizon", horizon, f"at most {_LONGEST:,}")
     return checked
 
 

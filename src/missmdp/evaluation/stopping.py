@@ -8,16 +8,14 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Literal
 
-import numpy as np
-
-from missmdp.checks import checked_integer
-from missmdp.errors import DataError
+from missmdp.checks import checked_integer, checked_number
+from missmdp.errors import Argument, DataError
 from missmdp.evaluation.simulation import EpisodeStore, Stopped
 from missmdp.progress import show_progress
 
-__all__ = ["Ended", "Limits", "simulate"]
+__all__ = ["Ended", "StoppingRule", "simulate"]
 
 _log = logging.getLogger(__name__)
 
@@ -36,30 +34,37 @@ _MARGIN = 1.05
 
 
 @dataclass(frozen=True)
-class Limits:
-    """When to stop. Checked when made."""
+class StoppingRule:
+    """When to stop simulating; the arguments are checked when it is made."""
 
     episodes: int
     until_stderr: float | None = None
     max_episodes: int | None = None
     timeout: float | None = None
-    workers: int | None = None
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         checked_integer("episodes", self.episodes, least=1)
         for name in ("until_stderr", "timeout"):
-            _checked_positive(getattr(self, name), name)
+            if getattr(self, name) is not None:
+                checked_number(name, getattr(self, name), above=0.0)
         if self.max_episodes is not None:
             checked_integer("max_episodes", self.max_episodes, least=1)
             if self.until_stderr is None:
-                raise DataError("max_episodes goes with until_stderr; otherwise give the number as episodes")
-        if self.workers is not None:
-            checked_integer("workers", self.workers, least=1)
+                raise DataError(
+                    Argument("max_episodes"),
+                    " goes with ",
+                    Argument("until_stderr"),
+                    "; otherwise give the number as ",
+                    Argument("episodes"),
+                )
+        if self.threads is not None:
+            checked_integer("threads", self.threads, least=1)
 
     @property
-    def threads(self) -> int:
-        """One per core unless given."""
-        return os.cpu_count() or 1 if self.workers is None else self.workers
+    def thread_count(self) -> int:
+        """How many threads to use: one per core unless given."""
+        return os.cpu_count() or 1 if self.threads is None else self.threads
 
     @property
     def first(self) -> int:
@@ -76,21 +81,9 @@ class Limits:
         return _MOST_EPISODES if self.max_episodes is None else self.max_episodes
 
 
-def _checked_positive(value: Any, what: str) -> None:
-    if value is None:
-        return
-    number = not isinstance(value, bool) and isinstance(value, int | float | np.integer | np.floating)
-    try:
-        usable = number and 0.0 < float(cast("float", value)) < math.inf
-    except OverflowError:  # an integer beyond all floats
-        usable = False
-    if not usable:
-        raise DataError(f"{what} must be a positive number, got {value!r}")
-
-
 def simulate(
     stores: Sequence[EpisodeStore],
-    limits: Limits,
+    rule: StoppingRule,
     stderr: Callable[[], float],
     description: str,
     progress: bool | None,
@@ -100,9 +93,9 @@ def simulate(
     `stderr` is asked after each round. How many episodes a round has follows from the errors alone, so that the
     result is the same for any number of threads.
     """
-    deadline = math.inf if limits.timeout is None else time.monotonic() + float(limits.timeout)
-    wanted = None if limits.until_stderr is None else float(limits.until_stderr)
-    target = limits.first
+    deadline = math.inf if rule.timeout is None else time.monotonic() + float(rule.timeout)
+    wanted = None if rule.until_stderr is None else float(rule.until_stderr)
+    target = rule.first
     ended: Ended = "episodes"
     total = None if wanted is not None else target * len(stores)
     with show_progress(description, total, enabled=progress) as advance:
@@ -110,14 +103,14 @@ def simulate(
             while True:
                 for part in _parts(target, len(stores)):
                     for store in stores:
-                        store.extend_to(part, limits.threads, advance, deadline)
+                        store.extend_to(part, rule.thread_count, advance, deadline)
                 if wanted is None:
                     break
                 error = stderr()
                 if error <= wanted:
                     ended = "stderr"
                     break
-                if target == limits.most:
+                if target == rule.most:
                     _log.warning(
                         "after %d episodes the standard error is %g, not %g",
                         target,
@@ -125,7 +118,7 @@ def simulate(
                         wanted,
                     )
                     break
-                target = min(limits.most, _next_target(target, error, wanted))
+                target = min(rule.most, _next_target(target, error, wanted))
         except Stopped:
             ended = "timeout"
         except KeyboardInterrupt:

@@ -10,11 +10,11 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, cast
 
-from missmdp.errors import ModelError
+from missmdp.errors import ParameterError
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 
-__all__ = ["ACTS_FIRST", "Names", "is_name", "number_text", "outgoing_pomdp", "plain_words"]
+__all__ = ["ACTS_FIRST", "WrittenNames", "is_name", "number_text", "outgoing_pomdp", "plain_words"]
 
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -41,13 +41,14 @@ def outgoing_pomdp(model: POMDP | MissMDP) -> POMDP:
 
     Raises
     ------
-    ModelError
-        If it is no model.
+    ParameterError
+        If it is not a model.
     """
     if isinstance(model, MissMDP):
         return model.to_pomdp()
     if not isinstance(model, POMDP):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ModelError(f"expected a MissMDP or a POMDP, got {type(model).__name__}")
+        what = "a MissMDP or a POMDP"
+        raise ParameterError("model", model, what, f"expected {what}, got {type(model).__name__}")
     return model
 
 
@@ -63,7 +64,7 @@ def plain_words(label: object) -> str:
     return MISSING_NAME if label is None else _OTHER.sub("_", str(label)).strip("_") or "_"
 
 
-class Names:
+class WrittenNames:
     """One name per label, all different.
 
     Parameters

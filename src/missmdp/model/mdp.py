@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from missmdp.checks import checked_number, checked_shape, checked_type
+from missmdp.checks import checked_instance, checked_number, checked_shape
 from missmdp.errors import ModelError, ParameterError
 from missmdp.model.given import (
     Distribution,
@@ -322,7 +322,7 @@ class FactoredMDP:
 
 def checked_mdp(mdp: object) -> FactoredMDP:
     """Return an MDP; say what to give instead where something else came."""
-    return checked_type("mdp", mdp, FactoredMDP, "a MissMDP has one in .mdp")
+    return checked_instance("mdp", mdp, FactoredMDP, "a FactoredMDP", "a MissMDP has one in .mdp")
 
 
 def _without_rows(matrix: sparse.csr_array, drop: NDArray[np.bool_]) -> sparse.csr_array:

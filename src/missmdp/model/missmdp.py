@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp.checks import checked_type
+from missmdp.checks import checked_instance
 from missmdp.errors import FormatError, MissMDPError, ModelError, ParameterError
 from missmdp.model.archive import decode_values, encode_values, read_archive, write_archive
 from missmdp.model.mdp import FactoredMDP
@@ -52,8 +52,10 @@ class MissMDP:
     def __init__(
         self, mdp: FactoredMDP, missingness: MissingnessFunction, *, name: str | None = None
     ) -> None:
-        self.mdp = checked_type("mdp", mdp, FactoredMDP)
-        self.missingness = checked_type("missingness", missingness, MissingnessFunction)
+        self.mdp = checked_instance("mdp", mdp, FactoredMDP, "a FactoredMDP")
+        self.missingness = checked_instance(
+            "missingness", missingness, MissingnessFunction, "a MissingnessFunction"
+        )
         if missingness.space != mdp.space:
             raise ModelError("the missingness function is over other states than the MDP's")
         if name is not None and not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -248,7 +250,7 @@ def named_damage(path: str | Path) -> Generator[None]:
 
 def checked_model(model: object) -> MissMDP:
     """Return a miss-MDP; say what to give instead where something else came."""
-    return checked_type("model", model, MissMDP, "make one with MissMDP(mdp, missingness)")
+    return checked_instance("model", model, MissMDP, "a MissMDP", "make one with MissMDP(mdp, missingness)")
 
 
 PRIOR_RATE = 0.5

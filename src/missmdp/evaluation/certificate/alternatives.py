@@ -40,9 +40,9 @@ __all__ = [
     "SHARE",
     "SIMULATED",
     "Alternative",
+    "CertificateInputs",
     "CertificateMethod",
     "Deployed",
-    "Evidence",
     "Terms",
     "simulated_charge",
 ]
@@ -115,7 +115,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class CertificateInputs:
     """What certificates are computed from, but for the radii."""
 
     lower: float

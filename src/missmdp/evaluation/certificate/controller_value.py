@@ -18,7 +18,7 @@ from scipy import sparse
 from missmdp._kernels.product import Against, Product, reach_pairs, start_value, sweep_pairs
 from missmdp.data.simulation import interleaved
 from missmdp.errors import ModelError
-from missmdp.evaluation.certificate.state_aggregation import merged_views
+from missmdp.evaluation.certificate.state_aggregation import aggregate_states
 from missmdp.evaluation.certificate.uniform import ValueSpan
 from missmdp.learn.groups import all_patterns
 from missmdp.model.mdp import FactoredMDP
@@ -152,11 +152,11 @@ def _guess(controller: FiniteController, class_of: NDArray[np.int64], n_classes:
     """Return a node's own vector, and where that says nothing the best vector for the state; shape (K, C)."""
     policy = controller.policy
     best = np.zeros(n_classes)
-    for block in policy.blocks:
-        best[class_of[block.states]] = block.values.max(axis=0)
+    for component in policy.components:
+        best[class_of[component.states]] = component.values.max(axis=0)
     guess = np.repeat(best[None, :], controller.n_nodes, axis=0)
-    for first, block in zip(policy.value_function.table.first, policy.blocks, strict=False):
-        guess[int(first) : int(first) + len(block), class_of[block.states]] = block.values
+    for first, component in zip(policy.value_function.table.first, policy.components, strict=False):
+        guess[int(first) : int(first) + len(component), class_of[component.states]] = component.values
     return guess
 
 
@@ -303,7 +303,7 @@ class ControllerValues:
 
     def _run(self, name: str, against: Against, start: NDArray[np.float64]) -> tuple[float, float]:
         """Sweep until little changes; return bounds on the fixed point's value at the start."""
-        product, against, initial = merged_views(self.product.arrays, against, self.product.initial)
+        product, against, initial = aggregate_states(self.product.arrays, against, self.product.initial)
         needed = np.zeros(self.product.shape, dtype=np.bool_)
         stack = np.empty((needed.size, 2), dtype=np.int64)
         reach_pairs(product, against.epsilon, initial, against.reward.shape[1], needed, stack)

@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 from missmdp.data.dataset import Behaviour
 from missmdp.errors import DataError
 from missmdp.evaluation.perturbed import factor_intervals, intervals_of
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound, GroupBound, learned_bound
 from missmdp.learn.groups import GroupCounts, count_groups
 from missmdp.learn.limits import Method
+from missmdp.learn.registry import learners
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.space import StateSpace
+from missmdp.words import listed
 
 __all__ = [
     "Halving",
@@ -44,20 +46,25 @@ _CLOSE = 0.02
 _TRIES = 8
 
 
-def checked_learner(learner: object) -> MissingnessEstimator:
+def checked_learner(learner: object) -> CountingEstimator:
     """Return a learner that has learned something and whose error is bounded; raise `DataError` for anything else."""
-    if not isinstance(learner, MissingnessEstimator) or not hasattr(learner, "missingness_"):
-        name = type(learner).__name__
-        if hasattr(learner, "missingness_"):
-            raise DataError(
-                f"there is no certificate for what {name} learns: no bound on its error is known for a finite number "
-                "of samples (AMCAR, AsMAR and AIMI have one; value_interval gives an interval that is no guarantee)"
-            )
+    name = type(learner).__name__
+    if not hasattr(learner, "missingness_"):
         raise DataError(f"{name} has learned nothing yet: call fit(data) first")
+    if not isinstance(learner, CountingEstimator):
+        raise DataError(
+            f"there is no certificate for what {name} learns: no bound on its error is known for a finite number of "
+            f"samples ({with_a_bound()} have one; value_interval gives an interval without a guarantee)"
+        )
     return learner
 
 
-def can_go_missing(learner: MissingnessEstimator) -> NDArray[np.bool_]:
+def with_a_bound() -> str:
+    """Return the names of the learners whose error is bounded, as a list in words."""
+    return listed([entry.name for entry in learners().values() if entry.has_bound])
+
+
+def can_go_missing(learner: CountingEstimator) -> NDArray[np.bool_]:
     """Return the features that may go missing in M as far as the learner knows, shape (n,)."""
     structure = learner.structure_
     features = learner.missingness_.space.features
@@ -69,7 +76,7 @@ def can_go_missing(learner: MissingnessEstimator) -> NDArray[np.bool_]:
     return found
 
 
-def counted_patterns(learner: MissingnessEstimator) -> NDArray[np.bool_]:
+def counted_patterns(learner: CountingEstimator) -> NDArray[np.bool_]:
     """Return the patterns that the learner counts, also those to which M̂ gives no probability, shape (K, n)."""
     patterns = np.ones((1, len(learner.missingness_.space.features)), dtype=np.bool_)
     for part in learner.counts_:
@@ -225,7 +232,7 @@ def factor_for(
 
 
 def bound_with_more_data(
-    learner: MissingnessEstimator,
+    learner: CountingEstimator,
     factor: float,
     confidence: float,
     method: Method,

@@ -1,6 +1,7 @@
-"""States that are one to a controller: the same future, the same sights with the same probabilities, the same ε.
+"""States merged that make no difference to a controller: the same future, the same observations with the same
+probabilities, the same ε.
 
-In the ICU benchmark heart rates come and go without consequence, so that ten states are one view, and evaluating a
+In the ICU benchmark heart rates come and go without consequence, so ten states become one group, and evaluating a
 controller takes a tenth of the time.
 """
 
@@ -14,30 +15,30 @@ from scipy import sparse
 
 from missmdp._kernels.product import Against, Product
 
-__all__ = ["Viewed", "merged_views"]
+__all__ = ["Aggregated", "aggregate_states"]
 
 
-class Viewed(NamedTuple):
-    """A product and what is played for in it, over views instead of states."""
+class Aggregated(NamedTuple):
+    """A product and what is played for in it, over groups of states."""
 
     product: Product
     against: Against
     initial: NDArray[np.float64]
 
 
-def merged_views(product: Product, against: Against, initial: NDArray[np.float64]) -> Viewed:
-    """Return the same with states that are one to the controller merged."""
-    view_of, first = _views(product, against)
+def aggregate_states(product: Product, against: Against, initial: NDArray[np.float64]) -> Aggregated:
+    """Return the same, with states merged that make no difference to the controller."""
+    group_of, first = _groups(product, against)
     seen, seen_start = _rows(product.seen_start, first)
     other, other_start = _rows(product.other_start, first)
     # A copy: adding up duplicates would change the product itself.
     following = sparse.csr_array(
-        (product.prob, view_of[product.state], product.start),
+        (product.prob, group_of[product.state], product.start),
         shape=(len(product.start) - 1, len(first)),
         copy=True,
     )
     following.sum_duplicates()
-    return Viewed(
+    return Aggregated(
         product._replace(
             start=np.array(following.indptr, dtype=np.int64),
             state=np.array(following.indices, dtype=np.int32),
@@ -57,17 +58,17 @@ def merged_views(product: Product, against: Against, initial: NDArray[np.float64
             unlisted=against.unlisted[first],
             beyond=against.beyond[first],
         ),
-        np.bincount(view_of, initial, minlength=len(first)).astype(np.float64),
+        np.bincount(group_of, initial, minlength=len(first)).astype(np.float64),
     )
 
 
-def _views(product: Product, against: Against) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the view of each state, and a state of each view."""
+def _groups(product: Product, against: Against) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the group of each state, and a state of each group."""
     found: dict[bytes, int] = {}
-    view_of = np.empty(len(product.class_of), dtype=np.int64)
+    group_of = np.empty(len(product.class_of), dtype=np.int64)
     first: list[int] = []
     numbers = np.stack([against.charge, against.epsilon, against.unlisted, against.beyond], axis=1)
-    for s in range(len(view_of)):
+    for s in range(len(group_of)):
         seen = slice(int(product.seen_start[s]), int(product.seen_start[s + 1]))
         other = slice(int(product.other_start[s]), int(product.other_start[s + 1]))
         looks_like = b"|".join(
@@ -82,10 +83,10 @@ def _views(product: Product, against: Against) -> tuple[NDArray[np.int64], NDArr
                 product.other_node[other],
             )
         )
-        view_of[s] = found.setdefault(looks_like, len(first))
-        if view_of[s] == len(first):
+        group_of[s] = found.setdefault(looks_like, len(first))
+        if group_of[s] == len(first):
             first.append(s)
-    return view_of, np.array(first, dtype=np.int64)
+    return group_of, np.array(first, dtype=np.int64)
 
 
 def _rows(start: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

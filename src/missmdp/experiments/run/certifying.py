@@ -14,7 +14,7 @@ from missmdp.experiments.run.figures import no_more_than
 from missmdp.experiments.run.folder import RunFolder
 from missmdp.experiments.run.result import Certified, Learned, Problem, World
 from missmdp.experiments.run.settings import RunSettings
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import CountingEstimator
 from missmdp.learn.diagnosis.result import Diagnosis
 from missmdp.plan.base import SolveResult
 from missmdp.plan.sarsop.solver import Sarsop
@@ -131,7 +131,7 @@ class Certifying:
         """
         learner, settings = learned.learner, self._settings
         try:
-            if not isinstance(learner, MissingnessEstimator):
+            if not isinstance(learner, CountingEstimator):
                 return self._likely(learned, solved)
             found = certify(
                 solved,

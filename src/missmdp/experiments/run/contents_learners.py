@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from missmdp.evaluation.heldout import HeldOut
-from missmdp.experiments.run.group_truth import GroupTruth
+from missmdp.evaluation.heldout import HeldOutScore
 from missmdp.experiments.run.learned_graph import learned_graph
-from missmdp.experiments.run.recommendation import free_parameters
 from missmdp.experiments.run.result import Learned, RunResult
 from missmdp.learn.bounds import GroupBound
+from missmdp.learn.group_truth import GroupTruth
 from missmdp.plan.base import SolveResult
 from missmdp.plan.trace import Trace
 
@@ -42,7 +41,7 @@ def _learner(result: RunResult, learned: Learned) -> dict[str, Any]:
         "warnings": [str(finding) for finding in learner.warnings_],
         "always_observed": learner.always_observed_,
         "unseen_groups": len(learner.unseen_),
-        "free_parameters": free_parameters(learner),
+        "free_parameters": learner.n_parameters_,
         "bound": {
             "worst": bound.worst,
             "tv": bound.tv,
@@ -91,7 +90,7 @@ def _distance(learned: Learned) -> dict[str, Any] | None:
     return {"average": distance.average, "worst": distance.worst, "weighted": distance.weighted}
 
 
-def heldout_row(score: HeldOut) -> dict[str, Any]:
+def heldout_row(score: HeldOutScore) -> dict[str, Any]:
     """Return how well a learner predicts what it has not seen, as one row."""
     names = (
         "per_step",

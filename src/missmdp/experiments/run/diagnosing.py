@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from missmdp.data.dataset import Dataset
 from missmdp.errors import MissMDPError
-from missmdp.learn.base import Estimator
+from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.diagnosis.diagnose import diagnose
 from missmdp.learn.diagnosis.result import Diagnosis
 from missmdp.learn.diagnosis.words import learner_name
@@ -52,7 +52,7 @@ def find_reasons(dataset: Dataset, mdp: FactoredMDP, seed: int) -> Reasons:
         return Reasons(None, "the computation failed on these data")
 
 
-def suited_learner(diagnosis: Diagnosis, **parameters: object) -> Estimator:
+def suited_learner(diagnosis: Diagnosis, **parameters: object) -> MissingnessEstimator:
     """Return a new learner that the diagnosis recommends, with those of the parameters that it knows."""
     learner = diagnosis.learner()
     known = learner.get_params()

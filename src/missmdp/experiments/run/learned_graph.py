@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from missmdp.learn.base import Estimator, MissingnessEstimator
-from missmdp.learn.em.estimator import DynamicsEM
+from missmdp.learn.base import CountingEstimator, MissingnessEstimator
 from missmdp.learn.groups import GroupCounts
 from missmdp.model.space import MISSING
 
@@ -24,15 +23,15 @@ LEVEL = 0.01
 """The probability with which any edge at all is drawn where nothing depends on anything."""
 
 
-def learned_graph(learner: Estimator) -> dict[str, Any]:
+def learned_graph(learner: MissingnessEstimator) -> dict[str, Any]:
     """Return the arrows that a learner's M has: those of its structure, or the larger effects in what was counted.
 
     "threshold" is the effect from which on there is an arrow, or None where a structure has them.
     """
-    if isinstance(learner, DynamicsEM):
+    if learner.graph_ is not None:
         return {"edges": learner.graph_.edges, "between": learner.graph_.dependent, "threshold": None}
-    assert isinstance(learner, MissingnessEstimator)
-    return {"edges": learned_edges(learner, THRESHOLD), "between": (), "threshold": THRESHOLD}
+    edges = learned_edges(learner, THRESHOLD) if isinstance(learner, CountingEstimator) else ()
+    return {"edges": edges, "between": (), "threshold": THRESHOLD}
 
 
 class _Contrast(NamedTuple):
@@ -44,7 +43,7 @@ class _Contrast(NamedTuple):
     stderr: float
 
 
-def learned_edges(learner: MissingnessEstimator, threshold: float = THRESHOLD) -> list[tuple[str, str]]:
+def learned_edges(learner: CountingEstimator, threshold: float = THRESHOLD) -> list[tuple[str, str]]:
     """Return (parent, child): the value of `parent` moves P(child missing) by more than the threshold.
 
     Two values of the parent are compared within groups of rows that agree in all else that the learner counts by, and

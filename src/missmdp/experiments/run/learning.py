@@ -9,13 +9,8 @@ import numpy as np
 from missmdp.data.coverage import behaviour_coverage
 from missmdp.errors import AssumptionWarning
 from missmdp.evaluation.distance import total_variation
-from missmdp.experiments.run.factor_truth import factor_truths
-from missmdp.experiments.run.group_truth import GroupTruth, group_truths
 from missmdp.experiments.run.result import Learned, Log, Problem
 from missmdp.experiments.run.settings import Maker, RunSettings
-from missmdp.learn.base import Estimator, MissingnessEstimator
-from missmdp.learn.bounds import Bound
-from missmdp.learn.em.estimator import DynamicsEM
 from missmdp.model.missmdp import MissMDP
 
 __all__ = ["Learning"]
@@ -58,25 +53,13 @@ class Learning:
             # Kept in the learner, and told in the report.
             warnings.simplefilter("ignore", AssumptionWarning)
             learner = make().fit(self._dataset)
-        bound = self._bound(learner)
+        settings = self._settings
+        bound = learner.bound(settings.confidence, behaviour=settings.behaviour, seed=settings.seeds.learn)
         return Learned(
             label,
             learner,
             bound,
             MissMDP(problem.mdp, learner.missingness_, name=problem.name),
             None if truth is None else total_variation(learner.missingness_, truth),
-            None if truth is None else self._truths(learner, bound, truth),
+            None if truth is None else learner.group_truths(bound, truth, self._weights),
         )
-
-    def _bound(self, learner: Estimator) -> Bound:
-        """Return how far off it may be: a bound where there is one, intervals of a bootstrap where not."""
-        confidence = self._settings.confidence
-        if isinstance(learner, DynamicsEM):
-            return learner.bound(confidence, seed=self._settings.seeds.learn)
-        assert isinstance(learner, MissingnessEstimator)
-        return learner.bound(confidence, behaviour=self._settings.behaviour)
-
-    def _truths(self, learner: Estimator, bound: Bound, truth: MissMDP) -> list[GroupTruth]:
-        if isinstance(learner, DynamicsEM):
-            return factor_truths(learner, truth, self._weights)
-        return group_truths(bound.per_group, truth, self._weights)

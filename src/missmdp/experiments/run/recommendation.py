@@ -6,15 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from missmdp.evaluation.heldout import HeldOut
+from missmdp.evaluation.heldout import HeldOutScore
 from missmdp.experiments.run.figures import with_error
 from missmdp.experiments.run.margin import margin, much_is_outside
-from missmdp.learn.base import Estimator, MissingnessEstimator
+from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.bounds import counted
 from missmdp.learn.diagnosis.result import Diagnosis
-from missmdp.learn.em.estimator import DynamicsEM
 
-__all__ = ["Recommendation", "free_parameters", "recommend"]
+__all__ = ["Recommendation", "recommend"]
 
 _UNIT = "nats per observation"
 
@@ -27,17 +26,9 @@ class Recommendation:
     why: str
 
 
-def free_parameters(learner: Estimator) -> int:
-    """Return how many probabilities a fitted learner chose freely: all but one per group with reachable states."""
-    if isinstance(learner, DynamicsEM):
-        return learner.n_parameters_
-    assert isinstance(learner, MissingnessEstimator)
-    return sum(int(part.reachable.sum()) * (len(part.patterns) - 1) for part in learner.counts_)
-
-
 def recommend(
-    learners: Mapping[str, Estimator],
-    heldout: Mapping[str, HeldOut] | None,
+    learners: Mapping[str, MissingnessEstimator],
+    heldout: Mapping[str, HeldOutScore] | None,
     confidence: float = 0.95,
     diagnosis: Diagnosis | None = None,
 ) -> Recommendation:
@@ -58,8 +49,8 @@ def recommend(
     diagnosis
         What chose the only learner there is, if that was so.
     """
-    sizes = {label: free_parameters(learner) for label, learner in learners.items()}
-    bounded = {label: isinstance(learner, MissingnessEstimator) for label, learner in learners.items()}
+    sizes = {label: learner.n_parameters_ for label, learner in learners.items()}
+    bounded = {label: learner.has_bound for label, learner in learners.items()}
 
     def preferred(label: str) -> tuple[bool, int]:
         return not bounded[label], sizes[label]
@@ -92,7 +83,7 @@ class _Compared:
     names: Mapping[str, str]
     sizes: Mapping[str, int]
     bounded: Mapping[str, bool]
-    heldout: Mapping[str, HeldOut]
+    heldout: Mapping[str, HeldOutScore]
     best: str
     equal: Sequence[str]
 
@@ -139,13 +130,13 @@ class _Compared:
         return f" ({'; '.join(told)})" if told else ""
 
 
-def _may_be_chance(score: HeldOut, confidence: float) -> bool:
+def _may_be_chance(score: HeldOutScore, confidence: float) -> bool:
     return math.isfinite(score.difference) and -score.difference <= margin(
         score.difference_stderr, score.units, confidence, score.steps
     )
 
 
-def _outside(score: HeldOut) -> str:
+def _outside(score: HeldOutScore) -> str:
     """Return a word on steps that could not be used, if they are many."""
     if not much_is_outside(score.outside, score.steps):
         return ""
@@ -155,14 +146,14 @@ def _outside(score: HeldOut) -> str:
     )
 
 
-def _score(score: HeldOut) -> str:
+def _score(score: HeldOutScore) -> str:
     if score.impossible:
         some = counted(score.impossible, score.by[:-1])
         return f"it takes {some} for impossible, no learner takes fewer, and it leads in the rest ({_UNIT})"
     return f"held-out log-likelihood {with_error(score.per_step, score.stderr)} {_UNIT}"
 
 
-def _worse(score: HeldOut) -> str:
+def _worse(score: HeldOutScore) -> str:
     if math.isnan(score.difference):
         return "not to be compared"
     if not math.isfinite(score.difference):

@@ -14,15 +14,15 @@ from missmdp.evaluation.certificate.certificate import Certificate
 from missmdp.evaluation.certificate.value_interval import ValueInterval
 from missmdp.evaluation.compare import Comparison, Difference, NormalisedValue
 from missmdp.evaluation.distance import TotalVariation
-from missmdp.evaluation.heldout import HeldOut
+from missmdp.evaluation.heldout import HeldOutScore
 from missmdp.evaluation.sensitivity import SensitivityRow
 from missmdp.experiments.run.diagnosing import Reasons
 from missmdp.experiments.run.folder import RunFolder
-from missmdp.experiments.run.group_truth import GroupTruth
 from missmdp.experiments.run.recommendation import Recommendation
 from missmdp.experiments.run.settings import RunSettings
-from missmdp.learn.base import Estimator
+from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.bounds import Bound, counted
+from missmdp.learn.group_truth import GroupTruth
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
@@ -80,7 +80,7 @@ class Learned:
     """What one learner made of the data."""
 
     label: str
-    learner: Estimator
+    learner: MissingnessEstimator
     bound: Bound
     model: MissMDP
     """The MDP with the learned missingness function."""
@@ -148,7 +148,7 @@ class RunResult:
     learned: dict[str, Learned]
     skipped: dict[str, str]
     """Learners that could not learn from these data, and why."""
-    heldout: dict[str, HeldOut] | None
+    heldout: dict[str, HeldOutScore] | None
     recommendation: Recommendation
     solved: dict[str, SolveResult]
     """By learner."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from missmdp.data.description.description import Description
-from missmdp.evaluation.heldout import HeldOut
+from missmdp.evaluation.heldout import HeldOutScore
 from missmdp.evaluation.sensitivity import SensitivityRow
 from missmdp.experiments.run.contents import SENSITIVITY, sensitivity_rows, value_rows
 from missmdp.experiments.run.contents_certificates import CERTIFICATES, certificate_rows
@@ -64,7 +64,7 @@ class RunTables:
                 rows.append({"learner": learned.label, **row, **words, "truth": truth})
         self._write("learned", rows, ("learner",))
 
-    def write_heldout(self, scores: Mapping[str, HeldOut] | None, recommended: str) -> None:
+    def write_heldout(self, scores: Mapping[str, HeldOutScore] | None, recommended: str) -> None:
         """Write how well each learner predicts what it has not seen."""
         rows = [
             {"learner": label, **heldout_row(score), "recommended": label == recommended}

@@ -12,11 +12,11 @@ import numpy as np
 from missmdp.checks import checked_confidence, checked_integer, checked_seed
 from missmdp.data.dataset import Behaviour
 from missmdp.errors import DataError
-from missmdp.evaluation.stopping import Limits
+from missmdp.evaluation.stopping import StoppingRule
 from missmdp.experiments.run.diagnosing import suited_learner
 from missmdp.learn.aimi import AIMI
 from missmdp.learn.asmar import AMCAR, AsMAR, PatternChoice
-from missmdp.learn.base import Estimator, UnseenChoice
+from missmdp.learn.base import MissingnessEstimator, UnseenChoice
 from missmdp.learn.diagnosis.result import Diagnosis
 from missmdp.learn.em.estimator import DynamicsEM
 from missmdp.learn.limits import checked_behaviour
@@ -26,7 +26,7 @@ from missmdp.plan.sarsop.solver import Sarsop
 __all__ = ["AUTO", "LEARNERS", "Maker", "RunSeeds", "RunSettings"]
 
 Label = Literal["amcar", "asmar", "aimi", "em", "auto"]
-Maker = Callable[[], Estimator]
+Maker = Callable[[], MissingnessEstimator]
 """Returns a new learner."""
 
 LEARNERS: tuple[Label, ...] = ("amcar", "asmar", "aimi", "em")
@@ -125,7 +125,7 @@ class RunSettings:
         if checked_integer("episodes", self.episodes, least=1) < 2:
             raise DataError("episodes must be at least 2: one has no error")
         if self.sensitivity_episodes:
-            Limits(self.sensitivity_episodes)
+            StoppingRule(self.sensitivity_episodes)
             checked_integer("sensitivity_draws", self.sensitivity_draws, least=1)
         checked_seed(self.seed)
         self.solver()

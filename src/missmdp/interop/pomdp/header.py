@@ -20,7 +20,7 @@ from missmdp.errors import FormatError, ModelError
 from missmdp.interop.incoming import MAX_COUNT, error_at, read_text
 from missmdp.model.probabilities import SUM_TOLERANCE, checked_distribution
 
-__all__ = ["ALL", "RESERVED", "Header", "Labels", "Statement", "Tokens"]
+__all__ = ["ALL", "RESERVED", "DeclaredNames", "Header", "Statement", "Tokens"]
 
 
 ALL = -1
@@ -140,8 +140,8 @@ class Tokens:
         return joined
 
 
-class Labels:
-    """Labels of one kind, and how the file refers to them."""
+class DeclaredNames:
+    """DeclaredNames of one kind, and how the file refers to them."""
 
     def __init__(self, kind: str, labels: Sequence[Any]) -> None:
         self.kind = kind
@@ -176,7 +176,7 @@ class Header:
         γ.
     sign : float
         −1 where the file has costs, else 1.
-    states, actions, observations : Labels
+    states, actions, observations : DeclaredNames
         What there is.
     initial : numpy.ndarray
         b₀, shape (S,).
@@ -228,7 +228,7 @@ class Header:
             )
         return 1.0 if words == ["reward"] else -1.0
 
-    def _names(self, statement: Statement) -> Labels:
+    def _names(self, statement: Statement) -> DeclaredNames:
         tokens, kind = self.tokens, statement.keyword
         words = tokens.words[statement.first : statement.stop]
         if not words:
@@ -238,7 +238,7 @@ class Header:
                 raise tokens.error(
                     statement.first, f"the number of {kind} must be 1 to {MAX_COUNT:,}, not {words[0]}"
                 )
-            return Labels(kind, range(int(words[0])))
+            return DeclaredNames(kind, range(int(words[0])))
         seen: set[str] = set()
         for i, word in enumerate(words):
             if word in ":*" or _is_number(word):
@@ -249,7 +249,7 @@ class Header:
             if word in seen:
                 raise tokens.error(statement.first + i, f"{word!r} is named twice among the {kind}")
             seen.add(word)
-        return Labels(kind, words)
+        return DeclaredNames(kind, words)
 
     def _start(self, statement: Statement | None) -> NDArray[np.float64]:
         n_states, tokens = len(self.states), self.tokens
@@ -281,7 +281,7 @@ class Header:
         except ModelError as error:
             raise tokens.error(statement.place, str(error)) from None
 
-    def index_at(self, place: int, names: Labels) -> int:
+    def index_at(self, place: int, names: DeclaredNames) -> int:
         """Return the index of what the word at a place refers to, −1 for `*`."""
         if place >= len(self.tokens.words):
             raise self.tokens.error(place, f"the file ends where one of the {names.kind} should be")
@@ -290,7 +290,7 @@ class Header:
             raise self._unknown(place, names)
         return index
 
-    def _unknown(self, place: int, names: Labels) -> FormatError:
+    def _unknown(self, place: int, names: DeclaredNames) -> FormatError:
         word = self.tokens.words[place]
         known = ", ".join(str(label) for label in names.labels[:6])
         more = f", … ({len(names):,} in all)" if len(names) > 6 else ""

@@ -23,7 +23,7 @@ from scipy import sparse
 
 from missmdp.errors import ModelError
 from missmdp.interop.incoming import Layers, as_index, pomdp_from_file, row_means
-from missmdp.interop.pomdp.header import ALL, Header, Labels, Statement, Tokens
+from missmdp.interop.pomdp.header import ALL, DeclaredNames, Header, Statement, Tokens
 from missmdp.model.pomdp import POMDP
 from missmdp.model.probabilities import SUM_TOLERANCE, checked_rows
 
@@ -136,7 +136,7 @@ def _rewards(
 def read_pomdp(path: str | Path) -> POMDP:
     """Return the model in a `.pomdp` file.
 
-    Labels are the names in the file, or 0, 1, 2, … where it gives a count. The rewards R(a, s, s′, z) become
+    DeclaredNames are the names in the file, or 0, 1, 2, … where it gives a count. The rewards R(a, s, s′, z) become
     ρ(s, a), their expectation; costs become negative rewards. States that every action leaves where they are,
     with reward 0, are terminal. The file acts first, so `observe_initial` is False.
 
@@ -188,7 +188,7 @@ class _Reader:
             discount=self.header.discount,
         )
 
-    def _fields(self, statement: Statement, kinds: Sequence[Labels]) -> tuple[list[int], int]:
+    def _fields(self, statement: Statement, kinds: Sequence[DeclaredNames]) -> tuple[list[int], int]:
         """Return the indices between the colons, and where the numbers start."""
         words, place = self.tokens.words, statement.first
         fields = [self.header.index_at(place, kinds[0])]

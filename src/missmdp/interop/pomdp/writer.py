@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from missmdp._version import __version__
-from missmdp.errors import ModelError
-from missmdp.interop.outgoing import ACTS_FIRST, Names, number_text, outgoing_pomdp
+from missmdp.errors import ParameterError
+from missmdp.interop.outgoing import ACTS_FIRST, WrittenNames, number_text, outgoing_pomdp
 from missmdp.interop.pomdp.header import RESERVED
 from missmdp.model.archive import write_atomically
 from missmdp.model.missmdp import MissMDP
@@ -28,7 +28,7 @@ _WITH_START = (
 def write_pomdp(model: POMDP | MissMDP, path: str | Path, *, observe_initial: bool | None = None) -> None:
     """Write a model as a `.pomdp` file that other solvers read.
 
-    Numbers have up to 17 significant digits, so that they read back as the same floats; only those that are not
+    Numbers have up to 17 significant digits, and read back as the same floats; only those that are not
     zero are written. Rewards are written as ρ(s, a). Labels that the grammar does not allow get a name, and a
     comment says what it stands for.
 
@@ -47,22 +47,27 @@ def write_pomdp(model: POMDP | MissMDP, path: str | Path, *, observe_initial: bo
     pomdp = outgoing_pomdp(model)
     if observe_initial:
         if not pomdp.observe_initial:
-            raise ModelError("observe_initial=True: this model makes no observation before the first action")
+            problem = "this model makes no observation before the first action"
+            raise ParameterError("observe_initial", observe_initial, "False", problem)
         if len(pomdp.observation) > 1:
-            raise ModelError("observe_initial=True: the observations of this model depend on the action")
+            problem = "the observations of this model depend on the action"
+            raise ParameterError("observe_initial", observe_initial, "False", problem)
     title = (model.name or "") if isinstance(model, MissMDP) else ""
     text = "\n".join(_lines(pomdp, title, extra_start=bool(observe_initial)))
     write_atomically(path, f"{text}\n".encode())
 
 
 def _lines(pomdp: POMDP, title: str, *, extra_start: bool) -> Iterator[str]:
-    states = Names(pomdp.states, "s", RESERVED)
+    states = WrittenNames(pomdp.states, "s", RESERVED)
     start = ""
     if extra_start:
         # A list of names even where states are numbers, since the new one has no number.
-        states = Names([*(str(name) for name in _worded(states)), "before"], "s", RESERVED)
+        states = WrittenNames([*(str(name) for name in _worded(states)), "before"], "s", RESERVED)
         start = states[len(states) - 1]
-    actions, observations = Names(pomdp.actions, "a", RESERVED), Names(pomdp.observations, "o", RESERVED)
+    actions, observations = (
+        WrittenNames(pomdp.actions, "a", RESERVED),
+        WrittenNames(pomdp.observations, "o", RESERVED),
+    )
     yield f"# {' '.join(title.split()) or 'A POMDP'}, written by missmdp {__version__}"
     if pomdp.observe_initial:
         yield f"# {_WITH_START.format(name=start) if extra_start else ACTS_FIRST}"
@@ -92,18 +97,18 @@ def _lines(pomdp: POMDP, title: str, *, extra_start: bool) -> Iterator[str]:
         yield f"R: {actions[a]} : {states[s]} : * : * {number_text(float(pomdp.reward[s, a]))}"
 
 
-def _worded(names: Names) -> list[str]:
+def _worded(names: WrittenNames) -> list[str]:
     return [f"s{name}" for name in names.names] if names.counted else names.names
 
 
-def _start(pomdp: POMDP, states: Names) -> str:
+def _start(pomdp: POMDP, states: WrittenNames) -> str:
     certain = np.flatnonzero(pomdp.initial == 1.0)
     if certain.size == 1 and np.count_nonzero(pomdp.initial) == 1:
         return states[int(certain[0])]
     return " ".join(number_text(probability) for probability in pomdp.initial)
 
 
-def _entries(head: str, matrix: sparse.csr_array, rows: Names, columns: Names) -> Iterator[str]:
+def _entries(head: str, matrix: sparse.csr_array, rows: WrittenNames, columns: WrittenNames) -> Iterator[str]:
     for row in range(matrix.shape[0]):
         start, stop = matrix.indptr[row], matrix.indptr[row + 1]
         before = f"{head} : {rows[row]} : "

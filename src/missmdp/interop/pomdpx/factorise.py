@@ -26,7 +26,7 @@ from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.model.space import MISSING, FeatureSpace
 
-__all__ = ["Factored", "Part", "factorise", "split_groups"]
+__all__ = ["Factored", "StateVariable", "factorise", "split_groups"]
 
 
 _NEAR, _FAR = 250, 4000
@@ -46,7 +46,7 @@ found, and writing what was read gives it back exactly.
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class StateVariable:
     """One state variable: its name, its values, and which of them each state has."""
 
     name: str
@@ -58,8 +58,8 @@ class Part:
 class Factored:
     """A model's states as an observed and a hidden part, one of which may be absent."""
 
-    observed: Part | None
-    hidden: Part | None
+    observed: StateVariable | None
+    hidden: StateVariable | None
     signals: Sequence[Any]
     """What is seen of the hidden part; empty where there is none."""
     observation: tuple[sparse.csr_array, ...]
@@ -69,15 +69,15 @@ class Factored:
 def factorise(model: POMDP | MissMDP) -> Factored:
     """Return the parts of a model; a plain POMDP is one hidden variable."""
     if isinstance(model, POMDP):
-        hidden = Part("state", model.states, np.arange(model.n_states))
+        hidden = StateVariable("state", model.states, np.arange(model.n_states))
         return Factored(None, hidden, model.observations, model.observation)
     features, codes = model.space.features, model.space.codes
     always = features.mask(model.missingness.always_observed)
     if always.all():
-        return Factored(Part("state", model.states, np.arange(model.n_states)), None, (), ())
+        return Factored(StateVariable("state", model.states, np.arange(model.n_states)), None, (), ())
     pomdp = model.to_pomdp()
     if not always.any():
-        hidden = Part("state", model.states, np.arange(model.n_states))
+        hidden = StateVariable("state", model.states, np.arange(model.n_states))
         return Factored(None, hidden, pomdp.observations, pomdp.observation)
     seen = model.missingness.occurring()
     rows, signal = np.unique(seen.observations.codes[:, ~always], axis=0, return_inverse=True)
@@ -97,9 +97,9 @@ def factorise(model: POMDP | MissMDP) -> Factored:
     )
 
 
-def _part(features: FeatureSpace, codes: NDArray[np.integer[Any]], mask: NDArray[np.bool_]) -> Part:
+def _part(features: FeatureSpace, codes: NDArray[np.integer[Any]], mask: NDArray[np.bool_]) -> StateVariable:
     rows, of_state = np.unique(codes[:, mask], axis=0, return_inverse=True)
-    return Part("_".join(features.chosen(mask)), _labels(features, rows, mask), of_state.reshape(-1))
+    return StateVariable("_".join(features.chosen(mask)), _labels(features, rows, mask), of_state.reshape(-1))
 
 
 def _labels(features: FeatureSpace, rows: NDArray[np.integer[Any]], mask: NDArray[np.bool_]) -> list[Any]:

@@ -95,7 +95,7 @@ def _values(element: Element) -> Sequence[Any]:
     return words
 
 
-class Product:
+class Combinations:
     """All combinations of the values of some variables, numbered with the last one changing fastest."""
 
     def __init__(self, variables: Sequence[Variable]) -> None:
@@ -143,7 +143,7 @@ class Variables:
         The names of the rewards.
     slots : dict
         Name in tables → variable; state variables have a name for each time slice.
-    state, action, seen : Product
+    state, action, seen : Combinations
         States, actions and observations as combinations of values; what is fully observed is part of the latter.
     """
 
@@ -184,9 +184,9 @@ class Variables:
         chosen = np.broadcast_to(np.asarray(actions, dtype=np.int64), ranks.shape)
         return codes | {v.current: c for v, c in zip(self.actions, self.action.codes(chosen), strict=True)}
 
-    def _product(self, element: Element, variables: list[Variable]) -> Product:
+    def _product(self, element: Element, variables: list[Variable]) -> Combinations:
         try:
-            return Product(variables)
+            return Combinations(variables)
         except ModelError as error:
             raise element.error(str(error)) from None
 

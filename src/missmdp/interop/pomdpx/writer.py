@@ -12,8 +12,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp._version import __version__
-from missmdp.interop.outgoing import ACTS_FIRST, Names, is_name, number_text, outgoing_pomdp, plain_words
-from missmdp.interop.pomdpx.factorise import Factored, Part, factorise, split_groups
+from missmdp.interop.outgoing import (
+    ACTS_FIRST,
+    WrittenNames,
+    is_name,
+    number_text,
+    outgoing_pomdp,
+    plain_words,
+)
+from missmdp.interop.pomdpx.factorise import Factored, StateVariable, factorise, split_groups
 from missmdp.model.archive import write_atomically
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
@@ -47,14 +54,14 @@ def write_pomdpx(model: POMDP | MissMDP, path: str | Path) -> None:
 class _Variable:
     """A state variable as it is called in the file."""
 
-    def __init__(self, part: Part, *, observed: bool, taken: set[str]) -> None:
+    def __init__(self, part: StateVariable, *, observed: bool, taken: set[str]) -> None:
         base = plain_words(part.name)[:60]
         base = base if is_name(base) else f"state_{base}"
         while base in taken:
             base += "_2"
         taken.add(base)
         self.previous, self.current = f"{base}_0", f"{base}_1"
-        self.names = Names(part.labels, "s", numbers_as_words=True)
+        self.names = WrittenNames(part.labels, "s", numbers_as_words=True)
         self.of_state = part.of_state
         self.observed = observed
 
@@ -71,8 +78,8 @@ class _Writer:
             for part in (factored.observed, factored.hidden)
             if part is not None
         ]
-        self.actions = Names(pomdp.actions, "a", numbers_as_words=True)
-        self.signals = Names(factored.signals, "o", numbers_as_words=True)
+        self.actions = WrittenNames(pomdp.actions, "a", numbers_as_words=True)
+        self.signals = WrittenNames(factored.signals, "o", numbers_as_words=True)
 
     def lines(self, title: str) -> Iterator[str]:
         """Yield the lines of the file."""
@@ -221,7 +228,7 @@ def _row(matrix: sparse.csr_array, row: int) -> tuple[NDArray[np.integer], NDArr
     return matrix.indices[start:stop], matrix.data[start:stop]
 
 
-def _values(names: Names) -> Iterator[str]:
+def _values(names: WrittenNames) -> Iterator[str]:
     if names.counted:
         yield f"<NumValues>{len(names)}</NumValues>"
         return
@@ -233,7 +240,7 @@ def _values(names: Names) -> Iterator[str]:
 
 
 def _table(
-    child: str, parents: Sequence[str], names: Names, rows: Iterable[Row], sizes: Sequence[int]
+    child: str, parents: Sequence[str], names: WrittenNames, rows: Iterable[Row], sizes: Sequence[int]
 ) -> Iterator[str]:
     """Yield a <CondProb>; combinations of parents that have no row get a harmless one."""
     listed = list(rows)
@@ -251,7 +258,12 @@ def _table(
 
 
 def _row_entries(
-    words: tuple[str, ...], possible: list[int], probabilities: list[float], names: Names, *, covers: bool
+    words: tuple[str, ...],
+    possible: list[int],
+    probabilities: list[float],
+    names: WrittenNames,
+    *,
+    covers: bool,
 ) -> Iterator[str]:
     """Yield a row as one entry with all its numbers, or as one entry per number that is not zero if that is shorter."""
     cells = dict(zip(possible, probabilities, strict=True))

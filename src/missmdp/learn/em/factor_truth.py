@@ -7,31 +7,30 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.experiments.run.group_truth import GroupTruth
-from missmdp.learn.em.estimator import DynamicsEM
-from missmdp.learn.em.iterate import PenalisedFactors
-from missmdp.learn.em.structures import Blocks, Factor
+from missmdp.learn.blocks import Blocks
+from missmdp.learn.em.iterate import PenalisedFactors, StructureModel
+from missmdp.learn.em.structures import Factor
+from missmdp.learn.group_truth import GroupTruth
 from missmdp.model.missmdp import MissMDP
 
 __all__ = ["factor_truths"]
 
 
-def factor_truths(learner: DynamicsEM, truth: MissMDP, weights: NDArray[np.float64]) -> list[GroupTruth]:
-    """Return what is true of each group of the learner's bound, in the bound's order.
+def factor_truths(model: StructureModel, truth: MissMDP, weights: NDArray[np.float64]) -> list[GroupTruth]:
+    """Return what is true of each group of a learned structure, in the order of the bound.
 
     A group may be one of states in which earlier indicators came out in a certain way; then it is the true
     probability given that they did.
 
     Parameters
     ----------
-    learner
-        Fitted; a structure without groups has none here.
+    model
+        The structure; one without groups has none here.
     truth
         The model with the true M.
     weights
         How often each state is visited, shape (S,).
     """
-    model = learner.fit_.model
     if not isinstance(model, PenalisedFactors):
         return []
     table = _over_blocks(truth, model.blocks)
