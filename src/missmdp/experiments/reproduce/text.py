@@ -16,6 +16,7 @@ from missmdp.experiments.reproduce.findings import (
     best_seeds,
     claims,
     compared_policies,
+    holds,
     learnable_by,
     mdp_of,
     right_learner,
@@ -133,7 +134,7 @@ def _by_size(summary: Summary, table: Rows, measure: str, caption: str) -> TextT
         (
             benchmark,
             learner,
-            "holds" if learner in learnable_by(benchmark) else "does not",
+            "holds" if holds(learner, benchmark) else "does not",
             *(found.get((benchmark, learner, size), UNKNOWN) for size in sizes),
         )
         for benchmark in summary.config.benchmarks
@@ -268,11 +269,10 @@ def assumptions(summary: Summary) -> list[str]:
     least: list[tuple[float, str]] = []
     weaker: list[str] = []
     for benchmark in summary.config.benchmarks:
-        holding = learnable_by(benchmark)
         ends = {
             name: rows[-1] for name in summary.config.learners if (rows := _learned(summary, benchmark, name))
         }
-        found = [row for name, row in ends.items() if name not in holding]
+        found = [row for name, row in ends.items() if not holds(name, benchmark)]
         if found:
             each = [
                 f"{row['learner']} at {_distance(row['atv'])} (worst TV {_distance(row['wtv'])})"
