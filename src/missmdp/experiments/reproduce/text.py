@@ -23,6 +23,7 @@ from missmdp.experiments.reproduce.findings import (
 )
 from missmdp.experiments.reproduce.style import POLICIES, size_text
 from missmdp.experiments.reproduce.summary import Rows, Summary
+from missmdp.experiments.tables import markdown_table
 from missmdp.words import UNKNOWN, decimals, duration, listed, percent, signed
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "approximation",
     "assumptions",
     "interval_text",
+    "markdown_tables",
     "model_free",
     "plus_minus",
     "text_tables",
@@ -37,6 +39,7 @@ __all__ = [
 ]
 
 
+_NO_BREAK = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
 _SHOWN = (100, 1_000, 10_000, 100_000, 1_000_000)
 """Sizes in tables of total variation, where they were measured."""
 _KINDS = {"learning": "total variation", "value": "learned policies", "baseline": "baselines"}
@@ -95,6 +98,15 @@ def text_tables(summary: Summary) -> dict[str, TextTable]:
         "timings": _timings(summary),
     }
     return {name: table for name, table in tables.items() if table.rows}
+
+
+def markdown_tables(summary: Summary) -> dict[str, str]:
+    """Return the tables that have anything in them, by name, as Markdown."""
+    return {
+        # Numbers with their errors stay on one line where columns are narrow.
+        name: markdown_table(table.columns, table.rows, len(table.words)).replace(" ± ", _NO_BREAK)
+        for name, table in text_tables(summary).items()
+    }
 
 
 def _claims(summary: Summary) -> TextTable:
