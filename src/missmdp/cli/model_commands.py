@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -19,15 +19,20 @@ from missmdp.cli.options import (
     MDP_HELP,
     MODEL_HELP,
     POMDP_HELP,
+    LearnerChoice,
     Number,
     Whole,
-    always_option,
     confidence_option,
+    learner_option,
     seed_option,
     table_arguments,
     table_options,
     threads_option,
 )
+from missmdp.learn.registry import find_learner
+
+if TYPE_CHECKING:
+    from missmdp.learn.base import CountingEstimator
 
 __all__ = [
     "benchmarks",
@@ -290,11 +295,12 @@ Examples:
 @confidence_option("Probability with which the certificate must hold.")
 @click.option(
     "--learner",
-    type=click.Choice(["amcar", "asmar", "aimi"], case_sensitive=False),
+    type=LearnerChoice(only_bounded=True),
     default="asmar",
     show_default=True,
+    help="The learner to use.",
 )
-@always_option
+@learner_option("always_observed")
 @click.option(
     "--solver-gap",
     type=Number(min=0.0),
@@ -329,12 +335,10 @@ def plan_data(
     from missmdp.cli.failures import AnswerIsNo
     from missmdp.cli.files import load_model
     from missmdp.evaluation.certificate.plan_data import plan_data
-    from missmdp.learn.aimi import AIMI
-    from missmdp.learn.asmar import AMCAR, AsMAR
 
     loaded = load_model(model)
-    made = {"amcar": AMCAR, "asmar": AsMAR, "aimi": AIMI}[learner.lower()](
-        always_observed=list(always_observed) or None
+    made = cast(
+        "CountingEstimator", find_learner(learner).make(loaded.mdp, always_observed=list(always_observed))
     )
     found = plan_data(
         loaded,
