@@ -173,8 +173,9 @@ def reproduce(
     command resumes it and ends with the same tables. At the end FOLDER contains tables (.csv and .parquet), figures and
     report.html. Options override the file of settings, and the file overrides the profile.
     """
-    from missmdp.cli.printing_run import ReproduceProgress, print_plan, print_reproduction
-    from missmdp.experiments.reproduce.finish import draw_and_write
+    from missmdp.cli.printing_run import GridProgress, print_plan, print_reproduction
+    from missmdp.experiments.reproduce.page import draw_and_write
+    from missmdp.experiments.reproduce.plan import all_cells
     from missmdp.experiments.reproduce.runner import reproduce as run
 
     if workers is not None and dask is not None:
@@ -184,9 +185,9 @@ def reproduce(
     target = Path(f"reproduce-{profile or 'small'}") if folder is None else folder
     config = _config(profile, config_file, target, given_settings(settings))
     if dry_run:
-        print_plan(config, target, workers)
+        print_plan(all_cells(config), target, workers)
         return
-    with ReproduceProgress(config, target, enabled=not quiet) as progress:
+    with GridProgress(all_cells(config), target, enabled=not quiet) as progress:
         done = run(config, target, workers=workers, dask=dask, progress=False, report=progress)
     if done.status == "finished":
         draw_and_write(target)
@@ -203,12 +204,10 @@ def reproduce(
 def _config(
     profile: str | None, config_file: Path | None, folder: Path, settings: dict[str, Any]
 ) -> ReproduceConfig:
-    from missmdp.experiments.reproduce.config import ReproduceConfig
-    from missmdp.experiments.reproduce.profiles import PROFILES
-    from missmdp.experiments.reproduce.store import CellStore, is_reproduction
+    from missmdp.experiments.reproduce.config import PROFILES, ReproduceConfig, is_reproduction
 
     if profile is None and config_file is None and is_reproduction(folder):
-        config = CellStore(folder).read_config()
+        config = ReproduceConfig.of_run(folder)
     else:
         config = PROFILES[profile or "small"]
     if config_file is not None:
@@ -261,7 +260,7 @@ def plot(run: Path, formats: tuple[str, ...], folder: Path | None) -> None:
     cells always give the same files.
     """
     from missmdp.errors import MissMDPError
-    from missmdp.experiments.reproduce.figures import draw_figures
+    from missmdp.experiments.reproduce.pictures import draw_figures
     from missmdp.experiments.reproduce.summary import summarise
 
     if folder is not None and folder.is_file():

@@ -261,7 +261,7 @@ def report(folder: Path) -> None:
     """
     from missmdp.experiments.report.run_file import RUN_FILE
     from missmdp.experiments.report.write import write_report
-    from missmdp.experiments.reproduce.store import is_reproduction
+    from missmdp.experiments.reproduce.config import is_reproduction
 
     if (folder / RUN_FILE).exists():
         path = write_report(folder)
