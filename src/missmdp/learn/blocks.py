@@ -115,7 +115,7 @@ def checked_feature_blocks(
     given: list[tuple[str, ...]] = []
     for block in cast("Iterable[Any]", blocks):
         if isinstance(block, str):
-            raise ParameterError(name, blocks, expected)
+            raise ParameterError(name, blocks, expected, f"expected {expected}; {block!r} is no list")
         names = checked_names(name, block, features.names)
         if not names:
             raise ParameterError(name, blocks, expected, "a block of features is empty")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from missmdp.model.equal_rows import canonical, equal_rows
 from missmdp.model.mdp import FactoredMDP
 
 __all__ = ["Classes", "merged_states"]
@@ -30,20 +31,6 @@ class Classes:
 
 def merged_states(mdp: FactoredMDP) -> Classes:
     """Return the classes of an MDP's states; rows are the same only if they are equal bit for bit."""
-    matrices: list[sparse.csr_array] = []
-    for matrix in mdp.transition:
-        kept = sparse.csr_array(matrix, copy=True)
-        kept.eliminate_zeros()
-        kept.sort_indices()
-        matrices.append(kept)
-    numbers: dict[bytes, int] = {}
-    of_state = np.empty(mdp.n_states, dtype=np.int64)
-    firsts: list[int] = []
-    for s in range(mdp.n_states):
-        rows = [(m, slice(m.indptr[s], m.indptr[s + 1])) for m in matrices]
-        key = b"|".join(m.indices[row].tobytes() + b"," + m.data[row].tobytes() for m, row in rows)
-        number = numbers.setdefault(key, len(numbers))
-        if number == len(firsts):
-            firsts.append(s)
-        of_state[s] = number
-    return Classes(of_state, tuple(sparse.csc_array(matrix[firsts]) for matrix in matrices))
+    matrices = [canonical(matrix) for matrix in mdp.transition]
+    equal = equal_rows(matrices)
+    return Classes(equal.number, tuple(sparse.csc_array(matrix[equal.first]) for matrix in matrices))

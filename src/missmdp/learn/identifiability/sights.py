@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from missmdp.errors import ModelError
+from missmdp.model.equal_rows import canonical, equal_rows
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
@@ -73,7 +72,7 @@ def possible_sights(
             f"{len(patterns):,} patterns of {len(reachable):,} states are too many to say what is identified "
             f"(at most {_MOST:,} in all); blocks of features that go missing together would make fewer"
         )
-    row_class = np.stack([_row_classes(matrix) for matrix in mdp.transition])
+    row_class = np.stack([equal_rows([canonical(matrix)]).number for matrix in mdp.transition])
     members: list[NDArray[np.int64]] = []
     pattern: list[int] = []
     codes: list[NDArray[np.signedinteger[Any]]] = []
@@ -135,22 +134,6 @@ def _actions(
         return lambda row: always
     decode = mdp.space.features.decode_observation
     return lambda row: policy.probabilities(decode(row), model) > 0.0
-
-
-def _row_classes(matrix: sparse.csr_array) -> NDArray[np.int64]:
-    """Return a number for each row, the same for rows that are equal bit by bit, shape (S,)."""
-    kept = sparse.csr_array(matrix, copy=True)
-    kept.eliminate_zeros()
-    kept.sort_indices()
-    numbers: dict[bytes, int] = {}
-    ends = kept.indptr
-    return np.array(
-        [
-            numbers.setdefault(kept.indices[i:j].tobytes() + b"|" + kept.data[i:j].tobytes(), len(numbers))
-            for i, j in pairwise(ends.tolist())
-        ],
-        dtype=np.int64,
-    )
 
 
 def _visited(mdp: FactoredMDP, taken: NDArray[np.bool_]) -> NDArray[np.bool_]:
