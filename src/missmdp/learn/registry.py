@@ -156,7 +156,7 @@ class RegisteredLearner:
         given = {
             self.stands_for.get(name, name): value
             for name, value in options.items()
-            if value is not None and value not in ((), [])
+            if value is not None and not (isinstance(value, tuple | list) and not value)
         }
         chosen = {name: value for name, value in given.items() if name in known}
         return factory(**({"mdp": mdp} if "mdp" in known else {}), **chosen)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from missmdp.experiments.run.diagnosing import Reasons
-from missmdp.learn.diagnosis.result import Diagnosis
-from missmdp.learn.diagnosis.words import learner_name, type_words
+from missmdp.learn.diagnosis.result import Diagnosis, learner_name, type_words
 
 __all__ = [
     "CLASSES",

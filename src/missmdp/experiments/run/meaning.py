@@ -9,7 +9,7 @@ from missmdp.evaluation.sensitivity import SensitivityRow
 from missmdp.experiments.run.certifying import likely_range
 from missmdp.experiments.run.figures import ROUNDING, at_most, no_more_than, with_error
 from missmdp.experiments.run.result import RunResult
-from missmdp.learn.diagnosis.words import learner_name, type_words
+from missmdp.learn.diagnosis.result import learner_name, type_words
 from missmdp.words import interval_text
 
 __all__ = ["meaning"]

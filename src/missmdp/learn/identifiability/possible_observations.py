@@ -1,8 +1,8 @@
-"""What can be seen in a miss-MDP if every pattern is possible: sights, and which actions follow them.
+"""What can be seen in a miss-MDP if every pattern is possible, and which actions follow.
 
-A sight is a pattern, the values that it shows, and whether the episode is over, which a log tells too. Full
-observations cut histories: given the state s and the action a, what follows has the law of T(· | s, a). So do sights
-whose states all have the same transitions.
+An observation here is a pattern, the values that it shows, and whether the episode is over, which a log tells too. Full
+observations cut histories: given the state s and the action a, what follows has the law of T(· | s, a). So do
+observations whose states all have the same transitions.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import BlindPolicy, MemorylessPolicy, Policy, as_policy
 from missmdp.model.space import MISSING
 
-__all__ = ["Sights", "members_of", "possible_sights"]
+__all__ = ["PossibleObservations", "members_of", "possible_observations"]
 
 _MOST = 400_000
 """Pairs of a pattern and a state above which an answer is refused: a matter of minutes."""
 
 
 @dataclass(frozen=True, eq=False)
-class Sights:
-    """The sights of an MDP under all patterns of some blocks, Z of them, and how a policy acts on them.
+class PossibleObservations:
+    """The observations of an MDP under all patterns of some blocks, Z of them, and how a policy acts on them.
 
     Shapes: K patterns, S states, A actions.
     """
 
     members: tuple[NDArray[np.int64], ...]
-    """The states that show each sight, among those that the policy visits."""
+    """The states that show each observation, among those that the policy visits."""
     pattern: NDArray[np.int64]
-    """The pattern of each sight, shape (Z,)."""
+    """The pattern of each observation, shape (Z,)."""
     codes: NDArray[np.signedinteger[Any]]
-    """What each sight shows, with `MISSING`, shape (Z, n)."""
+    """What each observation shows, with `MISSING`, shape (Z, n)."""
     over: NDArray[np.bool_]
     """Whether the episode is over, shape (Z,)."""
     allowed: NDArray[np.bool_]
-    """Which actions the policy may take after each sight, shape (Z, A)."""
+    """Which actions the policy may take after each observation, shape (Z, A)."""
     known: tuple[NDArray[np.int64], ...]
     """For each action, states of which it is known now and then that they are left by this action, one of each class
     with the same transitions."""
@@ -53,17 +53,17 @@ class Sights:
     row_class: NDArray[np.int64]
     """States with the same class under an action have the same transitions, shape (A, S)."""
 
-    def branches(self, sight: int) -> bool:
-        """Return whether a sight leaves open what happens next, beyond chance."""
-        if self.over[sight]:
+    def branches(self, observation: int) -> bool:
+        """Return whether an observation leaves open what happens next, beyond chance."""
+        if self.over[observation]:
             return False
-        classes = self.row_class[:, self.members[sight]][self.allowed[sight]]
+        classes = self.row_class[:, self.members[observation]][self.allowed[observation]]
         return bool((classes != classes[:, :1]).any())
 
 
-def possible_sights(
+def possible_observations(
     mdp: FactoredMDP, patterns: NDArray[np.bool_], policy: Policy | Callable[[Any], Any] | None
-) -> Sights:
+) -> PossibleObservations:
     """Return all that can be seen under some patterns, shape (K, n), and the policy's actions there."""
     acts = _actions(mdp, as_policy(policy))
     reachable = np.flatnonzero(mdp.reachable)
@@ -95,7 +95,7 @@ def possible_sights(
     for states, may in zip(members, allowed, strict=True):
         alike = (row_class[:, states] == row_class[:, states[:1]]).all(axis=1)
         known[states] |= may & alike
-    return Sights(
+    return PossibleObservations(
         tuple(members),
         np.array(pattern)[some],
         np.array(codes)[some],
