@@ -77,7 +77,7 @@ def test_files_are_written_into_new_folders(run, tmp_path):
     policy = mm.AlphaVectorPolicy.load(native)
     assert policy.initial_value >= low - 1e-9 * abs(low)
     same = read_policyx(foreign, mm.load_benchmark("example-1"))
-    for ours, theirs in zip(policy.blocks, same.blocks, strict=True):
+    for ours, theirs in zip(policy.components, same.components, strict=True):
         assert np.array_equal(ours.values, theirs.values)
     with table.open() as file:
         rows = list(csv.DictReader(file))

@@ -7,7 +7,7 @@ import pytest
 
 import missmdp as mm
 from missmdp._kernels.random import episode_key
-from missmdp._kernels.rollout import first_state, next_state, seen_as
+from missmdp._kernels.simulator import first_state, next_state, seen_as
 from missmdp.data.simulation import BulkPolicy, EpisodeRunner, Episodes, empty_episodes
 from policies import random_policy
 from random_pomdps import tiger

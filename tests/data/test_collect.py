@@ -234,7 +234,7 @@ def test_unknown_actions_of_policies_are_named(icu):
 
 def test_draws_invert_the_cdf():
     """The guided search finds exactly what a linear search finds."""
-    from missmdp._kernels.sampling import draw
+    from missmdp._kernels.random import draw
 
     random = np.random.default_rng(0)
     rows = random.random((40, 23)) ** 8 * (random.random((40, 23)) < 0.6)

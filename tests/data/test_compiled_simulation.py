@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from scipy import sparse
 
-from missmdp._kernels.sampling import draw
+from missmdp._kernels.random import draw
 from missmdp.data.simulation import compile_simulation, interleaved, row_sampler, seed_words
 from oracles.policy_values import World
 from random_pomdps import pomdps, tiger

@@ -150,7 +150,7 @@ def test_who_looks_first_does_not_act_where_nothing_is_shown_first(model):
         (random_policy(looks, 0), acts, "acts on the first observation, and this model acts first"),
         (random_policy(acts, 0), looks, "acts before the first observation, and this model shows one"),
         (
-            mm.AlphaVectorPolicy(model, random_policy(model, 0).blocks, observe_initial=False),
+            mm.AlphaVectorPolicy(model, random_policy(model, 0).components, observe_initial=False),
             model,
             "acts before the first observation",
         ),

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import glob
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from missmdp.cli.failures import AnswerIsNo
-from missmdp.cli.options import DATA_HELP, MDP_HELP, Number, Whole, table_arguments, table_options
+from missmdp.cli.options import (
+    CONFIDENCE,
+    DATA_HELP,
+    FILE,
+    MDP_HELP,
+    Number,
+    Whole,
+    always_option,
+    behaviour_option,
+    block_option,
+    confidence_option,
+    feature_blocks,
+    grouped,
+    seed_option,
+    table_arguments,
+    table_options,
+    threads_option,
+)
 
 if TYPE_CHECKING:
     from missmdp.learn.base import MissingnessEstimator
@@ -44,7 +60,7 @@ _MEANT_FOR: dict[str, tuple[str, ...]] = {
 }
 """Option → the learners that know it. None of these has a value of its own, so that what was typed can be told."""
 
-_OPTIONS = (
+learner_options = grouped(
     click.option(
         "--learner",
         type=click.Choice(_LEARNERS, case_sensitive=False),
@@ -54,73 +70,57 @@ _OPTIONS = (
         "on other features, each indicator on its own. em: depends on anything, also on the value itself, as far as "
         "the dynamics give it away; its intervals are no guarantee.",
     ),
-    click.option(
-        "--confidence",
-        type=Number(0.0, 1.0, min_open=True, max_open=True),
-        default=0.95,
-        show_default=True,
-        help="That all intervals hold; with em, of each on its own.",
-    ),
-    click.option("--method", type=click.Choice(_METHODS), help="Of the bounds.  [default: auto]"),
-    click.option(
-        "--behaviour",
-        type=click.Choice(["blind", "adaptive"]),
-        help="Whether whoever acted never reacted to what was observed, or may have; by default what the file says "
-        "of itself, else adaptive.",
-    ),
+    confidence_option("Confidence that all intervals hold at once; with em, that each holds."),
+    click.option("--method", type=click.Choice(_METHODS), help="How bounds are computed.  [default: auto]"),
+    behaviour_option,
     click.option("--smoothing", type=Number(0.0, 1e9), help="Added to every count.  [default: 0.001]"),
     click.option(
         "--unseen",
         type=click.Choice(["uniform", "pooled"]),
-        help="What groups of states without data get.  [default: uniform]",
+        help="Distribution for groups of states without data.  [default: uniform]",
     ),
+    always_option,
     click.option(
-        "--always",
-        "always_observed",
+        "--ignore",
         multiple=True,
         metavar="FEATURE",
-        help="Known to be always observed; repeat.",
+        help="asmar: this feature is known not to matter; repeat for more.",
     ),
-    click.option("--ignore", multiple=True, metavar="FEATURE", help="asmar: known not to matter; repeat."),
     click.option(
         "--patterns",
         type=click.Choice(["all", "seen"]),
-        help="amcar, asmar: which patterns to learn.  [default: all]",
-    ),
-    click.option("--assume", type=click.Choice(["smar", "mcar"]), help="aimi: indicators depend on less."),
-    click.option(
-        "--graph", metavar="FILE", help="aimi, em: an m-graph in DOT, or `model` for the model's own."
+        help="amcar, asmar: learn all patterns, or only those seen in the log.  [default: all]",
     ),
     click.option(
-        "--block", "blocks", multiple=True, metavar="A,B", help="aimi, em: go missing together; repeat."
+        "--assume", type=click.Choice(["smar", "mcar"]), help="aimi: assume that missingness depends on less."
     ),
+    click.option(
+        "--graph",
+        metavar="FILE",
+        help="aimi, em: a DOT file with the m-graph, or `model` for the model's own.",
+    ),
+    block_option,
     click.option(
         "--structure",
         type=click.Choice(_STRUCTURES, case_sensitive=False),
-        help="em: what missingness may look like; auto looks for reasons in the data.  [default: auto]",
+        help="em: what missingness may depend on; auto searches the data.  [default: auto]",
     ),
     click.option(
         "--pseudo-count",
         type=Number(0.0, 1e9),
-        help="em: observations that each group of states gets beside its own, as asmar has them.  [default: 1]",
+        help="em: observations added to each group of states.  [default: 1]",
     ),
     click.option(
         "--draws",
         type=Whole(min=0),
-        help="em: logs that the bootstrap draws for intervals; 0 for none.  [default: 100; 0 for logistic, where each "
-        "takes long]",
+        help="em: number of bootstrap samples for the intervals; 0 for no intervals.  [default: 100; 0 for logistic, "
+        "where each takes long]",
     ),
     click.option(
-        "--seed", type=Whole(min=0), help="em: of random starts and of the bootstrap.  [default: 0]"
+        "--seed", type=Whole(min=0), help="em: seed of random starts and of the bootstrap.  [default: 0]"
     ),
 )
-
-
-def learner_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say who learns."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+"""The options that say who learns."""
 
 
 def check_learner_options(options: dict[str, Any]) -> None:
@@ -133,9 +133,7 @@ def check_learner_options(options: dict[str, Any]) -> None:
             raise click.UsageError(f"--{flag} is for --learner {listed}")
     if options["structure"] and options["graph"]:
         raise click.UsageError("give either --structure or --graph: an m-graph is a structure")
-    for given in options["blocks"]:
-        if len(given.split(",")) < 2:
-            raise click.UsageError(f"--block {given}: a block is two features or more, as in --block x,y")
+    feature_blocks(options["blocks"])
 
 
 def make_learner(options: dict[str, Any], mdp: FactoredMDP, known: MissMDP | None) -> MissingnessEstimator:
@@ -145,7 +143,7 @@ def make_learner(options: dict[str, Any], mdp: FactoredMDP, known: MissMDP | Non
     from missmdp.learn.em.estimator import DynamicsEM
 
     always = options["always_observed"] or None
-    blocks = [[name.strip() for name in block.split(",")] for block in options["blocks"]]
+    blocks = feature_blocks(options["blocks"])
     graph = _graph(options["graph"], known)
     if options["learner"].lower() == "em":
         return DynamicsEM(
@@ -212,24 +210,27 @@ _SUFFIXES = (".mmdp", ".csv", ".parquet", ".pq")
     "--validate/--no-validate",
     default=True,
     show_default=True,
-    help="Hold every step against the model. Without it files are counted but never loaded, except for em.",
+    help="Check every step against the model. Without it, files are counted without being loaded, except for em.",
 )
-@click.option("--strict", is_flag=True, help="Stop if the log does not fit the model, rather than say so.")
-@click.option("--most", type=Whole(min=0), default=20, show_default=True, help="Groups to list.")
+@click.option("--strict", is_flag=True, help="Stop if the log does not fit the model; otherwise only say so.")
+@click.option(
+    "--most", type=Whole(min=0), default=20, show_default=True, help="List at most this many groups."
+)
 @click.option(
     "-o",
     "--output",
     "outputs",
     multiple=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="An .mmdp file for the model with what was learned, or .csv or .parquet for the table; repeat.",
+    type=FILE,
+    help="An .mmdp file for the model with what was learned, or a .csv or .parquet file for the table; repeat for "
+    "more.",
 )
 def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **options: Any) -> None:
-    """Learn from a log how values go missing, and how sure that is.
+    """Learn from a log how values go missing, with error bounds.
 
-    Prints the learned probabilities with intervals that hold all at once with the confidence given, if what the
-    learner assumes is true. Where the data speak against that, it says so. em (DynamicsEM) prints also the m-graph that
-    it found; its intervals come from a bootstrap, and are no guarantee.
+    Prints the learned probabilities with intervals. If the learner's assumptions are true, all intervals hold at once
+    with the given confidence; a warning is printed if the data contradict the assumptions. em (DynamicsEM) also prints
+    the m-graph that it found; its intervals come from a bootstrap and are approximate.
     """
     from missmdp.cli.files import check_outputs, load_mdp
     from missmdp.cli.printing_results import print_learned
@@ -324,24 +325,24 @@ _DOT = (".dot", ".gv")
 @click.argument("data", nargs=-1, required=True)
 @click.option(
     "--level",
-    type=Number(0.0, 1.0, min_open=True, max_open=True),
+    type=CONFIDENCE,
     default=0.01,
     show_default=True,
-    help="Of the tests.",
+    help="Significance level of the tests.",
 )
 @click.option(
     "--draws",
     type=Whole(min=0),
     default=100,
     show_default=True,
-    help="Logs to draw for the bootstrap intervals; 0 for no intervals.",
+    help="Number of bootstrap samples for the intervals; 0 for no intervals.",
 )
-@click.option("--seed", type=Whole(min=0), default=0, show_default=True, help="Decides what is drawn.")
-@click.option("--threads", type=Whole(min=1), help="By default one per core; the result is the same.")
+@seed_option("Seed of the bootstrap.")
+@threads_option
 @click.option(
     "--snapshots",
     is_flag=True,
-    help="Look at single observations only: what can be said without the dynamics.",
+    help="Use single observations only, without the dynamics.",
 )
 @table_options
 @click.option(
@@ -349,8 +350,8 @@ _DOT = (".dot", ".gv")
     "--output",
     "outputs",
     multiple=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="A .json file for all of it, .dot, .svg, .png or .pdf for the m-graph; repeat.",
+    type=FILE,
+    help="A .json file for everything, or a .dot, .svg, .png or .pdf file for the m-graph; repeat for more.",
 )
 def diagnose(
     model: str,
@@ -363,11 +364,11 @@ def diagnose(
     outputs: tuple[Path, ...],
     **table: Any,
 ) -> None:
-    """Say why values go missing in a log.
+    """Explain why values go missing in a log.
 
-    Which type it is (MCAR, simple MAR, MAR, MNAR), what drives it and how much, whether values go missing because of
-    what they are, and which learner suits. The model's dynamics tell what was missing; how the model says that
-    values go missing is not looked at.
+    Prints the type of missingness (MCAR, simple MAR, MAR or MNAR), what drives it and how strongly, whether values hide
+    themselves, and which learner to use. The dynamics of MODEL show what the missing values could have been; how values
+    go missing in MODEL is ignored.
     """
     from missmdp.cli.files import check_outputs, load_mdp
     from missmdp.cli.printing_results import print_diagnosis

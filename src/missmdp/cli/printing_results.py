@@ -17,6 +17,7 @@ from missmdp.data.description.description import of, percent
 from missmdp.evaluation.distance import total_variation
 from missmdp.learn.bounds import counted
 from missmdp.learn.diagnosis.result import p_words, type_words, variable_words
+from missmdp.learn.registry import learner_name
 from missmdp.learn.table import missing_in
 from missmdp.model.missmdp import MissMDP
 from missmdp.plan.value_function import NO_VECTOR
@@ -54,7 +55,7 @@ def print_diagnosis(found: Diagnosis, notes: Iterable[str] = ()) -> None:
         _print_drivers(console, found)
         _print_classes(console, found.classes)
         _print_tests(console, found.tests, found.own_tests)
-        console.print(f"\n[bold]Learner: {found.learner_name}[/bold]")
+        console.print(f"\n[bold]Learner: {learner_name(found.recommended)}[/bold]")
         console.print(escape(found.reason))
     else:
         console.print(f"Nothing is missing in {of(found.n_steps, 'observation')}.")
@@ -250,8 +251,8 @@ def first_action(policy: AlphaVectorPolicy) -> Any:
     outcomes = policy.value_function.outcomes(pomdp.initial, 0)
     vectors = np.unique(outcomes.vector[(outcomes.probability > 0.0) & (outcomes.vector != NO_VECTOR)])
     actions = {
-        int(policy.blocks[block].actions[row])
-        for block, row in map(policy.value_function.place_of, vectors.tolist())
+        int(policy.components[component].actions[row])
+        for component, row in map(policy.value_function.place_of, vectors.tolist())
     }
     return pomdp.actions[actions.pop()] if len(actions) == 1 else None
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.rollout import run_episodes
+from missmdp._kernels.simulator import run_episodes
 from missmdp.checks import checked_integer
 from missmdp.data.dataset import Dataset, action_dtype
 from missmdp.data.simulation import AgentSimulator, compile_policy, compile_simulation, seed_words, seen_codes

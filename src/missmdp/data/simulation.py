@@ -18,10 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp._kernels.random import episode_key
-from missmdp._kernels.rollout import Simulation, first_state, next_state, seen_as
-from missmdp._kernels.sampling import RowSampler, fill_cdf, fill_guide
-from missmdp._kernels.scoring import Outcomes, score_episode
+from missmdp._kernels.random import RowSampler, episode_key, fill_cdf, fill_guide
+from missmdp._kernels.simulator import Outcomes, Simulation, first_state, next_state, score_episode, seen_as
 from missmdp.checks import checked_seed
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy, Policy

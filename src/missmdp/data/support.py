@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp._kernels.support import follow_histories
+from missmdp._kernels.support import (
+    CONFLICT,
+    ENDED,
+    GOING_ON,
+    NO_START,
+    NO_STATE,
+    PossibleMoves,
+    follow_histories,
+)
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import FeatureSpace
 from missmdp.progress import show_progress
@@ -22,9 +30,6 @@ _MOST_SETS = 1 << 17
 _MOST_STATES = 1 << 24
 _FIRST_ROWS, _FEWEST_ROWS = 100_000, 1000
 _SECONDS = 0.4
-
-FIRST, RESTART = 1, 2
-"""How a row begins: as the first of an episode, or with nothing known before it; 0 where it goes on."""
 
 
 class Distinct(NamedTuple):
@@ -81,7 +86,7 @@ def follow(
     flags = np.zeros(len(begins), dtype=np.uint8)
     indptr = np.asarray(stacked.indptr, dtype=np.int64)
     indices = np.asarray(stacked.indices, dtype=np.int32)
-    initial, terminal = mdp.initial > 0.0, np.array(mdp.terminal)
+    moves = PossibleMoves(indptr, indices, mdp.space.codes, mdp.initial > 0.0, np.array(mdp.terminal))
     with show_progress("Checking", len(begins), enabled=progress) as advance:
         for rows in _pieces(begins):
             follow_histories(
@@ -89,16 +94,14 @@ def follow(
                 actions[rows],
                 begins[rows],
                 distinct.codes,
-                indptr,
-                indices,
-                mdp.space.codes,
-                initial,
-                terminal,
+                moves,
                 np.array([_MOST_SETS, _MOST_STATES]),
                 flags[rows],
             )
             advance(rows.stop - rows.start)
-    return Verdicts(*((flags & bit).astype(np.bool_) for bit in (1, 2, 4, 8, 16)))
+    return Verdicts(
+        *((flags & bit).astype(np.bool_) for bit in (NO_STATE, NO_START, CONFLICT, ENDED, GOING_ON))
+    )
 
 
 def _pieces(begins: NDArray[np.int8]) -> Iterator[slice]:

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp._kernels.support import FIRST, RESTART
 from missmdp.data.dataset import Dataset
-from missmdp.data.support import FIRST, RESTART, Distinct, distinct_observations, follow, possible_transitions
+from missmdp.data.support import Distinct, distinct_observations, follow, possible_transitions
 from missmdp.data.tables.content import CheckedRows, TableOptions, UnknownValue, known_options
 from missmdp.errors import DataError
 from missmdp.model.mdp import FactoredMDP, checked_mdp

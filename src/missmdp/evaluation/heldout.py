@@ -16,9 +16,10 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp._kernels.support import FIRST
 from missmdp.checks import checked_integer, checked_seed
 from missmdp.data.dataset import Dataset
-from missmdp.data.support import FIRST, distinct_observations, follow
+from missmdp.data.support import distinct_observations, follow
 from missmdp.errors import AssumptionWarning, DataError, ParameterError
 from missmdp.evaluation.likelihood import check_same_features, log_predictions
 from missmdp.learn.base import MissingnessEstimator

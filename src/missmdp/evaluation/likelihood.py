@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp._kernels.likelihood import FilterModel, filter_episodes
+from missmdp._kernels.histories import FilterModel, filter_episodes
 from missmdp.data.dataset import Dataset
 from missmdp.errors import DataError, ParameterError
 from missmdp.model.mdp import FactoredMDP

@@ -10,8 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.memoryless_episodes import run_memoryless_episodes
-from missmdp._kernels.rollout import Simulation
+from missmdp._kernels.simulator import Simulation
+from missmdp._kernels.table_episodes import run_memoryless_episodes
 from missmdp.checks import checked_integer
 from missmdp.data.simulation import (
     AgentSimulator,

@@ -56,7 +56,7 @@ def read_text(path: str | Path) -> str:
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         column = text.index("\0") - text.rfind("\n", 0, text.index("\0"))
-        raise error_at(path, line, column, "this is no text: it has a zero byte")
+        raise error_at(path, line, column, "this is not text: it has a zero byte")
     return text
 
 

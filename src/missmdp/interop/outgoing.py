@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, cast
 
-from missmdp.errors import ModelError
+from missmdp.errors import ParameterError
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 
@@ -41,13 +41,14 @@ def outgoing_pomdp(model: POMDP | MissMDP) -> POMDP:
 
     Raises
     ------
-    ModelError
-        If it is no model.
+    ParameterError
+        If it is not a model.
     """
     if isinstance(model, MissMDP):
         return model.to_pomdp()
     if not isinstance(model, POMDP):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ModelError(f"expected a MissMDP or a POMDP, got {type(model).__name__}")
+        what = "a MissMDP or a POMDP"
+        raise ParameterError("model", model, what, f"expected {what}, got {type(model).__name__}")
     return model
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "RegisteredLearner",
     "find_learner",
     "forget_learner",
+    "learner_name",
     "learners",
     "learners_with",
     "register_learner",
@@ -300,6 +301,11 @@ def find_learner(name: str) -> RegisteredLearner:
     known = ", ".join(_LEARNERS)
     problem = f"there is no learner {name!r}; there are {known}{did_you_mean(name, _LEARNERS)}"
     raise ParameterError("learner", name, f"one of {known}", problem)
+
+
+def learner_name(label: str) -> str:
+    """Return what a learner is called."""
+    return find_learner(label).name
 
 
 def register_learner(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from missmdp._kernels.belief import condition, predict
+from missmdp._kernels.beliefs import condition, predict
 from missmdp.errors import ImpossibleObservation, ModelError
 from missmdp.model.given import probability_pairs
 from missmdp.model.mdp import FactoredMDP, checked_mdp

@@ -158,7 +158,7 @@ def test_charges_are_discounted_visits():
             mdp.discount,
             states=mdp.space,
         )
-        policy = mm.AlphaVectorPolicy(mm.MissMDP(rewarded, model.missingness), controller.policy.blocks)
+        policy = mm.AlphaVectorPolicy(mm.MissMDP(rewarded, model.missingness), controller.policy.components)
         same = mm.FiniteController(policy, controller.plan)
         found = values_of(controller, model.missingness).charged(charge)
         assert found == pytest.approx(controller_value(same, model.missingness), abs=1e-4)

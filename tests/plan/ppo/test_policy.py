@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import missmdp as mm
 from missmdp._kernels.random import DRAW_ACTION, episode_key, uniform
-from missmdp._kernels.rollout import first_state, next_state, seen_as
+from missmdp._kernels.simulator import first_state, next_state, seen_as
 from missmdp.data.simulation import BulkPolicy, compile_simulation, seed_words
 from missmdp.plan.ppo.encoding import Encoder
 from missmdp.plan.ppo.policy import Layer, PPOPolicy

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.describing import count_missing_by_step, count_missing_by_value
+from missmdp._kernels.counting import count_missing_by_step, count_missing_by_value
 from missmdp.data.dataset import Dataset
 from missmdp.data.description.description import Description
 from missmdp.data.description.groups import Groups, MissingBy, group_steps, group_values

@@ -23,7 +23,7 @@ from missmdp.plan.base import SolveResult
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.words import bound_above, bound_below, count, number
 
-__all__ = ["Certificate", "conditions", "support_test"]
+__all__ = ["Certificate", "SupportTest", "conditions", "support_test"]
 
 
 _DEPLOYED: dict[Deployed, str] = {

@@ -142,11 +142,11 @@ def _guess(controller: FiniteController, class_of: NDArray[np.int64], n_classes:
     """Return a node's own vector, and where that says nothing the best vector for the state; shape (K, C)."""
     policy = controller.policy
     best = np.zeros(n_classes)
-    for block in policy.blocks:
-        best[class_of[block.states]] = block.values.max(axis=0)
+    for component in policy.components:
+        best[class_of[component.states]] = component.values.max(axis=0)
     guess = np.repeat(best[None, :], controller.n_nodes, axis=0)
-    for first, block in zip(policy.value_function.table.first, policy.blocks, strict=False):
-        guess[int(first) : int(first) + len(block), class_of[block.states]] = block.values
+    for first, component in zip(policy.value_function.table.first, policy.components, strict=False):
+        guess[int(first) : int(first) + len(component), class_of[component.states]] = component.values
     return guess
 
 

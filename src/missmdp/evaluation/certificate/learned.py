@@ -16,9 +16,11 @@ from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound, GroupBound, learned_bound
 from missmdp.learn.groups import GroupCounts, count_groups
 from missmdp.learn.limits import Method
+from missmdp.learn.registry import learners
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.space import StateSpace
+from missmdp.words import listed
 
 __all__ = [
     "Halving",
@@ -46,15 +48,20 @@ _TRIES = 8
 
 def checked_learner(learner: object) -> CountingEstimator:
     """Return a learner that has learned something and whose error is bounded; raise `DataError` for anything else."""
-    if not isinstance(learner, CountingEstimator) or not hasattr(learner, "missingness_"):
-        name = type(learner).__name__
-        if hasattr(learner, "missingness_"):
-            raise DataError(
-                f"there is no certificate for what {name} learns: no bound on its error is known for a finite number "
-                "of samples (AMCAR, AsMAR and AIMI have one; value_interval gives an interval that is no guarantee)"
-            )
+    name = type(learner).__name__
+    if not hasattr(learner, "missingness_"):
         raise DataError(f"{name} has learned nothing yet: call fit(data) first")
+    if not isinstance(learner, CountingEstimator):
+        raise DataError(
+            f"there is no certificate for what {name} learns: no bound on its error is known for a finite number of "
+            f"samples ({with_a_bound()} have one; value_interval gives an interval without a guarantee)"
+        )
     return learner
+
+
+def with_a_bound() -> str:
+    """Return the names of the learners whose error is bounded, as a list in words."""
+    return listed([entry.name for entry in learners().values() if entry.has_bound])
 
 
 def can_go_missing(learner: CountingEstimator) -> NDArray[np.bool_]:

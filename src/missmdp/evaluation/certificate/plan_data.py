@@ -21,6 +21,7 @@ from missmdp.evaluation.certificate.learned import (
     counted_patterns,
     factor_for,
     revealing_missingness,
+    with_a_bound,
 )
 from missmdp.evaluation.certificate.uniform import ValueSpan, inverse_closed_form, policy_uniform, value_span
 from missmdp.learn.asmar import AsMAR
@@ -154,7 +155,9 @@ def plan_data(
     model = checked_model(model)
     learner = AsMAR() if learner is None else learner
     if not isinstance(learner, CountingEstimator):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ParameterError("learner", learner, "AMCAR(), AsMAR() or AIMI()")
+        raise ParameterError(
+            "learner", learner, f"a learner with a guaranteed bound, such as {with_a_bound()}"
+        )
     span = value_span(model.mdp)
     confidence = checked_confidence(confidence)
     wanted = _checked_epsilon(epsilon, span, solver_gap, relative=relative)
@@ -287,10 +290,10 @@ def _certified(
         product = controller_product(
             controller, model.missingness, can_go_missing(learner), counted_patterns(learner)
         )
-        evidence = CertificateInputs(
+        inputs = CertificateInputs(
             result.lower, result.upper, span, observe_initial=True, values=ControllerValues.of(product, span)
         )
-        robust = evidence.robust(bound.per_state_tv, bound.per_state_unlisted)
+        robust = inputs.robust(bound.per_state_tv, bound.per_state_unlisted)
         assert robust.terms is not None
         if robust.terms.after_planning + solver_gap > wanted:
             return robust.terms.after_planning + solver_gap

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from missmdp.errors import MissMDPError
 from missmdp.experiments.reproduce.summary import Summary, summarise
-from missmdp.experiments.reproduce.text_tables import TextTable, text_tables
+from missmdp.experiments.reproduce.text import TextTable, text_tables
 from missmdp.model.archive import write_atomically
 
 __all__ = ["markdown_tables", "write_results_markdown"]

@@ -7,18 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from missmdp.experiments.reproduce.curves import Curve
-from missmdp.experiments.reproduce.dots import LEFT, RIGHT
-from missmdp.experiments.reproduce.expected import learnable_by
-from missmdp.experiments.reproduce.standings import Standing
+from missmdp.experiments.reproduce.curve_pictures import Curve
+from missmdp.experiments.reproduce.findings import ComparedPolicy, learnable_by
+from missmdp.experiments.reproduce.pictures import LEFT, RIGHT
 from missmdp.experiments.reproduce.style import POLICIES, power, size_text
-from missmdp.experiments.reproduce.text_tables import plus_minus
+from missmdp.experiments.reproduce.text import plus_minus
 from missmdp.pages.markup import Html, element
 from missmdp.pages.row_charts import Dot, Heading, dot_chart
 from missmdp.pages.svg import Axis, Draw, Drawing, fitted, text_width
 from missmdp.words import signed
 
-__all__ = ["CurvesPanel", "curves_chart", "curves_key", "standings_chart"]
+__all__ = ["CurvesPanel", "curves_chart", "curves_key", "policies_chart"]
 
 SHAPES = {
     "AMCAR": "triangle",
@@ -159,7 +158,7 @@ def _mark_entry(policy: str) -> Html:
     return element("span", icon, POLICIES[policy])
 
 
-def standings_chart(found: dict[str, list[Standing]]) -> Draw:
+def policies_chart(found: dict[str, list[ComparedPolicy]]) -> Draw:
     """Return a chart of normalised values: a heading per benchmark, a dot per policy, a stroke for the best seed."""
     rows: list[Dot | Heading] = []
     for benchmark, ones in found.items():
@@ -170,7 +169,7 @@ def standings_chart(found: dict[str, list[Standing]]) -> Draw:
     )
 
 
-def _dot(one: Standing, *, strong: bool) -> Dot:
+def _dot(one: ComparedPolicy, *, strong: bool) -> Dot:
     end = one.policy in ("optimal", "prior")
     error = 0.0 if end or one.stderr is None else one.stderr
     text = signed(one.normalised, 0) if end else plus_minus(one.normalised, one.stderr)

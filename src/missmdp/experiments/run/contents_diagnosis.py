@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from missmdp.experiments.run.diagnosing import Reasons
-from missmdp.learn.diagnosis.result import Diagnosis, learner_name, type_words
+from missmdp.learn.diagnosis.result import Diagnosis, type_words
+from missmdp.learn.registry import learner_name
 
 __all__ = [
     "CLASSES",

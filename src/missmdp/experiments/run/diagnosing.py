@@ -9,6 +9,7 @@ from missmdp.errors import MissMDPError
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.diagnosis.diagnose import diagnose
 from missmdp.learn.diagnosis.result import Diagnosis
+from missmdp.learn.registry import learner_name
 from missmdp.model.mdp import FactoredMDP
 
 __all__ = ["Reasons", "find_reasons", "suited_learner"]
@@ -33,7 +34,7 @@ class Reasons:
         if not found.blocks:
             return "nothing is missing"
         own = f", {' and '.join(found.self_censoring)} self-censoring" if found.self_censoring else ""
-        return f"{found.type}{own}; {found.learner_name} suits"
+        return f"{found.type}{own}; {learner_name(found.recommended)} suits"
 
 
 def find_reasons(dataset: Dataset, mdp: FactoredMDP, seed: int) -> Reasons:

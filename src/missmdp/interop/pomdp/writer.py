@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from missmdp._version import __version__
-from missmdp.errors import ModelError
+from missmdp.errors import ParameterError
 from missmdp.interop.outgoing import ACTS_FIRST, WrittenNames, number_text, outgoing_pomdp
 from missmdp.interop.pomdp.header import RESERVED
 from missmdp.model.archive import write_atomically
@@ -28,7 +28,7 @@ _WITH_START = (
 def write_pomdp(model: POMDP | MissMDP, path: str | Path, *, observe_initial: bool | None = None) -> None:
     """Write a model as a `.pomdp` file that other solvers read.
 
-    Numbers have up to 17 significant digits, so that they read back as the same floats; only those that are not
+    Numbers have up to 17 significant digits, and read back as the same floats; only those that are not
     zero are written. Rewards are written as ρ(s, a). Labels that the grammar does not allow get a name, and a
     comment says what it stands for.
 
@@ -47,9 +47,11 @@ def write_pomdp(model: POMDP | MissMDP, path: str | Path, *, observe_initial: bo
     pomdp = outgoing_pomdp(model)
     if observe_initial:
         if not pomdp.observe_initial:
-            raise ModelError("observe_initial=True: this model makes no observation before the first action")
+            problem = "this model makes no observation before the first action"
+            raise ParameterError("observe_initial", observe_initial, "False", problem)
         if len(pomdp.observation) > 1:
-            raise ModelError("observe_initial=True: the observations of this model depend on the action")
+            problem = "the observations of this model depend on the action"
+            raise ParameterError("observe_initial", observe_initial, "False", problem)
     title = (model.name or "") if isinstance(model, MissMDP) else ""
     text = "\n".join(_lines(pomdp, title, extra_start=bool(observe_initial)))
     write_atomically(path, f"{text}\n".encode())

@@ -4,10 +4,10 @@ A file lists α-vectors. For a flat model, as in a `.pomdp` file, they run over 
 miss-MDP in a `.pomdpx` file they run over the values of the hidden variable, and `obsValue` is the value of the
 fully observed one.
 
-A policy's vectors are over blocks. Outside its block a vector gets a filler, which is below every value in the file
-and not above min ρ/(1 − γ): it is a lower bound, and the vector never wins there. Terminal states get 0. A
-comment gives the filler, from which a reader recognises the blocks again. Files without it, from other tools,
-have vectors over everything, and each is cut to every block.
+A policy's vectors are over components. Outside its component a vector gets a filler, which is below every value in
+the file and not above min ρ/(1 − γ): it is a lower bound, and the vector never wins there. Terminal states get 0. A
+comment gives the filler, from which a reader recognises the components again. Files without it, from other tools,
+have vectors over everything, and each is cut to every component.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from missmdp.interop.pomdpx.positioned_xml import Element, read_xml
 from missmdp.model.archive import write_atomically
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
-from missmdp.plan.alpha import AlphaVectorPolicy, BlockVectors
-from missmdp.plan.blocks import connected_blocks
+from missmdp.plan.alpha import AlphaVectorPolicy
+from missmdp.plan.components import ComponentVectors, state_components
 
 __all__ = ["read_policyx", "write_policyx"]
 
@@ -107,10 +107,12 @@ def read_policyx(
         )
     filler = _FILLER.search(Path(path).read_bytes())
     try:
-        blocks = (
-            _cut_to_blocks(vectors, pomdp) if filler is None else _blocks_by_filler(vectors, float(filler[1]))
+        components = (
+            _cut_to_components(vectors, pomdp)
+            if filler is None
+            else _components_by_filler(vectors, float(filler[1]))
         )
-        return AlphaVectorPolicy(model, blocks, observe_initial=observe_initial)
+        return AlphaVectorPolicy(model, components, observe_initial=observe_initial)
     except (MissMDPError, ValueError) as error:
         raise head.error(f"the vectors do not fit the model ({error})") from error
 
@@ -164,16 +166,16 @@ def _written(
 ) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
     """Yield obsValue, action and numbers of each vector of a file.
 
-    Where a block has states of several observed values, which happens with blocks coarser than need be, a vector is
-    written once for each of them.
+    Where a component has states of several observed values, which happens with components coarser than need be, a
+    vector is written once for each of them.
     """
-    for block in policy.blocks:
-        for x in np.unique(layout.observed[block.states]).tolist():
-            own = layout.observed[block.states] == x
+    for component in policy.components:
+        for x in np.unique(layout.observed[component.states]).tolist():
+            own = layout.observed[component.states] == x
             numbers = np.full(layout.length, filler)
             numbers[layout.hidden[policy.pomdp.terminal & (layout.observed == x)]] = 0.0
-            for values, action in zip(block.values, block.actions.tolist(), strict=True):
-                numbers[layout.hidden[block.states[own]]] = values[own]
+            for values, action in zip(component.values, component.actions.tolist(), strict=True):
+                numbers[layout.hidden[component.states[own]]] = values[own]
                 yield x, action, numbers
 
 
@@ -182,12 +184,12 @@ def _filler(policy: AlphaVectorPolicy) -> float:
     # Where an episode can end, no reward at all may be the worst.
     reward = np.where(policy.pomdp.terminal[:, None], 0.0, policy.pomdp.reward)
     worst = float(reward.min()) / (1.0 - policy.pomdp.discount)
-    lowest = min((float(block.values.min()) for block in policy.blocks), default=math.inf)
+    lowest = min((float(component.values.min()) for component in policy.components), default=math.inf)
     return worst if worst < lowest else math.nextafter(lowest, -math.inf)
 
 
-def _blocks_by_filler(vectors: list[_Vector], filler: float) -> list[BlockVectors]:
-    """Return the vectors by block, which is where they differ from the filler."""
+def _components_by_filler(vectors: list[_Vector], filler: float) -> list[ComponentVectors]:
+    """Return the vectors by component, which is where they differ from the filler."""
     return _grouped(
         _Vector(vector.action, vector.states[inside], vector.values[inside])
         for vector in vectors
@@ -195,13 +197,13 @@ def _blocks_by_filler(vectors: list[_Vector], filler: float) -> list[BlockVector
     )
 
 
-def _grouped(vectors: Iterable[_Vector]) -> list[BlockVectors]:
+def _grouped(vectors: Iterable[_Vector]) -> list[ComponentVectors]:
     """Return vectors over the same states together, in the order in which states come."""
     groups: dict[bytes, list[_Vector]] = {}
     for vector in vectors:
         groups.setdefault(vector.states.tobytes(), []).append(vector)
     return [
-        BlockVectors(
+        ComponentVectors(
             own[0].states,
             np.array([vector.values for vector in own]),
             np.array([vector.action for vector in own], dtype=np.int64),
@@ -210,20 +212,20 @@ def _grouped(vectors: Iterable[_Vector]) -> list[BlockVectors]:
     ]
 
 
-def _cut_to_blocks(vectors: list[_Vector], pomdp: POMDP) -> list[BlockVectors]:
-    """Return the vectors, each cut to every block that it has values for."""
+def _cut_to_components(vectors: list[_Vector], pomdp: POMDP) -> list[ComponentVectors]:
+    """Return the vectors, each cut to every component that it has values for."""
     group_of = np.full(pomdp.n_states, -1)
     groups = _grouped(vectors)
     for number, group in enumerate(groups):
         group_of[group.states] = number
-    blocks: list[BlockVectors] = []
-    for states in connected_blocks(pomdp):
+    components: list[ComponentVectors] = []
+    for states in state_components(pomdp):
         if group_of[states[0]] < 0:
             raise FormatError(f"no vector is for the state {pomdp.states[int(states[0])]!r}")
         group = groups[group_of[states[0]]]
         place = np.searchsorted(group.states, states)
-        blocks.append(BlockVectors(states, group.values[:, place], group.actions))
-    return blocks
+        components.append(ComponentVectors(states, group.values[:, place], group.actions))
+    return components
 
 
 def _vector(element: Element, layout: _Layout, pomdp: POMDP) -> _Vector:

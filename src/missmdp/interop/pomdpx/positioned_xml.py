@@ -137,7 +137,7 @@ def read_xml(path: str | Path) -> Element:
     except SyntaxError as error:
         line, column = getattr(error, "position", (1, 0))
         message = str(error).partition(": line")[0]
-        raise error_at(path, line, column + 1, f"this is no well-formed XML ({message})") from error
+        raise error_at(path, line, column + 1, f"this is not well-formed XML ({message})") from error
     except (ValueError, LookupError) as error:
         place = builder.parser
         reason = "it declares entities" if type(error).__name__.endswith("Forbidden") else error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from missmdp.learn.registry import find_learner
+from missmdp.learn.registry import find_learner, learner_name
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 
@@ -188,11 +188,6 @@ class Diagnosis:
         }
         return find_learner(self.recommended).make(self.mdp, **given.get(self.recommended, {}))
 
-    @property
-    def learner_name(self) -> str:
-        """The name of the recommended learner."""
-        return find_learner(self.recommended).name
-
     def describe(self) -> str:
         """Return what this says in sentences."""
         return in_sentences(self)
@@ -239,7 +234,7 @@ def in_sentences(diagnosis: Diagnosis) -> str:
         lines.append(f"{' and '.join(block)}: missing in {rate:.1%}{_because(own)}")
     lines += [test_words(test) for test in (*diagnosis.tests, *diagnosis.own_tests)]
     lines.append(f"Scores (higher is better): {'; '.join(class_words(row) for row in diagnosis.classes)}.")
-    lines.append(f"Learner: {diagnosis.learner_name}. {diagnosis.reason}")
+    lines.append(f"Learner: {learner_name(diagnosis.recommended)}. {diagnosis.reason}")
     return "\n".join([*lines, *(f"Note: {note}." for note in diagnosis.notes)])
 
 

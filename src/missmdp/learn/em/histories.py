@@ -20,7 +20,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.histories import Tree, Weights, first_nodes, forward_backward, grow_tree, passing
+from missmdp._kernels.histories import (
+    HistoryTree,
+    TokenWeights,
+    first_nodes,
+    forward_backward,
+    grow_tree,
+    passing,
+)
 from missmdp.data.dataset import Dataset
 from missmdp.errors import DataError
 from missmdp.learn.blocks import Blocks, pattern_numbers
@@ -71,7 +78,7 @@ class Histories:
     piece_episode: NDArray[np.int64]
     """The episode that each piece is from, shape (pieces,)."""
     details: Details
-    weights: Weights
+    weights: TokenWeights
     parts: tuple[TreePart, ...]
     impossible: int
     """Observations left out: T rules them out after what came before, whatever M is."""
@@ -198,7 +205,9 @@ def prepare_histories(dataset: Dataset, blocks: Blocks) -> Histories:
     within = np.arange(int(sizes.sum())) - pair_start[owner]
     wanted = pair_token[owner] * n_roots + lists[lists_start[pair_seen][owner] + within]
     found = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
-    weights = Weights(np.where(rows[found] == wanted, found, -1).astype(np.int64), entry_start, entry_target)
+    weights = TokenWeights(
+        np.where(rows[found] == wanted, found, -1).astype(np.int64), entry_start, entry_target
+    )
     pair_of = pair_of.reshape(-1)
     pieces = np.flatnonzero(end_of >= 0)
     episode = np.repeat(np.arange(dataset.n_episodes), dataset.lengths)
@@ -279,7 +288,7 @@ def _state_classes(
 class TreePart(NamedTuple):
     nodes: NDArray[np.int64]
     """Which nodes of the whole tree these are."""
-    tree: Tree
+    tree: HistoryTree
 
 
 def tree_parts(
@@ -309,7 +318,7 @@ def tree_parts(
         found.append(
             TreePart(
                 nodes,
-                Tree(
+                HistoryTree(
                     np.where(above < n_roots, -1, local[above]),
                     np.concatenate([[0], np.cumsum(width[nodes])]).astype(np.int64),
                     rows[nodes - n_roots].astype(np.int64),

@@ -2,8 +2,8 @@
 
 Given a known pair (s, a), the probability of the observation z is Σ_{s′} T(s′ | s, a) M(z | s′): a linear function of
 M(z | ·) for every row of T that occurs. The span of these rows over the states of z is what one step says. A history
-that was followed through other observations weighs the states of z by some combination of rows, and what comes after weighs
-them by some combination of columns of T: whatever is orthogonal to all products of the two can never be learned.
+that was followed through other observations weighs the states of z by some combination of rows, and what comes after
+weighs them by some combination of columns of T: whatever is orthogonal to all products of the two can never be learned.
 """
 
 from __future__ import annotations

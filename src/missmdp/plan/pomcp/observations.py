@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.tracking import Tracker
+from missmdp._kernels.beliefs import Tracker
 from missmdp.data.simulation import seen_codes
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP, Labels

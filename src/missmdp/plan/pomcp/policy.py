@@ -19,7 +19,7 @@ from missmdp.plan.pomcp.memory import new_mind
 from missmdp.plan.pomcp.options import SearchOptions
 
 if TYPE_CHECKING:
-    from missmdp._kernels.rollout import Simulation
+    from missmdp._kernels.simulator import Simulation
     from missmdp.data.simulation import EpisodeRunner
     from missmdp.plan.pomcp.agent import POMCPAgent
 

@@ -26,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.stepping import Frames
+from missmdp._kernels.network import Frames
 from missmdp.errors import ModelError
 from missmdp.model.probabilities import checked_discount, number
 from missmdp.model.space import MISSING, FeatureSpace

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.stepping import (
+from missmdp._kernels.network import (
     GOING_ON,
     TRUNCATED,
     Frames,

@@ -1,4 +1,4 @@
-"""Belief tracking inside simulated episodes: sparse, and under a model that need not be the one acted in.
+"""Belief updates: one step on dense arrays, and sparse tracking inside simulated episodes.
 
 A belief is a list of its possible states, in ascending order, with their probabilities. What happens on an
 observation of probability zero is what `plan.agent.AlphaVectorAgent` does, and in the same order of operations.
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.jit import inner
+from missmdp._kernels.jit import inner, kernel
 
 __all__ = [
     "ADMITTED",
@@ -22,11 +22,45 @@ __all__ = [
     "Belief",
     "Tracker",
     "accept_predicted",
+    "condition",
     "condition_belief",
     "new_belief",
+    "predict",
     "predict_belief",
     "start_belief",
 ]
+
+
+@kernel
+def predict(
+    indptr: NDArray[np.int32],
+    indices: NDArray[np.int32],
+    data: NDArray[np.float64],
+    belief: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Fill out[S] with Σ_s T(· | s, a) b(s), from the sparse rows of the states that b holds possible."""
+    out[:] = 0.0
+    for s in range(len(belief)):
+        if belief[s] > 0.0:
+            for j in range(indptr[s], indptr[s + 1]):
+                out[indices[j]] += belief[s] * data[j]
+
+
+@kernel
+def condition(
+    predicted: NDArray[np.float64], likelihood: NDArray[np.float64], out: NDArray[np.float64]
+) -> float:
+    """Fill out[S] with the posterior and return the probability of what was seen; 0 leaves out all zero."""
+    total = 0.0
+    for s in range(len(predicted)):
+        out[s] = predicted[s] * likelihood[s]
+        total += out[s]
+    if total > 0.0:
+        for s in range(len(out)):
+            out[s] /= total
+    return total
+
 
 EXPECTED, ADMITTED, RESTARTED, IGNORED = -1, 0, 1, 2
 """What was done on an observation: Bayes' rule, or one of the fallbacks for those of probability zero."""

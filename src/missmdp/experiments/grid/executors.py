@@ -9,11 +9,9 @@ from typing import Any
 
 from missmdp._version import __version__
 from missmdp.errors import MissingExtra, MissMDPError
-from missmdp.experiments.reproduce.cells import Cell
-from missmdp.experiments.reproduce.work import CellResult, run_cell
+from missmdp.experiments.grid.cell import Cell, CellResult, run_cell
 
-__all__ = ["Failed", "Finished", "execute"]
-
+__all__ = ["Failed", "Finished", "Work", "execute"]
 
 _PATIENCE = 30
 """Seconds to wait for the first worker of a cluster."""

@@ -1,4 +1,4 @@
-"""The paper's Figure 3: total variation and normalised value over the size of the dataset."""
+"""The paper's Figure 3: total variation and normalised value over dataset size; and the map of a Predator benchmark."""
 
 # pyright: reportUnknownMemberType=false
 # matplotlib's keyword arguments are untyped.
@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from missmdp.experiments.reproduce.board import draw_board
-from missmdp.experiments.reproduce.expected import kind_of, learnable_by
+from missmdp.benchmarks.predator import MAPS, Board
+from missmdp.experiments.reproduce.findings import kind_of, learnable_by
 from missmdp.experiments.reproduce.style import (
     COLOURS,
     MARKS,
@@ -23,14 +23,14 @@ from missmdp.experiments.reproduce.style import (
     write_title,
 )
 from missmdp.experiments.reproduce.summary import Rows, Summary
-from missmdp.model.picture import INK
+from missmdp.model.picture import INK, draw_box, draw_text
 from missmdp.words import signed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["LOWEST", "MEASURES", "Curve", "board_figure", "curves", "curves_figure", "limits"]
+__all__ = ["LOWEST", "MEASURES", "Curve", "curves", "curves_figure", "draw_map", "limits", "map_figure"]
 
 MEASURES = {"atv": "average TV", "wtv": "worst TV", "normalised": "normalised value"}
 """Name of a column → what it is called."""
@@ -110,7 +110,7 @@ def curves_figure(summary: Summary, benchmarks: Sequence[str]) -> Figure | None:
     return figure
 
 
-def board_figure(summary: Summary, benchmark: str) -> Figure | None:
+def map_figure(summary: Summary, benchmark: str) -> Figure | None:
     """Return a figure of one Predator benchmark: its map, and the measures side by side; None without any."""
     found = {(benchmark, measure): curves(summary, benchmark, measure) for measure in MEASURES}
     shown = [measure for measure in MEASURES if found[benchmark, measure]]
@@ -121,7 +121,7 @@ def board_figure(summary: Summary, benchmark: str) -> Figure | None:
     figure = Figure(figsize=(2.0 + 2.35 * len(shown), 2.75))
     figure.set_layout_engine("constrained", w_pad=0.05, h_pad=0.04)
     board, *panels = figure.subplots(1, 1 + len(shown))
-    draw_board(board, benchmark)
+    draw_map(board, benchmark)
     write_title(board, benchmark, kind_of(benchmark))
     for axes, measure in zip(panels, shown, strict=True):
         _draw_panel(axes, found[benchmark, measure], measure, benchmark)
@@ -238,3 +238,31 @@ def _draw_key(figure: Figure, found: Mapping[tuple[str, str], Sequence[Curve]]) 
     if any(measure == "normalised" and group for (_, measure), group in found.items()):
         entries.append(Line2D([], [], color=QUIET, linewidth=0.9, label="1 optimal, 0 prior"))
     draw_key(figure, entries, None if figure.get_figwidth() > 8.5 else 3)
+
+
+_GROUND = {".": "#F3EFE2", "J": "#7FA87A", "^": "#B9B4AC", "#": "#4A4A4A"}
+_WORDS = {".": "plains", "J": "jungle", "^": "mountain", "#": "blocked"}
+
+
+def draw_map(axes: Axes, benchmark: str) -> None:
+    """Draw the map of a Predator benchmark, with a key below."""
+    board = Board(MAPS[benchmark.removeprefix("predator-")])
+    for row, letters in enumerate(board.rows):
+        for column, letter in enumerate(letters):
+            draw_box(axes, column + 0.03, row + 0.03, 0.94, 0.94, _GROUND[letter])
+            if letter == "^":
+                draw_text(axes, column + 0.5, row + 0.5, "▲", fontsize=SMALL, color="#77716A")
+    found = [letter for letter in _WORDS if any(letter in row for row in board.rows)]
+    step = board.width / len(found)
+    for i, letter in enumerate(found):
+        draw_box(axes, i * step + 0.05, board.height + 0.25, 0.3, 0.3, _GROUND[letter])
+        place = (i * step + 0.45, board.height + 0.41)
+        draw_text(axes, *place, _WORDS[letter], ha="left", fontsize=SMALL - 1, color=INK)
+    axes.set_xlim(0.0, board.width)
+    axes.set_ylim(board.height + 0.7, 0.0)
+    axes.set_aspect("equal", anchor="N")
+    axes.axis("off")
+
+
+# pyright: reportUnknownMemberType=false
+# matplotlib's keyword arguments are untyped.

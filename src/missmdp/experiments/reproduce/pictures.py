@@ -1,4 +1,4 @@
-"""Pictures of values: a row per policy, a dot for the mean, a line for its error, a stroke for the best seed."""
+"""The pictures of a run: the paper's figures, and dots for the values of all policies."""
 
 # pyright: reportUnknownMemberType=false
 # matplotlib's keyword arguments are untyped.
@@ -7,10 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from missmdp.experiments.reproduce.expected import kind_of, mdp_of
-from missmdp.experiments.reproduce.standings import Standing, common_size, standings
+from missmdp.errors import MissMDPError
+from missmdp.experiments.reproduce.curve_pictures import curves_figure, map_figure
+from missmdp.experiments.reproduce.findings import (
+    ComparedPolicy,
+    common_size,
+    compared_policies,
+    kind_of,
+    mdp_of,
+)
 from missmdp.experiments.reproduce.style import (
     COLOURS,
     MARKS,
@@ -22,15 +30,72 @@ from missmdp.experiments.reproduce.style import (
     size_text,
     write_title,
 )
-from missmdp.experiments.reproduce.summary import Summary
-from missmdp.model.picture import INK
+from missmdp.experiments.reproduce.summary import Summary, summarise
+from missmdp.model.picture import INK, check_picture_name, save_picture
 from missmdp.words import signed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["LEFT", "baselines_figure", "nothing_missing_figure"]
+__all__ = ["FIGURES", "LEFT", "baselines_figure", "draw_figures", "nothing_missing_figure"]
+
+FIGURES = "figures"
+"""The folder in a run's folder."""
+_APPENDIX = "predator-mnar-unid"
+"""The benchmark with a figure of its own, in the paper's appendix."""
+_SELECTED = ("icu-smar", "predator-smar")
+"""Benchmarks whose baselines are in the paper's main figure."""
+
+
+def draw_figures(
+    run: str | Path | Summary, formats: Sequence[str] = (".svg",), folder: str | Path | None = None
+) -> list[Path]:
+    """Draw what a run has found so far and return the files; the same cells give the same bytes.
+
+    Parameters
+    ----------
+    run
+        The folder of a run, or its summary.
+    formats
+        Endings of files: .svg, .png, .pdf.
+    folder
+        Where figures go; by default the folder "figures" in the run's.
+
+    Raises
+    ------
+    MissMDPError
+        If the folder has no run in it, nothing is finished, or an ending is not known.
+    """
+    for ending in formats:
+        check_picture_name(Path(f"figure{ending}"))
+    summary = run if isinstance(run, Summary) else summarise(run)
+    target = summary.folder / FIGURES if folder is None else Path(folder)
+    if not summary.finished:
+        raise MissMDPError(
+            f"{summary.folder}: nothing to draw, none of {len(summary.cells):,} cells is finished"
+        )
+    figures = {name: figure for name, figure in _figures(summary).items() if figure is not None}
+    return [
+        save_picture(figure, target / f"{name}{ending}")
+        for name, figure in figures.items()
+        for ending in dict.fromkeys(formats)
+    ]
+
+
+def _figures(summary: Summary) -> dict[str, Figure | None]:
+    benchmarks = summary.config.benchmarks
+    selected = [name for name in benchmarks if name in _SELECTED]
+    return {
+        "learning-curves": curves_figure(summary, [name for name in benchmarks if name != _APPENDIX]),
+        _APPENDIX: map_figure(summary, _APPENDIX),
+        "baselines": baselines_figure(summary, benchmarks),
+        "baselines-selected": baselines_figure(summary, selected)
+        if len(benchmarks) > len(selected)
+        else None,
+        "nothing-missing": nothing_missing_figure(summary),
+    }
+
 
 LEFT, RIGHT = -2.0, 1.2
 """What is drawn of the scale on which prior is 0 and optimal 1; random behaviour is far to the left."""
@@ -39,7 +104,7 @@ _COLUMNS = 3
 
 def baselines_figure(summary: Summary, benchmarks: Sequence[str]) -> Figure | None:
     """Return a figure with a panel per benchmark; None if no benchmark has values on a scale."""
-    found = {name: standings(summary, name) for name in benchmarks}
+    found = {name: compared_policies(summary, name) for name in benchmarks}
     shown = {name: panel for name, panel in found.items() if panel}
     if not shown:
         return None
@@ -102,7 +167,7 @@ def _in_order(policies: Iterable[str]) -> list[str]:
     return [name for name in POLICIES if name in found]
 
 
-def _draw_scale(axes: Axes, panel: Sequence[Standing], policies: Sequence[str]) -> None:
+def _draw_scale(axes: Axes, panel: Sequence[ComparedPolicy], policies: Sequence[str]) -> None:
     _label_rows(axes, policies, "normalised value")
     axes.set_xlim(LEFT, RIGHT)
     for level in (0.0, 1.0):
@@ -135,7 +200,7 @@ def _draw_dot(
         axes.plot([best], [y], marker="|", markersize=10, markeredgewidth=1.4, color=colour, linewidth=0)
 
 
-def _write_number(axes: Axes, one: Standing, y: float) -> None:
+def _write_number(axes: Axes, one: ComparedPolicy, y: float) -> None:
     text = signed(one.normalised, 0 if one.policy in ("optimal", "prior") else 2)
     if one.stderr and one.policy not in ("optimal", "prior"):
         text += f" ± {one.stderr:.2f}"

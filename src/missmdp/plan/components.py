@@ -1,9 +1,9 @@
-"""α-vectors, block by block.
+"""α-vectors, component by component.
 
 Connect every state that is not terminal with every observation that it can give: the connected components
-are *blocks*. After any observation the belief lives on one block, terminal states aside, and so do the
-α-vectors. With a missingness function the blocks are at least the valuations of the always-observed
-features; a POMDP without structure has one block.
+are *components*. After any observation the belief lives on one component, terminal states aside, and so do the
+α-vectors. With a missingness function the components are at least the valuations of the always-observed
+features; a POMDP without structure has one component.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from missmdp.errors import ModelError
 from missmdp.model.pomdp import POMDP
 from missmdp.model.probabilities import as_floats
 
-__all__ = ["BlockVectors", "checked_blocks", "checked_labels", "connected_blocks", "vector_table"]
+__all__ = ["ComponentVectors", "checked_components", "checked_labels", "state_components", "vector_table"]
 
 
 @dataclass(frozen=True, eq=False)
-class BlockVectors:
-    """The α-vectors of one block."""
+class ComponentVectors:
+    """The α-vectors of one component."""
 
     states: NDArray[np.int64]
-    """Indices of the block's states, ascending, shape (n,)."""
+    """Indices of the component's states, ascending, shape (n,)."""
     values: NDArray[np.float64]
     """One vector per row, shape (vectors, n)."""
     actions: NDArray[np.int64]
@@ -40,47 +40,49 @@ class BlockVectors:
         return len(self.values)
 
 
-def connected_blocks(pomdp: POMDP) -> list[NDArray[np.int64]]:
-    """Return the finest blocks of a model, as indices of states, in the order of their first states."""
+def state_components(pomdp: POMDP) -> list[NDArray[np.int64]]:
+    """Return the finest components of a model, as indices of states, in the order of their first states."""
     going_on = np.flatnonzero(~pomdp.terminal)
     gives = sparse.hstack([matrix[going_on] for matrix in pomdp.observation], format="csr")
     both_ways = sparse.block_array([[None, gives], [gives.T, None]], format="csr")
     component = csgraph.connected_components(both_ways, directed=False)[1][: len(going_on)]
     _, first, number = np.unique(component, return_index=True, return_inverse=True)
-    # Numbered by first state; a stable sort keeps the states of each block in order.
+    # Numbered by first state; a stable sort keeps the states of each component in order.
     rank = np.argsort(np.argsort(first))[number]
     order = np.argsort(rank, kind="stable")
     ends = np.cumsum(np.bincount(rank))[:-1] if len(rank) else np.zeros(0, dtype=np.int64)
     return np.split(going_on[order], ends) if len(rank) else []
 
 
-def checked_blocks(blocks: Sequence[BlockVectors], pomdp: POMDP) -> tuple[BlockVectors, ...]:
-    """Return the blocks as arrays that cannot be changed; raise `ModelError` where shapes or indices are wrong."""
-    return tuple(_checked_block(block, f"block {k}", pomdp) for k, block in enumerate(blocks))
+def checked_components(components: Sequence[ComponentVectors], pomdp: POMDP) -> tuple[ComponentVectors, ...]:
+    """Return the components as arrays that cannot be changed; raise `ModelError` where shapes or indices are wrong."""
+    return tuple(
+        _checked_component(component, f"component {k}", pomdp) for k, component in enumerate(components)
+    )
 
 
-def _checked_block(block: object, what: str, pomdp: POMDP) -> BlockVectors:
-    if not isinstance(block, BlockVectors):
-        raise ModelError(f"{what}: expected BlockVectors, got {type(block).__name__}")
-    states = _indices(block.states, pomdp.n_states, f"{what}: states")
+def _checked_component(component: object, what: str, pomdp: POMDP) -> ComponentVectors:
+    if not isinstance(component, ComponentVectors):
+        raise ModelError(f"{what}: expected ComponentVectors, got {type(component).__name__}")
+    states = _indices(component.states, pomdp.n_states, f"{what}: states")
     if len(states) == 0:
         raise ModelError(f"{what} has no states")
     if (np.diff(states) <= 0).any():
         raise ModelError(f"{what}: states must be in ascending order, each once")
-    values = as_floats(block.values, f"{what}: values")
+    values = as_floats(component.values, f"{what}: values")
     if values.ndim != 2 or values.shape[1] != len(states) or len(values) == 0:
         raise ModelError(
             f"{what}: values must have shape (vectors, {len(states)}) with at least one vector, got {values.shape}"
         )
     if not np.isfinite(values).all():
         raise ModelError(f"{what}: every value must be finite, got {values[~np.isfinite(values)][0]}")
-    actions = _indices(block.actions, pomdp.n_actions, f"{what}: actions")
+    actions = _indices(component.actions, pomdp.n_actions, f"{what}: actions")
     if len(actions) != len(values):
         raise ModelError(f"{what}: {len(actions)} actions for {len(values)} vectors")
     values = np.ascontiguousarray(values)
     for array in (states, values, actions):
         array.setflags(write=False)
-    return BlockVectors(states, values, actions)
+    return ComponentVectors(states, values, actions)
 
 
 def _indices(given: Any, size: int, what: str) -> NDArray[np.int64]:
@@ -93,69 +95,69 @@ def _indices(given: Any, size: int, what: str) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def checked_labels(blocks: Sequence[BlockVectors], pomdp: POMDP) -> NDArray[np.int64]:
-    """Return the block of every state, `NOWHERE` for terminal ones, shape (S,).
+def checked_labels(components: Sequence[ComponentVectors], pomdp: POMDP) -> NDArray[np.int64]:
+    """Return the component of every state, `NOWHERE` for terminal ones, shape (S,).
 
     Raises
     ------
     ModelError
-        If blocks overlap, leave out a state, hold a terminal one, or if an observation leaves it open in which
-        block the state is.
+        If components overlap, leave out a state, hold a terminal one, or if an observation leaves it open in which
+        component the state is.
     """
     label = np.full(pomdp.n_states, NOWHERE, dtype=np.int64)
-    for k, block in enumerate(blocks):
-        twice = block.states[label[block.states] != NOWHERE]
+    for k, component in enumerate(components):
+        twice = component.states[label[component.states] != NOWHERE]
         if twice.size:
             raise ModelError(
-                f"the state {pomdp.states[int(twice[0])]!r} is in block {label[twice[0]]} and in block {k}"
+                f"the state {pomdp.states[int(twice[0])]!r} is in component {label[twice[0]]} and in component {k}"
             )
-        label[block.states] = k
+        label[component.states] = k
     ended = np.flatnonzero(pomdp.terminal & (label != NOWHERE))
     if ended.size:
         state = int(ended[0])
         raise ModelError(
-            f"the state {pomdp.states[state]!r} is terminal, worth 0, and in no block; "
-            f"it is in block {label[state]}"
+            f"the state {pomdp.states[state]!r} is terminal, worth 0, and in no component; "
+            f"it is in component {label[state]}"
         )
     absent = np.flatnonzero(~pomdp.terminal & (label == NOWHERE))
     if absent.size:
         more = f" (and {absent.size - 1} more states)" if absent.size > 1 else ""
-        raise ModelError(f"no block has the state {pomdp.states[int(absent[0])]!r}{more}")
+        raise ModelError(f"no component has the state {pomdp.states[int(absent[0])]!r}{more}")
     _check_separation(label, pomdp)
     return label
 
 
 def _check_separation(label: NDArray[np.int64], pomdp: POMDP) -> None:
-    """Raise unless every observation decides the block."""
+    """Raise unless every observation decides the component."""
     for matrix in pomdp.observation:
         state = np.repeat(np.arange(pomdp.n_states), np.diff(matrix.indptr))
         inside = label[state] != NOWHERE
         state, seen = state[inside], matrix.indices[inside]
-        block_seen = np.full(pomdp.n_observations, NOWHERE, dtype=np.int64)
-        block_seen[seen] = label[state]
-        odd = np.flatnonzero(block_seen[seen] != label[state])
+        component_seen = np.full(pomdp.n_observations, NOWHERE, dtype=np.int64)
+        component_seen[seen] = label[state]
+        odd = np.flatnonzero(component_seen[seen] != label[state])
         if odd.size:
             z, one = int(seen[odd[0]]), int(state[odd[0]])
-            other = int(state[(seen == z) & (label[state] == block_seen[z])][0])
+            other = int(state[(seen == z) & (label[state] == component_seen[z])][0])
             raise ModelError(
                 f"the observation {pomdp.observations[z]!r} can come from {pomdp.states[one]!r} and from "
-                f"{pomdp.states[other]!r}, which are in blocks {label[one]} and {label[other]}; "
-                "they must be in one block"
+                f"{pomdp.states[other]!r}, which are in components {label[one]} and {label[other]}; "
+                "they must be in one component"
             )
 
 
-def vector_table(blocks: Sequence[BlockVectors], label: NDArray[np.int64]) -> VectorTable:
-    """Return the vectors of all blocks as the kernels take them."""
+def vector_table(components: Sequence[ComponentVectors], label: NDArray[np.int64]) -> VectorTable:
+    """Return the vectors of all components as the kernels take them."""
     place = np.zeros(len(label), dtype=np.int64)
-    for block in blocks:
-        place[block.states] = np.arange(len(block.states))
-    sizes = np.array([block.values.size for block in blocks], dtype=np.int64)
-    flat = [block.values.reshape(-1) for block in blocks]
+    for component in components:
+        place[component.states] = np.arange(len(component.states))
+    sizes = np.array([component.values.size for component in components], dtype=np.int64)
+    flat = [component.values.reshape(-1) for component in components]
     return VectorTable(
         label=label,
         place=place,
-        first=np.concatenate([[0], np.cumsum([len(block) for block in blocks])]).astype(np.int64),
-        width=np.array([len(block.states) for block in blocks], dtype=np.int64),
+        first=np.concatenate([[0], np.cumsum([len(component) for component in components])]).astype(np.int64),
+        width=np.array([len(component.states) for component in components], dtype=np.int64),
         offset=np.cumsum(sizes) - sizes,
         values=np.concatenate(flat) if flat else np.empty(0),
     )
