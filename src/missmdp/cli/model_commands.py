@@ -47,7 +47,32 @@ __all__ = [
 ]
 
 
-@click.command()
+SHOW_HELP = f"""\b
+Examples:
+  missmdp show icu-smar
+  missmdp show models.py:ward --steps 1000 --graph ward.svg
+
+{MODEL_HELP}
+"""
+GRAPH_HELP = f"""\b
+Examples:
+  missmdp graph icu-mnar-unid -o icu.svg
+
+{MODEL_HELP}
+"""
+COVERAGE_HELP = f"""\b
+Examples:
+  missmdp coverage predator-mcar --steps 10000
+
+{MODEL_HELP}
+"""
+BENCHMARKS_HELP = """\b
+Examples:
+  missmdp benchmarks
+"""
+
+
+@click.command(epilog=BENCHMARKS_HELP)
 def benchmarks() -> None:
     """List the benchmarks and the paper's examples."""
     from missmdp.cli.printing import print_benchmarks
@@ -55,7 +80,7 @@ def benchmarks() -> None:
     print_benchmarks()
 
 
-@click.command(epilog=MODEL_HELP)
+@click.command(epilog=SHOW_HELP)
 @click.argument("model")
 @click.option("--steps", type=Whole(min=1), help="Also simulate this many observations.")
 @seed_option("Seed of the simulation.")
@@ -79,7 +104,7 @@ def show(model: str, steps: int | None, seed: int, graph: Path | None) -> None:
         click.echo(f"\nm-graph drawn to {graph}")
 
 
-@click.command(epilog=MODEL_HELP)
+@click.command(epilog=GRAPH_HELP)
 @click.argument("model")
 @click.option(
     "-o",
@@ -109,7 +134,7 @@ def graph(model: str, output: Path | None) -> None:
         click.echo(f"Note: {note}", err=True)
 
 
-@click.command(epilog=MODEL_HELP)
+@click.command(epilog=COVERAGE_HELP)
 @click.argument("model")
 @click.option("--steps", type=Whole(min=1), default=100_000, show_default=True, help="Observations in a log.")
 @click.option(

@@ -190,7 +190,7 @@ FOLDER will contain:
 def run(
     model: str, data: tuple[str, ...], folder: Path, overwrite: bool, quiet: bool, **options: Any
 ) -> None:
-    """Learn how values go missing, plan, and evaluate the policy, all in one.
+    """Learn how values go missing, plan, and evaluate the policy.
 
     The log is read from DATA, or simulated from MODEL without DATA. A diagnosis explains why values are missing. Each
     learner then learns how they go missing, with guaranteed bounds or, for em, approximate intervals. The learner that
