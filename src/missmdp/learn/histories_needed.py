@@ -21,16 +21,21 @@ from missmdp.data.dataset import Behaviour
 from missmdp.errors import AssumptionWarning, DataError
 from missmdp.learn.asmar import AsMAR
 from missmdp.learn.base import CountingEstimator, Structure
-from missmdp.learn.fitting import distance_from_structure
 from missmdp.learn.groups import Counter, group_states
 from missmdp.learn.limits import Method, checked_method, group_limits
-from missmdp.learn.visits import VisitedGroup, acting_probabilities, histories_needed, surely_enough
+from missmdp.learn.visits import (
+    VisitedGroup,
+    acting_probabilities,
+    distance_from_structure,
+    histories_for_groups,
+    surely_enough,
+)
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.policy import BlindPolicy, MemorylessPolicy, Policy, as_policy
 from missmdp.model.space import FeatureSpace
 from missmdp.progress import show_progress
 
-__all__ = ["SampleSize", "samples_needed"]
+__all__ = ["SampleSize", "histories_needed"]
 
 _BATCH = 8
 """Groups whose visits are computed together, those that need most histories first."""
@@ -96,7 +101,7 @@ class SampleSize(int):
         )
 
 
-def samples_needed(
+def histories_needed(
     model: MissMDP,
     epsilon: float = 0.05,
     confidence: float = 0.95,
@@ -137,7 +142,7 @@ def samples_needed(
     Examples
     --------
     >>> import missmdp as mm
-    >>> mm.samples_needed(mm.load_benchmark("predator-mcar"), 0.05, 0.95, learner=mm.AMCAR()).samples
+    >>> mm.histories_needed(mm.load_benchmark("predator-mcar"), 0.05, 0.95, learner=mm.AMCAR()).samples
     1449
     """
     model, policy = checked_model(model), as_policy(policy)
@@ -168,7 +173,7 @@ def samples_needed(
         while groups:
             batch, groups = groups[:_BATCH], groups[_BATCH:]
             for group, histories in zip(
-                batch, histories_needed(model, acting, batch, visits_failure, horizon), strict=True
+                batch, histories_for_groups(model, acting, batch, visits_failure, horizon), strict=True
             ):
                 if histories > best:
                     best, deciding = histories, group

@@ -1,51 +1,50 @@
-"""What can be seen in a miss-MDP if every pattern is possible: sights, and which actions follow them.
+"""What can be seen in a miss-MDP if every pattern is possible, and which actions follow.
 
-A sight is a pattern, the values that it shows, and whether the episode is over, which a log tells too. Full
-observations cut histories: given the state s and the action a, what follows has the law of T(· | s, a). So do sights
-whose states all have the same transitions.
+An observation here is a pattern, the values that it shows, and whether the episode is over, which a log tells too. Full
+observations cut histories: given the state s and the action a, what follows has the law of T(· | s, a). So do
+observations whose states all have the same transitions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from missmdp.errors import ModelError
+from missmdp.model.equal_rows import canonical, equal_rows
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import BlindPolicy, MemorylessPolicy, Policy, as_policy
 from missmdp.model.space import MISSING
 
-__all__ = ["Sights", "members_of", "possible_sights"]
+__all__ = ["PossibleObservations", "members_of", "possible_observations"]
 
 _MOST = 400_000
 """Pairs of a pattern and a state above which an answer is refused: a matter of minutes."""
 
 
 @dataclass(frozen=True, eq=False)
-class Sights:
-    """The sights of an MDP under all patterns of some blocks, Z of them, and how a policy acts on them.
+class PossibleObservations:
+    """The observations of an MDP under all patterns of some blocks, Z of them, and how a policy acts on them.
 
     Shapes: K patterns, S states, A actions.
     """
 
     members: tuple[NDArray[np.int64], ...]
-    """The states that show each sight, among those that the policy visits."""
+    """The states that show each observation, among those that the policy visits."""
     pattern: NDArray[np.int64]
-    """The pattern of each sight, shape (Z,)."""
+    """The pattern of each observation, shape (Z,)."""
     codes: NDArray[np.signedinteger[Any]]
-    """What each sight shows, with `MISSING`, shape (Z, n)."""
+    """What each observation shows, with `MISSING`, shape (Z, n)."""
     over: NDArray[np.bool_]
     """Whether the episode is over, shape (Z,)."""
     allowed: NDArray[np.bool_]
-    """Which actions the policy may take after each sight, shape (Z, A)."""
+    """Which actions the policy may take after each observation, shape (Z, A)."""
     known: tuple[NDArray[np.int64], ...]
     """For each action, states of which it is known now and then that they are left by this action, one of each class
     with the same transitions."""
@@ -54,17 +53,17 @@ class Sights:
     row_class: NDArray[np.int64]
     """States with the same class under an action have the same transitions, shape (A, S)."""
 
-    def branches(self, sight: int) -> bool:
-        """Return whether a sight leaves open what happens next, beyond chance."""
-        if self.over[sight]:
+    def branches(self, observation: int) -> bool:
+        """Return whether an observation leaves open what happens next, beyond chance."""
+        if self.over[observation]:
             return False
-        classes = self.row_class[:, self.members[sight]][self.allowed[sight]]
+        classes = self.row_class[:, self.members[observation]][self.allowed[observation]]
         return bool((classes != classes[:, :1]).any())
 
 
-def possible_sights(
+def possible_observations(
     mdp: FactoredMDP, patterns: NDArray[np.bool_], policy: Policy | Callable[[Any], Any] | None
-) -> Sights:
+) -> PossibleObservations:
     """Return all that can be seen under some patterns, shape (K, n), and the policy's actions there."""
     acts = _actions(mdp, as_policy(policy))
     reachable = np.flatnonzero(mdp.reachable)
@@ -73,7 +72,7 @@ def possible_sights(
             f"{len(patterns):,} patterns of {len(reachable):,} states are too many to say what is identified "
             f"(at most {_MOST:,} in all); blocks of features that go missing together would make fewer"
         )
-    row_class = np.stack([_row_classes(matrix) for matrix in mdp.transition])
+    row_class = np.stack([equal_rows([canonical(matrix)]).number for matrix in mdp.transition])
     members: list[NDArray[np.int64]] = []
     pattern: list[int] = []
     codes: list[NDArray[np.signedinteger[Any]]] = []
@@ -96,7 +95,7 @@ def possible_sights(
     for states, may in zip(members, allowed, strict=True):
         alike = (row_class[:, states] == row_class[:, states[:1]]).all(axis=1)
         known[states] |= may & alike
-    return Sights(
+    return PossibleObservations(
         tuple(members),
         np.array(pattern)[some],
         np.array(codes)[some],
@@ -135,22 +134,6 @@ def _actions(
         return lambda row: always
     decode = mdp.space.features.decode_observation
     return lambda row: policy.probabilities(decode(row), model) > 0.0
-
-
-def _row_classes(matrix: sparse.csr_array) -> NDArray[np.int64]:
-    """Return a number for each row, the same for rows that are equal bit by bit, shape (S,)."""
-    kept = sparse.csr_array(matrix, copy=True)
-    kept.eliminate_zeros()
-    kept.sort_indices()
-    numbers: dict[bytes, int] = {}
-    ends = kept.indptr
-    return np.array(
-        [
-            numbers.setdefault(kept.indices[i:j].tobytes() + b"|" + kept.data[i:j].tobytes(), len(numbers))
-            for i, j in pairwise(ends.tolist())
-        ],
-        dtype=np.int64,
-    )
 
 
 def _visited(mdp: FactoredMDP, taken: NDArray[np.bool_]) -> NDArray[np.bool_]:

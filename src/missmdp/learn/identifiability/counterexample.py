@@ -1,7 +1,7 @@
 """Another M with the same law of observations, far from the first: what derivatives cannot see.
 
-If two M agree on all that histories of any length could say at each sight, all their laws agree: exchange one for the
-other, one factor M(z_t | s_t) of a history's probability at a time, and nothing changes.
+If two M agree on all that histories of any length could say at each observation, all their laws agree: exchange one
+for the other, one factor M(z_t | s_t) of a history's probability at a time, and nothing changes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy import optimize, sparse
 from missmdp.learn.em.structures import Factors
 from missmdp.learn.identifiability.tangent import random_point, tangent_at
 
-__all__ = ["SameLaw", "another_with_the_same_law"]
+__all__ = ["SameLaw", "counterexample"]
 
 _POINTS = 6
 """M for which another one is looked for; some may have none."""
@@ -41,7 +41,7 @@ class SameLaw(NamedTuple):
     """Between them, in free parameters, shape (P,)."""
 
 
-def another_with_the_same_law(
+def counterexample(
     factors: Factors, reachable: NDArray[np.bool_], widest: sparse.csr_array, generator: np.random.Generator
 ) -> SameLaw | None:
     """Return two M with the same law, or None if none were found.
