@@ -150,9 +150,12 @@ def test_ctrl_c_before_every_policy_has_an_episode_leaves_kept_policies_alone(tm
 
 def test_help_says_what_ctrl_c_does(run):
     out = " ".join(succeeded(run("evaluate", "--help")).split())
-    assert "Ctrl-C while a policy is solved or trained ends that, and goes on with the best so far;" in out
-    assert "it ends with the results of the episodes that are finished." in out
-    assert "Before every policy has one, there are no results: only policies that --save-policies kept" in out
+    assert "Ctrl-C while a policy is being solved or trained continues with the best policy so far;" in out
+    assert "Ctrl-C during simulation ends it with the results of the finished episodes." in out
+    assert (
+        "There are no results until every policy has finished one episode; policies stored with --save-policies are"
+        in out
+    )
 
 
 def test_help_says_which_seed_pomcp_follows(run):

@@ -96,12 +96,38 @@ def test_the_table_of_learning_is_what_make_tables_makes(root):
     assert learning_table() in (root / "docs" / "learning.md").read_text(), "run `make tables`"
 
 
+def test_the_page_of_commands_lists_them_all(root):
+    commands_page = runpy.run_path(str(root / "docs" / "make_commands.py"))["commands_page"]
+    page = (root / "docs" / "commands.md").read_text()
+    assert page == commands_page(), "run `python docs/make_commands.py`"
+    for name in cli.commands:
+        assert f"| `{name}` |" in page
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_links_lead_to_files(root, document):
     path = root / document
     for target in re.findall(r"\]\(([^)]+)\)", path.read_text()):
         if "://" not in target:
             assert (path.parent / target.split("#")[0]).exists(), target
+
+
+def test_every_question_is_answered_with_something_to_use(root):
+    """How do I …?: each answer has code, a command or a link."""
+    questions = re.split(r"^### ", (root / "docs" / "how-do-i.md").read_text(), flags=re.MULTILINE)[1:]
+    assert len(questions) >= 20
+    for question in questions:
+        assert re.search(r"```|`[^`]+`|\]\(", question.split("\n", 1)[1]), question
+
+
+def test_the_glossary_explains_every_term_once(root):
+    rows = re.findall(
+        r"^\| ([^|]+) \| ([^|]+) \|$", (root / "docs" / "glossary.md").read_text(), re.MULTILINE
+    )
+    terms = [term for term, meaning in rows if meaning.endswith(".")]
+    assert len(terms) >= 50
+    assert len(set(terms)) == len(terms)
+    assert {"belief", "certificate", "MNAR", "m-graph", "positivity", "self-censoring"} <= set(terms)
 
 
 def test_figures_are_what_make_figures_draws(root, tmp_path):

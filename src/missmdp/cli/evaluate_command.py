@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from missmdp.cli.failures import as_typed
-from missmdp.cli.options import Number, Whole
+from missmdp.cli.options import (
+    POMDP_HELP,
+    POSITIVE,
+    Number,
+    Whole,
+    confidence_option,
+    fully_observed_option,
+    grouped,
+    horizon_option,
+    quiet_option,
+    seed_option,
+    threads_option,
+)
 from missmdp.errors import MissMDPError, ModelError
 
 if TYPE_CHECKING:
@@ -19,146 +31,132 @@ if TYPE_CHECKING:
     from missmdp.experiments.baselines import BaselineSettings
     from missmdp.plan.ppo.settings import PPOSettings
 
-__all__ = ["baseline_options", "check_files", "check_usage", "evaluate", "evaluate_options"]
+__all__ = ["evaluate"]
 
 _FILE = click.Path(path_type=Path)
-_POSITIVE = Number(min=0.0, min_open=True)
 
-_OPTIONS = (
+evaluate_options = grouped(
     click.option(
         "--policy",
         "policies",
         multiple=True,
         metavar="POLICY",
-        help="A policy's name or file, or NAME=FILE; repeat. By default random, prior and optimal.",
+        help="A policy's name or file, or NAME=FILE; repeat for more.  [default: random, prior and optimal]",
     ),
     click.option(
-        "--reference", metavar="NAME", help="Compare with this policy; by default optimal, or the first."
+        "--reference", metavar="NAME", help="Compare with this policy.  [default: optimal, or the first]"
     ),
-    click.option("--fully-observed", is_flag=True, help="In the model in which nothing goes missing."),
+    fully_observed_option,
     click.option(
         "--episodes",
         type=Whole(min=1),
         default=2000,
         show_default=True,
-        help="Episodes per policy; with --until-stderr, at least (and at least 1,000).",
+        help="Episodes per policy; a minimum with --until-stderr (and at least 1,000).",
     ),
-    click.option(
-        "--seed",
-        type=Whole(min=0),
-        default=0,
-        show_default=True,
-        help="For the episodes, which are the same for all policies.",
-    ),
+    seed_option("Seed of the episodes, which are the same for all policies."),
     click.option(
         "--until-stderr",
-        type=_POSITIVE,
+        type=POSITIVE,
         metavar="ERROR",
-        help="Go on until the standard error of every difference, or of the value of a single policy, is at most this.",
+        help="Continue until the standard error of every difference, or of a single value, is at most this.",
     ),
-    click.option("--max-episodes", type=Whole(min=1), help="The most episodes with --until-stderr."),
-    click.option("--horizon", type=Whole(min=1), help="The most decisions per episode."),
+    click.option("--max-episodes", type=Whole(min=1), help="Maximum number of episodes with --until-stderr."),
+    horizon_option,
     click.option(
         "--control-variate",
         is_flag=True,
-        help="Subtract luck that the fully observed MDP explains: smaller errors.",
+        help="Subtract the luck that the fully observed MDP explains, which makes errors smaller.",
     ),
     click.option(
         "--timeout",
-        type=_POSITIVE,
+        type=POSITIVE,
         metavar="SECONDS",
-        help="For simulating all policies; by default no limit.",
+        help="Time limit for simulating all policies.  [default: no limit]",
     ),
-    click.option("--threads", type=Whole(min=1), help="Threads; by default one per core."),
-    click.option(
-        "--confidence",
-        type=Number(0.0, 1.0, min_open=True, max_open=True),
-        default=0.95,
-        show_default=True,
-        help="Of intervals.",
-    ),
+    threads_option,
+    confidence_option("Confidence of the intervals."),
     click.option(
         "--solve-timeout",
         type=Number(min=0.0),
         default=300.0,
         show_default=True,
         metavar="SECONDS",
-        help="For solving, of optimal and prior each.",
+        help="Time limit for solving optimal and prior, each.",
     ),
     click.option(
         "--precision",
         type=Number(min=0.0),
         default=1e-3,
         show_default=True,
-        help="Solve to this relative gap.",
+        help="Solve to this relative gap between the bounds.",
     ),
     click.option(
         "--tree-queries",
         type=Whole(min=1),
         default=1000,
         show_default=True,
-        help="pomcp: per action.",
+        help="pomcp: tree queries per action.",
     ),
-    click.option("--max-depth", type=Whole(min=1), default=20, show_default=True, help="pomcp."),
+    click.option(
+        "--max-depth",
+        type=Whole(min=1),
+        default=20,
+        show_default=True,
+        help="pomcp: maximum depth of the tree.",
+    ),
     click.option(
         "--exploration",
         type=Number(min=0.0),
         default=1.0,
         show_default=True,
-        help="pomcp: UCB's c.",
+        help="pomcp: the exploration constant c of UCB.",
     ),
     click.option(
         "--belief",
         type=click.Choice(["particles", "exact"]),
         default="particles",
         show_default=True,
-        help="pomcp: how it tracks the belief.",
+        help="pomcp: how to track the belief.",
     ),
     click.option(
         "--ppo-steps",
         type=Whole(min=1),
-        help="ppo: steps to train; by default 1,000,000, or what the settings say.",
+        help="ppo: training steps.  [default: those of --ppo-settings, else 1,000,000]",
     ),
     click.option(
         "--ppo-settings",
         multiple=True,
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="JSON",
-        help="ppo: hyperparameters, such as best.json of `missmdp tune-ppo`; repeat for with and without memory.",
+        help="ppo: a file of hyperparameters, such as best.json of `missmdp tune-ppo`; one with and one without memory "
+        "may be given.",
     ),
     click.option(
         "--policy-seed",
         type=Whole(min=0),
         default=0,
         show_default=True,
-        help="For what is random in making policies. pomcp plans while it acts: its search follows --seed.",
+        help="Seed for making policies. pomcp plans while it acts, so its search follows --seed.",
     ),
     click.option(
         "--save-policies",
         type=click.Path(file_okay=False, path_type=Path),
         metavar="FOLDER",
-        help="Keep policies that are solved or trained, and use those that are there already.",
+        help="Store policies that are solved or trained, and reuse those already stored.",
     ),
     click.option(
         "-o",
         "--output",
         type=_FILE,
-        help="Also write the results, as .csv, .json or .parquet: a row per policy.",
+        help="Also write the results to this .csv, .json or .parquet file, one row per policy.",
     ),
     click.option(
-        "--returns", type=_FILE, help="Also write the returns of all episodes, as .csv or .parquet."
+        "--returns", type=_FILE, help="Also write the returns of all episodes to this .csv or .parquet file."
     ),
-    click.option(
-        "-q", "--quiet", is_flag=True, help="Print one line per value and difference, and no progress."
-    ),
+    quiet_option("Print one line per value and difference, and no progress."),
 )
-
-
-def evaluate_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say which policies, and how they are made and evaluated."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+"""The options that say which policies, and how they are made and evaluated."""
 
 
 @contextmanager
@@ -255,7 +253,7 @@ def _read_settings(path: Path) -> PPOSettings:
         raise ModelError(f"{path}: {error}") from error
 
 
-EPILOG = """\b
+EVALUATE_HELP = f"""\b
 Examples:
   missmdp evaluate icu-smar
   missmdp evaluate icu-smar --policy optimal --policy mine=icu.mmpolicy --save-policies made
@@ -267,19 +265,18 @@ Examples:
 \b
 Policies:
   random      uniformly random actions
-  prior       optimal if every feature goes missing with probability 0.5
-  optimal     optimal for MODEL, as far as it is solved
-  pomcp       plans online by tree search
-  ppo         a network that is trained on the current observation
-  ppo-memory  a network that is trained on the last observations and actions
-  FILE        .mmpolicy, or .policyx of a policy for MODEL
+  prior       optimal if every feature were missing with probability 0.5
+  optimal     optimal for MODEL, to the precision reached
+  pomcp       online planning by tree search
+  ppo         a network trained on the current observation
+  ppo-memory  a network trained on the last observations and actions
+  FILE        an .mmpolicy file, or a .policyx file of a policy for MODEL
 
-MODEL is a benchmark's name, an .mmdp file, module:function, or a .pomdp or .pomdpx file (for random, optimal, pomcp and
-files of policies).
+{POMDP_HELP} For the last two, the policies are random, optimal, pomcp and files.
 """
 
 
-@click.command(epilog=EPILOG)
+@click.command(epilog=EVALUATE_HELP)
 @click.argument("model")
 @evaluate_options
 def evaluate(
@@ -290,14 +287,14 @@ def evaluate(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Say what policies are worth in a model, by simulating them.
+    """Estimate what policies are worth by simulating them.
 
-    All policies meet the same luck, so that differences between them have small errors. Where optimal and prior are
-    among them, values are also normalised: 1 is what optimal is worth, 0 what prior is worth.
+    All policies face the same random events, so differences between them have small errors. If optimal and prior are
+    among them, values are also normalised: optimal is 1 and prior is 0.
 
-    Ctrl-C while a policy is solved or trained ends that, and goes on with the best so far; a second one ends the
-    command. While policies are simulated, it ends with the results of the episodes that are finished. Before every
-    policy has one, there are no results: only policies that --save-policies kept remain.
+    Ctrl-C while a policy is being solved or trained continues with the best policy so far; a second Ctrl-C ends the
+    command. Ctrl-C during simulation ends it with the results of the finished episodes. There are no results until
+    every policy has finished one episode; policies stored with --save-policies are kept.
     """
     from missmdp.cli.evaluation_run import EvaluationRun
     from missmdp.cli.files import asked_policies, load_model_or_pomdp

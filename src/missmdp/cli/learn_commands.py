@@ -4,14 +4,33 @@ from __future__ import annotations
 
 import glob
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from missmdp.cli.failures import AnswerIsNo
-from missmdp.cli.options import DATA_HELP, MDP_HELP, Number, Whole, table_arguments, table_options
+from missmdp.cli.options import (
+    CONFIDENCE,
+    DATA_HELP,
+    FILE,
+    MDP_HELP,
+    LearnerChoice,
+    Whole,
+    behaviour_option,
+    confidence_option,
+    feature_blocks,
+    grouped,
+    learner_help,
+    learner_option,
+    learners_without_bound,
+    seed_option,
+    table_arguments,
+    table_options,
+    threads_option,
+)
+from missmdp.learn.registry import OPTIONS, find_learner, learners, learners_with
+from missmdp.words import listed
 
 if TYPE_CHECKING:
     from missmdp.learn.base import MissingnessEstimator
@@ -21,160 +40,70 @@ if TYPE_CHECKING:
 
 __all__ = ["bootstrap_draws", "check_learner_options", "diagnose", "learn", "learner_options", "make_learner"]
 
-_LEARNERS = ("amcar", "asmar", "aimi", "em")
-_COUNTING = ("amcar", "asmar", "aimi")
 # Spelled out, since importing them would load numpy for every command.
 _METHODS = ("auto", "okamoto", "clopper-pearson", "weissman", "anytime")
-_STRUCTURES = ("auto", "mcar", "smar", "logistic", "saturated")
 
-_MEANT_FOR: dict[str, tuple[str, ...]] = {
-    "method": _COUNTING,
-    "behaviour": _COUNTING,
-    "smoothing": _COUNTING,
-    "unseen": _COUNTING,
-    "ignore": ("asmar",),
-    "patterns": ("amcar", "asmar"),
-    "assume": ("aimi",),
-    "graph": ("aimi", "em"),
-    "blocks": ("aimi", "em"),
-    "structure": ("em",),
-    "pseudo_count": ("em",),
-    "draws": ("em",),
-    "seed": ("em",),
-}
-"""Option → the learners that know it. None of these has a value of its own, so that what was typed can be told."""
+_WITHOUT_BOUND = ", ".join(learners_without_bound())
 
-_OPTIONS = (
+learner_options = grouped(
     click.option(
         "--learner",
-        type=click.Choice(_LEARNERS, case_sensitive=False),
+        type=LearnerChoice(),
         default="asmar",
         show_default=True,
-        help="amcar: by pure chance, whatever the state. asmar: depends on always-observed features. aimi: depends "
-        "on other features, each indicator on its own. em: depends on anything, also on the value itself, as far as "
-        "the dynamics give it away; its intervals are no guarantee.",
+        help=f"How values go missing. {learner_help()}",
+    ),
+    confidence_option(
+        "Confidence that all intervals hold at once; of each interval where they come from a bootstrap."
     ),
     click.option(
-        "--confidence",
-        type=Number(0.0, 1.0, min_open=True, max_open=True),
-        default=0.95,
-        show_default=True,
-        help="That all intervals hold; with em, of each on its own.",
+        "--method", type=click.Choice(_METHODS), help="How guaranteed bounds are computed.  [default: auto]"
     ),
-    click.option("--method", type=click.Choice(_METHODS), help="Of the bounds.  [default: auto]"),
-    click.option(
-        "--behaviour",
-        type=click.Choice(["blind", "adaptive"]),
-        help="Whether whoever acted never reacted to what was observed, or may have; by default what the file says "
-        "of itself, else adaptive.",
-    ),
-    click.option("--smoothing", type=Number(0.0, 1e9), help="Added to every count.  [default: 0.001]"),
-    click.option(
-        "--unseen",
-        type=click.Choice(["uniform", "pooled"]),
-        help="What groups of states without data get.  [default: uniform]",
-    ),
-    click.option(
-        "--always",
-        "always_observed",
-        multiple=True,
-        metavar="FEATURE",
-        help="Known to be always observed; repeat.",
-    ),
-    click.option("--ignore", multiple=True, metavar="FEATURE", help="asmar: known not to matter; repeat."),
-    click.option(
-        "--patterns",
-        type=click.Choice(["all", "seen"]),
-        help="amcar, asmar: which patterns to learn.  [default: all]",
-    ),
-    click.option("--assume", type=click.Choice(["smar", "mcar"]), help="aimi: indicators depend on less."),
-    click.option(
-        "--graph", metavar="FILE", help="aimi, em: an m-graph in DOT, or `model` for the model's own."
-    ),
-    click.option(
-        "--block", "blocks", multiple=True, metavar="A,B", help="aimi, em: go missing together; repeat."
-    ),
-    click.option(
-        "--structure",
-        type=click.Choice(_STRUCTURES, case_sensitive=False),
-        help="em: what missingness may look like; auto looks for reasons in the data.  [default: auto]",
-    ),
-    click.option(
-        "--pseudo-count",
-        type=Number(0.0, 1e9),
-        help="em: observations that each group of states gets beside its own, as asmar has them.  [default: 1]",
-    ),
+    behaviour_option,
+    *(learner_option(name) for name in OPTIONS if name != "seed"),
     click.option(
         "--draws",
         type=Whole(min=0),
-        help="em: logs that the bootstrap draws for intervals; 0 for none.  [default: 100; 0 for logistic, where each "
-        "takes long]",
+        help=f"{_WITHOUT_BOUND}: number of bootstrap samples for the intervals; 0 for no intervals.  [default: 100; 0 "
+        "for logistic, where each takes long]",
     ),
     click.option(
-        "--seed", type=Whole(min=0), help="em: of random starts and of the bootstrap.  [default: 0]"
+        "--seed",
+        type=Whole(min=0),
+        help=f"{_WITHOUT_BOUND}: seed of the bootstrap and of random starts.  [default: 0]",
     ),
 )
-
-
-def learner_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say who learns."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+"""The options that say who learns. Only the first two have defaults: of the others, it is known which were typed."""
 
 
 def check_learner_options(options: dict[str, Any]) -> None:
     """Raise `click.UsageError` for options that do not go together."""
-    kind = options["learner"].lower()
-    for name, kinds in _MEANT_FOR.items():
-        if options[name] not in (None, ()) and kind not in kinds:
-            flag = {"blocks": "block"}.get(name, name).replace("_", "-")
-            listed = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
-            raise click.UsageError(f"--{flag} is for --learner {listed}")
+    drawing = learners_without_bound()
+    bounded = tuple(label for label in learners() if label not in drawing)
+    meant_for = {name: learners_with(name) for name in OPTIONS}
+    meant_for.update(method=bounded, behaviour=bounded, draws=drawing, seed=drawing)
+    for name, labels in meant_for.items():
+        if options[name] not in (None, ()) and options["learner"] not in labels:
+            flag = OPTIONS[name].typed if name in OPTIONS else f"--{name}"
+            raise click.UsageError(f"{flag} is for --learner {listed(labels, 'or')}")
     if options["structure"] and options["graph"]:
         raise click.UsageError("give either --structure or --graph: an m-graph is a structure")
-    for given in options["blocks"]:
-        if len(given.split(",")) < 2:
-            raise click.UsageError(f"--block {given}: a block is two features or more, as in --block x,y")
+    feature_blocks(options["blocks"])
 
 
 def make_learner(options: dict[str, Any], mdp: FactoredMDP, known: MissMDP | None) -> MissingnessEstimator:
     """Return the learner that was asked for, with options that go together."""
-    from missmdp.learn.aimi import AIMI
-    from missmdp.learn.asmar import AMCAR, AsMAR
-    from missmdp.learn.em.estimator import DynamicsEM
-
-    always = options["always_observed"] or None
-    blocks = [[name.strip() for name in block.split(",")] for block in options["blocks"]]
-    graph = _graph(options["graph"], known)
-    if options["learner"].lower() == "em":
-        return DynamicsEM(
-            mdp,
-            graph or options["structure"] or "auto",
-            blocks=blocks or None,
-            always_observed=always,
-            **_given(options, "pseudo_count", "seed"),
-        )
-    common: dict[str, Any] = {**_given(options, "smoothing", "unseen"), "always_observed": always}
-    match options["learner"].lower():
-        case "amcar":
-            return AMCAR(**common, **_given(options, "patterns"))
-        case "asmar":
-            return AsMAR(**common, ignore=options["ignore"], **_given(options, "patterns"))
-        case _:
-            return AIMI(**common, assume=options["assume"], blocks=blocks or (), graph=graph)
+    given = {name: options[name] for name in OPTIONS}
+    given["blocks"] = [[*block] for block in feature_blocks(options["blocks"])]
+    given["graph"] = _graph(options["graph"], known)
+    return find_learner(options["learner"]).make(mdp, **given)
 
 
 def bootstrap_draws(options: dict[str, Any]) -> int:
-    """Return how many logs to draw for the intervals of em."""
+    """Return how many logs to draw for intervals that come from a bootstrap."""
     if options["draws"] is not None:
         return options["draws"]
-    return 0 if (options["structure"] or "").lower() == "logistic" else 100
-
-
-def _given(options: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Return the options that were typed; the library knows what the others are."""
-    return {name: options[name] for name in names if options[name] is not None}
+    return 0 if options["structure"] == "logistic" else 100
 
 
 def _graph(graph: str | None, known: MissMDP | None) -> Any:
@@ -212,24 +141,27 @@ _SUFFIXES = (".mmdp", ".csv", ".parquet", ".pq")
     "--validate/--no-validate",
     default=True,
     show_default=True,
-    help="Hold every step against the model. Without it files are counted but never loaded, except for em.",
+    help="Check every step against the model. Without it, files are counted without being loaded, except for em.",
 )
-@click.option("--strict", is_flag=True, help="Stop if the log does not fit the model, rather than say so.")
-@click.option("--most", type=Whole(min=0), default=20, show_default=True, help="Groups to list.")
+@click.option("--strict", is_flag=True, help="Stop if the log does not fit the model; otherwise only say so.")
+@click.option(
+    "--most", type=Whole(min=0), default=20, show_default=True, help="List at most this many groups."
+)
 @click.option(
     "-o",
     "--output",
     "outputs",
     multiple=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="An .mmdp file for the model with what was learned, or .csv or .parquet for the table; repeat.",
+    type=FILE,
+    help="An .mmdp file for the model with what was learned, or a .csv or .parquet file for the table; repeat for "
+    "more.",
 )
 def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **options: Any) -> None:
-    """Learn from a log how values go missing, and how sure that is.
+    """Learn from a log how values go missing, with error bounds.
 
-    Prints the learned probabilities with intervals that hold all at once with the confidence given, if what the
-    learner assumes is true. Where the data speak against that, it says so. em (DynamicsEM) prints also the m-graph that
-    it found; its intervals come from a bootstrap, and are no guarantee.
+    Prints the learned probabilities with intervals. If the learner's assumptions are true, all intervals hold at once
+    with the given confidence; a warning is printed if the data contradict the assumptions. em (DynamicsEM) also prints
+    the m-graph that it found; its intervals come from a bootstrap and are approximate.
     """
     from missmdp.cli.files import check_outputs, load_mdp
     from missmdp.cli.printing_results import print_learned
@@ -240,7 +172,7 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
     from missmdp.model.missmdp import MissMDP
 
     check_learner_options(options)
-    intervals = options["learner"].lower() != "em" or bootstrap_draws(options) > 0
+    intervals = find_learner(options["learner"]).has_bound or bootstrap_draws(options) > 0
     for output in outputs:
         if output.suffix.lower() != ".mmdp" and not intervals:
             raise click.UsageError(
@@ -324,24 +256,24 @@ _DOT = (".dot", ".gv")
 @click.argument("data", nargs=-1, required=True)
 @click.option(
     "--level",
-    type=Number(0.0, 1.0, min_open=True, max_open=True),
+    type=CONFIDENCE,
     default=0.01,
     show_default=True,
-    help="Of the tests.",
+    help="Significance level of the tests.",
 )
 @click.option(
     "--draws",
     type=Whole(min=0),
     default=100,
     show_default=True,
-    help="Logs to draw for the bootstrap intervals; 0 for no intervals.",
+    help="Number of bootstrap samples for the intervals; 0 for no intervals.",
 )
-@click.option("--seed", type=Whole(min=0), default=0, show_default=True, help="Decides what is drawn.")
-@click.option("--threads", type=Whole(min=1), help="By default one per core; the result is the same.")
+@seed_option("Seed of the bootstrap.")
+@threads_option
 @click.option(
     "--snapshots",
     is_flag=True,
-    help="Look at single observations only: what can be said without the dynamics.",
+    help="Use single observations only, without the dynamics.",
 )
 @table_options
 @click.option(
@@ -349,8 +281,8 @@ _DOT = (".dot", ".gv")
     "--output",
     "outputs",
     multiple=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="A .json file for all of it, .dot, .svg, .png or .pdf for the m-graph; repeat.",
+    type=FILE,
+    help="A .json file for everything, or a .dot, .svg, .png or .pdf file for the m-graph; repeat for more.",
 )
 def diagnose(
     model: str,
@@ -363,11 +295,11 @@ def diagnose(
     outputs: tuple[Path, ...],
     **table: Any,
 ) -> None:
-    """Say why values go missing in a log.
+    """Explain why values go missing in a log.
 
-    Which type it is (MCAR, simple MAR, MAR, MNAR), what drives it and how much, whether values go missing because of
-    what they are, and which learner suits. The model's dynamics tell what was missing; how the model says that
-    values go missing is not looked at.
+    Prints the type of missingness (MCAR, simple MAR, MAR or MNAR), what drives it and how strongly, whether values hide
+    themselves, and which learner to use. The dynamics of MODEL show what the missing values could have been; how values
+    go missing in MODEL is ignored.
     """
     from missmdp.cli.files import check_outputs, load_mdp
     from missmdp.cli.printing_results import print_diagnosis

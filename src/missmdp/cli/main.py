@@ -27,19 +27,39 @@ from missmdp.cli.reproduce_commands import plot, reproduce
 from missmdp.cli.run_commands import report, run
 from missmdp.cli.solve_commands import solve, tune_ppo
 
-__all__ = ["cli", "main"]
+__all__ = ["SECTIONS", "cli", "main"]
+
+SECTIONS: dict[str, tuple[click.Command, ...]] = {
+    "All in one": (run, report),
+    "Models": (benchmarks, show, graph, coverage, export),
+    "Logs": (collect, describe, validate, plan_data),
+    "How values go missing": (diagnose, learn),
+    "Policies": (solve, evaluate, tune_ppo),
+    "Experiments of the paper": (reproduce, plot),
+}
+"""The commands, in the order in which help lists them."""
 
 EPILOG = """\b
-Commands end with code
-  0    if all went well
-  1    if the answer is no: the log does not fit the model (validate, learn --strict)
-  2    if something was wrong with what was asked; one line on standard error says what
-  130  after Ctrl-C, where there was nothing to end with
+Exit codes:
+  0    success
+  1    the answer is no: for example, the log does not fit the model (validate, learn --strict)
+  2    the request was wrong; one line on standard error says what to change
+  130  interrupted by Ctrl-C before there was a result
 """
 
 
+class Program(Commands):
+    """All commands, listed by section."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each command does."""
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(str(one.name), one.get_short_help_str(limit=100)) for one in commands])
+
+
 @click.group(
-    cls=Commands,
+    cls=Program,
     epilog=EPILOG,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -49,41 +69,22 @@ Commands end with code
 def cli(context: click.Context) -> None:
     """Decisions when part of the state goes missing.
 
-    MODEL is always one of: a benchmark's name (see `missmdp benchmarks`), an .mmdp file, or module:function,
-    a function without arguments that returns a MissMDP. `solve`, `evaluate` and `export` also take .pomdp and .pomdpx
-    files.
+    MODEL is a benchmark's name (see `missmdp benchmarks`), an .mmdp file, or module:function: a function without
+    arguments that returns a MissMDP. `solve`, `evaluate` and `export` also read .pomdp and .pomdpx files.
 
-    Commands that find out how values go missing also take an MDP: module:function that returns a FactoredMDP, or
-    a folder with the tables transitions, rewards, initial and optionally terminal (.csv or .parquet), and
-    optionally discount.txt and features (the columns feature and value: values in their order, else words are
-    in that of the alphabet). Tables have one column per feature; transitions also action, next_<feature> and
-    probability, rewards also action and reward, initial also probability.
+    Commands that learn how values go missing also accept an MDP: module:function that returns a FactoredMDP, or a
+    folder of tables (.csv or .parquet) called transitions, rewards, initial and, if needed, terminal. Every table has
+    one column per feature. transitions also has action, next_<feature> and probability, rewards has action and reward,
+    and initial has probability. The folder may also hold discount.txt, and a table called features with the columns
+    feature and value, which sets the order of values; without it, words are in alphabetical order.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
-for command in (
-    run,
-    benchmarks,
-    show,
-    graph,
-    coverage,
-    plan_data,
-    collect,
-    describe,
-    validate,
-    diagnose,
-    learn,
-    solve,
-    evaluate,
-    tune_ppo,
-    reproduce,
-    plot,
-    report,
-    export,
-):
-    cli.add_command(command)
+for section in SECTIONS.values():
+    for command in section:
+        cli.add_command(command)
 
 
 def main() -> None:

@@ -8,12 +8,31 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from missmdp.cli.failures import as_typed
-from missmdp.cli.options import DATA_HELP, MDP_HELP, MODEL_HELP, Number, Whole, table_arguments, table_options
+from missmdp.cli.options import (
+    DATA_HELP,
+    FILE,
+    MDP_HELP,
+    MODEL_HELP,
+    POMDP_HELP,
+    LearnerChoice,
+    Number,
+    Whole,
+    confidence_option,
+    learner_option,
+    seed_option,
+    table_arguments,
+    table_options,
+    threads_option,
+)
+from missmdp.learn.registry import find_learner
+
+if TYPE_CHECKING:
+    from missmdp.learn.base import CountingEstimator
 
 __all__ = [
     "benchmarks",
@@ -28,7 +47,32 @@ __all__ = [
 ]
 
 
-@click.command()
+SHOW_HELP = f"""\b
+Examples:
+  missmdp show icu-smar
+  missmdp show models.py:ward --steps 1000 --graph ward.svg
+
+{MODEL_HELP}
+"""
+GRAPH_HELP = f"""\b
+Examples:
+  missmdp graph icu-mnar-unid -o icu.svg
+
+{MODEL_HELP}
+"""
+COVERAGE_HELP = f"""\b
+Examples:
+  missmdp coverage predator-mcar --steps 10000
+
+{MODEL_HELP}
+"""
+BENCHMARKS_HELP = """\b
+Examples:
+  missmdp benchmarks
+"""
+
+
+@click.command(epilog=BENCHMARKS_HELP)
 def benchmarks() -> None:
     """List the benchmarks and the paper's examples."""
     from missmdp.cli.printing import print_benchmarks
@@ -36,13 +80,13 @@ def benchmarks() -> None:
     print_benchmarks()
 
 
-@click.command(epilog=MODEL_HELP)
+@click.command(epilog=SHOW_HELP)
 @click.argument("model")
 @click.option("--steps", type=Whole(min=1), help="Also simulate this many observations.")
-@click.option("--seed", type=Whole(min=0), default=0, show_default=True, help="Seed of the simulation.")
-@click.option("--graph", type=click.Path(dir_okay=False, path_type=Path), help="Also draw the m-graph here.")
+@seed_option("Seed of the simulation.")
+@click.option("--graph", type=FILE, help="Also draw the m-graph to this .svg, .png or .pdf file.")
 def show(model: str, steps: int | None, seed: int, graph: Path | None) -> None:
-    """Show a model: its size, its type of missingness and why, its m-graph; optionally simulate it."""
+    """Show a model: its size, its type of missingness and its m-graph."""
     from missmdp.cli.files import check_picture, load_model
     from missmdp.cli.printing import print_model, print_simulation
 
@@ -60,13 +104,13 @@ def show(model: str, steps: int | None, seed: int, graph: Path | None) -> None:
         click.echo(f"\nm-graph drawn to {graph}")
 
 
-@click.command(epilog=MODEL_HELP)
+@click.command(epilog=GRAPH_HELP)
 @click.argument("model")
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="An .svg, .png, .pdf or .dot file; without it, DOT is printed.",
+    type=FILE,
+    help="An .svg, .png, .pdf or .dot file.  [default: print DOT]",
 )
 def graph(model: str, output: Path | None) -> None:
     """Draw the m-graph of a model."""
@@ -90,13 +134,21 @@ def graph(model: str, output: Path | None) -> None:
         click.echo(f"Note: {note}", err=True)
 
 
-@click.command(epilog=MODEL_HELP)
+@click.command(epilog=COVERAGE_HELP)
 @click.argument("model")
-@click.option("--steps", type=Whole(min=1), default=100_000, show_default=True, help="Size of a dataset.")
-@click.option("--visits", type=Number(min=0), default=10.0, show_default=True, help="What counts as rare.")
-@click.option("--most", type=Whole(min=0), default=10, show_default=True, help="How many states to list.")
+@click.option("--steps", type=Whole(min=1), default=100_000, show_default=True, help="Observations in a log.")
+@click.option(
+    "--visits",
+    type=Number(min=0),
+    default=10.0,
+    show_default=True,
+    help="Below this many expected visits, a state is rare.",
+)
+@click.option(
+    "--most", type=Whole(min=0), default=10, show_default=True, help="List at most this many states."
+)
 def coverage(model: str, steps: int, visits: float, most: int) -> None:
-    """Say which states uniformly random behaviour would hardly ever visit."""
+    """List states that random behaviour hardly ever visits."""
     from missmdp.cli.files import load_model
     from missmdp.cli.printing import print_coverage
     from missmdp.data.coverage import behaviour_coverage
@@ -104,18 +156,21 @@ def coverage(model: str, steps: int, visits: float, most: int) -> None:
     print_coverage(behaviour_coverage(load_model(model)), steps=steps, visits=visits, most=most)
 
 
-EXPORT_HELP = (
-    "MODEL is a benchmark's name, an .mmdp file, module:function, or a .pomdp or .pomdpx file. OUT ends in .pomdp "
-    "(the format of pomdp-solve, read by most solvers) or .pomdpx (the format of APPL, with what is always observed "
-    "split off)."
-)
+EXPORT_HELP = f"""\b
+Examples:
+  missmdp export icu-smar icu.pomdpx
+  missmdp export tiger.pomdp tiger.pomdpx
+
+{POMDP_HELP} OUT ends in .pomdp (the format of pomdp-solve, which most solvers read) or .pomdpx (the format of APPL, in
+which the part that is always observed is separate).
+"""
 
 
 @click.command(epilog=EXPORT_HELP)
 @click.argument("model")
 @click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
 def export(model: str, out: Path) -> None:
-    """Write a model as a .pomdp or .pomdpx file that other solvers read, or convert one into the other."""
+    """Write a model as a .pomdp or .pomdpx file for other solvers."""
     from missmdp.cli.files import check_outputs, load_model_or_pomdp
     from missmdp.interop.model_files import SUFFIXES, write_model
     from missmdp.interop.outgoing import outgoing_pomdp
@@ -158,13 +213,11 @@ Examples:
 
 @click.command(epilog=DESCRIBE_HELP)
 @click.argument("data", nargs=-1, required=True)
+@click.option("--picture", type=FILE, help="Also draw it to this .svg, .png or .pdf file.")
 @click.option(
-    "--picture", type=click.Path(dir_okay=False, path_type=Path), help="Also draw an .svg, .png or .pdf."
+    "--most", type=Whole(min=0), default=10, show_default=True, help="List at most this many of each kind."
 )
-@click.option(
-    "--most", type=Whole(min=0), default=10, show_default=True, help="How many of each kind to list."
-)
-@click.option("--ignore", multiple=True, metavar="COLUMN", help="Leave a column out; repeat.")
+@click.option("--ignore", multiple=True, metavar="COLUMN", help="Leave this column out; repeat for more.")
 @table_options
 def describe(
     data: tuple[str, ...],
@@ -175,12 +228,12 @@ def describe(
 ) -> None:
     """Describe what is missing in a log.
 
-    How often features are missing, together with what, at which steps, and beside which values of others. No
-    model is needed.
+    Shows how often each feature is missing, what goes missing together, at which steps, and next to which values of
+    other features. No model is needed.
 
-    DATA is one or more CSV or Parquet files, folders of these, or patterns such as "*.csv", with one row per
-    step. Columns are the episode, the step, the action, and the features; reward and terminated are left out.
-    Words that hardly ever recur, such as ids and notes, are left out as well. An empty cell is a missing value.
+    DATA is one or more CSV or Parquet files, folders of such files, or patterns such as "*.csv", with one row per
+    step. The columns are the episode, the step, the action and the features; reward and terminated are left out, and so
+    are columns of words that hardly ever recur, such as ids and notes. An empty cell is a missing value.
     """
     from missmdp.cli.files import check_picture
     from missmdp.cli.printing import print_description
@@ -199,17 +252,17 @@ def describe(
 @click.command(epilog=COLLECT_HELP)
 @click.argument("model")
 @click.option("-o", "--output", help="A .parquet or .csv file, or - to print CSV.")
-@click.option("--steps", type=Whole(min=1), required=True, help="How many observations.")
-@click.option("--seed", type=Whole(min=0), default=0, show_default=True, help="Seed of the simulation.")
-@click.option("--horizon", type=Whole(min=1), help="The most observations per episode.")
-@click.option("--threads", type=Whole(min=1), help="By default one per core; the result is the same.")
+@click.option("--steps", type=Whole(min=1), required=True, help="Number of observations.")
+@seed_option("Seed of the simulation.")
+@click.option("--horizon", type=Whole(min=1), help="Maximum number of observations per episode.")
+@threads_option
 def collect(
     model: str, output: str | None, steps: int, seed: int, horizon: int | None, threads: int | None
 ) -> None:
-    """Simulate a log under random actions, and write it to a file.
+    """Simulate a log with random actions and write it to a file.
 
-    Parquet files also say that behaviour was blind, which makes the bounds of `missmdp learn` tighter; for CSV files
-    tell it with --behaviour blind.
+    A Parquet file also records that the actions did not depend on the observations, which makes the bounds of
+    `missmdp learn` tighter; for a CSV file, pass --behaviour blind to `missmdp learn`.
     """
     from missmdp.cli.files import STANDARD_OUTPUT, dataset_writer, load_model
     from missmdp.cli.printing import print_collected
@@ -227,10 +280,10 @@ def collect(
 @click.argument("data", nargs=-1, required=True)
 @table_options
 def validate(model: str, data: tuple[str, ...], **table: Any) -> None:
-    """Say whether a log fits a model.
+    """Check whether a log fits a model.
 
-    Values that no feature has, steps that the model cannot make, states that were never visited. Ends with code 1
-    if something in the log is impossible or unknown.
+    Looks for values that no feature has, for steps that are impossible in the model, and for states that were never
+    visited. The exit code is 1 if the log contains something unknown or impossible.
     """
     from missmdp.cli.files import load_mdp
     from missmdp.data.validation import validate
@@ -247,7 +300,7 @@ Examples:
   missmdp plan-data predator-mcar --epsilon 0.05 --relative --learner amcar --timeout 0
   missmdp plan-data guess.mmdp --epsilon 2 --confidence 0.9 --always ward
 
-{MODEL_HELP} Its missingness function is what you expect; how much data it takes depends on it.
+{MODEL_HELP} Its missingness function is your expectation: the amount of data depends on it.
 """
 
 
@@ -257,42 +310,36 @@ Examples:
     "--epsilon",
     type=Number(min=0.0, min_open=True),
     required=True,
-    help="How far from optimal a policy may be, in units of value.",
+    help="How far from optimal the policy may be, in units of value.",
 )
 @click.option(
     "--relative",
     is_flag=True,
-    help="Epsilon is a share of the value of the best minus that of the worst controller.",
+    help="Epsilon is a fraction of the difference in value between the best and the worst policy.",
 )
-@click.option(
-    "--confidence",
-    type=Number(min=0.0, max=1.0, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="The probability with which it is to hold.",
-)
+@confidence_option("Probability with which the certificate must hold.")
 @click.option(
     "--learner",
-    type=click.Choice(["amcar", "asmar", "aimi"], case_sensitive=False),
+    type=LearnerChoice(only_bounded=True),
     default="asmar",
     show_default=True,
+    help="The learner to use.",
 )
+@learner_option("always_observed")
 @click.option(
-    "--always",
-    "always_observed",
-    multiple=True,
-    metavar="FEATURE",
-    help="Known to be always observed; repeat.",
-)
-@click.option(
-    "--solver-gap", type=Number(min=0.0), default=0.0, show_default=True, help="Set aside for the solver."
+    "--solver-gap",
+    type=Number(min=0.0),
+    default=0.0,
+    show_default=True,
+    help="Part of epsilon to set aside for the solver.",
 )
 @click.option(
     "--timeout",
     type=Number(min=0.0),
     default=30.0,
     show_default=True,
-    help="Seconds for each model that is solved; with 0 none is, and the sharpest answer is left out.",
+    metavar="SECONDS",
+    help="Time limit per model that is solved; 0 solves none and leaves out the sharpest answer.",
 )
 def plan_data(
     model: str,
@@ -304,21 +351,19 @@ def plan_data(
     solver_gap: float,
     timeout: float,
 ) -> None:
-    """Say how much data it takes to certify a policy.
+    """Estimate how much data it takes to certify a policy.
 
-    That is, until with the confidence given the policy for what is learned is within epsilon of the best policy, if
-    actions in the log are random and values go missing as in the model. Ends with code 1 if no number of samples that
-    is known would do.
+    A policy is certified if, with the given confidence, it is within epsilon of the best policy. The estimate assumes
+    that actions in the log are random and that values go missing as in the model. The exit code is 1 if no known number
+    of samples is enough.
     """
     from missmdp.cli.failures import AnswerIsNo
     from missmdp.cli.files import load_model
     from missmdp.evaluation.certificate.plan_data import plan_data
-    from missmdp.learn.aimi import AIMI
-    from missmdp.learn.asmar import AMCAR, AsMAR
 
     loaded = load_model(model)
-    made = {"amcar": AMCAR, "asmar": AsMAR, "aimi": AIMI}[learner.lower()](
-        always_observed=list(always_observed) or None
+    made = cast(
+        "CountingEstimator", find_learner(learner).make(loaded.mdp, always_observed=list(always_observed))
     )
     found = plan_data(
         loaded,
@@ -331,4 +376,4 @@ def plan_data(
     )
     click.echo(found.describe())
     if found.samples is None:
-        raise AnswerIsNo("no number of samples that is known is enough")
+        raise AnswerIsNo("no known number of samples is enough")

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from missmdp.cli.options import Whole, quiet_option
+
 if TYPE_CHECKING:
+    from missmdp.experiments.grid.runner import GridRun
     from missmdp.experiments.reproduce.config import ReproduceConfig
 
 __all__ = ["ConfiguredCommand", "given_settings", "plot", "reproduce"]
@@ -34,7 +37,7 @@ def _config_options() -> tuple[click.Option, ...]:
         ["--only"],
         multiple=True,
         metavar="BENCHMARK.SETTING=VALUE",
-        help="A setting of one benchmark, as in predator-mcar.max_trials=12; repeat.",
+        help="A setting for one benchmark, such as predator-mcar.max_trials=12; repeat for more.",
     )
     return (*(_option(known) for known in fields(ReproduceConfig) if known.name != "only"), only)
 
@@ -113,17 +116,24 @@ Examples:
   missmdp reproduce --profile smoke
   missmdp reproduce --profile small -o results --dry-run
   missmdp reproduce --profile small -o results --workers 4
-  missmdp reproduce -o results                                # goes on where it was
+  missmdp reproduce -o results                                # resumes the run
   missmdp reproduce --benchmarks icu-smar --sizes 100,1e4 --runs 5 --value-sizes 1e4 -o mine
   missmdp reproduce --config mine.toml --dask tcp://cluster:8786 -o mine
+  missmdp reproduce --study diagnosis -o results
   missmdp plot results
   missmdp report results
 
 \b
 Profiles:
-  smoke  whether everything works, in under three minutes
-  small  all benchmarks and learners, in about an hour on two cores
+  smoke  a quick check that everything works: under three minutes
+  small  all benchmarks and learners: about an hour on two cores
   paper  everything as in the paper's appendix: more than a day on two cores
+
+\b
+Studies beyond the paper (tables as .csv in FOLDER/tables):
+  beyond        how far learning from the dynamics gets, beside the paper's learners: hours
+  diagnosis     how often the type of missingness is named right: hours
+  certificates  what can be certified from how much data: half an hour
 """
 
 
@@ -131,14 +141,19 @@ Profiles:
 @click.option(
     "--profile",
     type=click.Choice(["smoke", "small", "paper"]),
-    help="A ready-made configuration.  [default: that of the folder, else small]",
+    help="A ready-made configuration.  [default: that of FOLDER, else small]",
+)
+@click.option(
+    "--study",
+    type=click.Choice(["beyond", "diagnosis", "certificates"]),
+    help="One of the studies beyond the paper instead; its settings are fixed.",
 )
 @click.option(
     "--config",
     "config_file",
     type=click.Path(path_type=Path),
     metavar="TOML",
-    help="A file of settings, named as the options below with _ for -; what it does not say is as in the profile.",
+    help="A file of settings, named like the options below with _ for -; the profile provides the rest.",
 )
 @click.option(
     "-o",
@@ -146,14 +161,17 @@ Profiles:
     "folder",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Where everything goes; a run that is there is gone on with.  [default: reproduce-PROFILE]",
+    help="Where everything is written; an existing run is resumed.  [default: reproduce-PROFILE]",
 )
-@click.option("--workers", type=click.IntRange(min=1), help="Processes.  [default: one per core]")
-@click.option("--dask", metavar="ADDRESS", help="Run on a Dask cluster instead, as in tcp://host:8786.")
-@click.option("--dry-run", is_flag=True, help="Say what would run and how long it may take; run nothing.")
-@click.option("-q", "--quiet", is_flag=True, help="Print one line in the end, and no progress.")
+@click.option("--workers", type=Whole(min=1), help="Number of processes.  [default: one per core]")
+@click.option("--dask", metavar="ADDRESS", help="Run on a Dask cluster instead, such as tcp://host:8786.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what would run and how long it may take, and run nothing."
+)
+@quiet_option()
 def reproduce(
     profile: str | None,
+    study: str | None,
     config_file: Path | None,
     folder: Path | None,
     workers: int | None,
@@ -162,24 +180,34 @@ def reproduce(
     quiet: bool,
     **settings: Any,
 ) -> None:
-    """Reproduce the paper's experiments: benchmarks × learners × dataset sizes × runs, and the baselines.
+    """Reproduce the paper's experiments.
 
-    Work is cut into cells, each seeded from its own key. A finished cell is kept in FOLDER/cells; whatever ends the
-    run, also by force, the same command goes on with it and ends with the same tables. In the end FOLDER has tables
-    (.csv and .parquet), figures and report.html. Options override the file, and the file the profile.
+    These are benchmarks × learners × dataset sizes × runs, and the baselines. The work is divided into cells, each with
+    a seed of its own. Finished cells are stored in FOLDER/cells. If the run is interrupted, even by force, the same
+    command resumes it and ends with the same tables. At the end FOLDER contains tables (.csv and .parquet), figures and
+    report.html. Options override the file of settings, and the file overrides the profile.
     """
-    from missmdp.cli.printing_run import ReproduceProgress, print_plan, print_reproduction
-    from missmdp.experiments.reproduce.finish import draw_and_write
+    from missmdp.cli.printing_run import GridProgress, print_plan, print_reproduction
+    from missmdp.experiments.reproduce.page import draw_and_write
+    from missmdp.experiments.reproduce.plan import all_cells
     from missmdp.experiments.reproduce.runner import reproduce as run
 
     if workers is not None and dask is not None:
-        raise click.UsageError("--workers is for processes here, --dask for a cluster; give one of them")
-    target = Path(f"reproduce-{profile or 'small'}") if folder is None else folder
-    config = _config(profile, config_file, target, given_settings(settings))
-    if dry_run:
-        print_plan(config, target, workers)
+        raise click.UsageError(
+            "--workers is for processes on this machine, --dask for a cluster; give one of them"
+        )
+    given = given_settings(settings)
+    if study is not None:
+        if profile is not None or config_file is not None or given:
+            raise click.UsageError("--study has fixed settings; leave out --profile, --config and settings")
+        _run_study(study, folder or Path(f"study-{study}"), workers, dask, dry_run=dry_run, quiet=quiet)
         return
-    with ReproduceProgress(config, target, enabled=not quiet) as progress:
+    target = Path(f"reproduce-{profile or 'small'}") if folder is None else folder
+    config = _config(profile, config_file, target, given)
+    if dry_run:
+        print_plan(all_cells(config), target, workers)
+        return
+    with GridProgress(all_cells(config), target, enabled=not quiet) as progress:
         done = run(config, target, workers=workers, dask=dask, progress=False, report=progress)
     if done.status == "finished":
         draw_and_write(target)
@@ -187,6 +215,30 @@ def reproduce(
         click.echo(str(done))
     else:
         print_reproduction(done)
+    _raise_unless_finished(done)
+
+
+def _run_study(
+    name: str, folder: Path, workers: int | None, dask: str | None, *, dry_run: bool, quiet: bool
+) -> None:
+    from missmdp.cli.printing_run import GridProgress, print_plan
+    from missmdp.experiments.grid.runner import run_cells
+    from missmdp.experiments.studies.catalogue import STUDIES
+    from missmdp.experiments.studies.study import write_study
+
+    study = STUDIES[name]
+    cells = study.cells()
+    if dry_run:
+        print_plan(cells, folder, workers)
+        return
+    with GridProgress(cells, folder, enabled=not quiet) as progress:
+        done = run_cells(cells, folder, workers=workers, dask=dask, progress=False, report=progress)
+    write_study(study, folder)
+    click.echo(str(done))
+    _raise_unless_finished(done)
+
+
+def _raise_unless_finished(done: GridRun) -> None:
     if done.status == "interrupted":
         raise KeyboardInterrupt
     if done.failed:
@@ -196,12 +248,10 @@ def reproduce(
 def _config(
     profile: str | None, config_file: Path | None, folder: Path, settings: dict[str, Any]
 ) -> ReproduceConfig:
-    from missmdp.experiments.reproduce.config import ReproduceConfig
-    from missmdp.experiments.reproduce.profiles import PROFILES
-    from missmdp.experiments.reproduce.store import CellStore, is_reproduction
+    from missmdp.experiments.reproduce.config import PROFILES, ReproduceConfig, is_reproduction
 
     if profile is None and config_file is None and is_reproduction(folder):
-        config = CellStore(folder).read_config()
+        config = ReproduceConfig.of_run(folder)
     else:
         config = PROFILES[profile or "small"]
     if config_file is not None:
@@ -237,7 +287,7 @@ _FORMATS = ("svg", "png", "pdf")
     default=("svg",),
     show_default=True,
     type=click.Choice(_FORMATS),
-    help="Of the files; repeat for several.",
+    help="Format of the files; repeat for more.",
 )
 @click.option(
     "-o",
@@ -245,15 +295,16 @@ _FORMATS = ("svg", "png", "pdf")
     "folder",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Where figures go; by default RUN/figures.",
+    help="Where figures are written.  [default: RUN/figures]",
 )
 def plot(run: Path, formats: tuple[str, ...], folder: Path | None) -> None:
-    """Draw what `missmdp reproduce` has found in the folder RUN, also of a run that is not finished.
+    """Draw the figures of a reproduction, finished or not.
 
-    Nothing is run: the figures show the cells that are stored. The same cells give the same files.
+    RUN is a folder written by `missmdp reproduce`. Nothing is run: the figures show the cells that are stored. The same
+    cells always give the same files.
     """
     from missmdp.errors import MissMDPError
-    from missmdp.experiments.reproduce.figures import draw_figures
+    from missmdp.experiments.reproduce.pictures import draw_figures
     from missmdp.experiments.reproduce.summary import summarise
 
     if folder is not None and folder.is_file():

@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from missmdp.cli.failures import as_typed
-from missmdp.cli.options import DATA_HELP, MDP_HELP, Number, Whole, table_arguments, table_options
+from missmdp.cli.options import (
+    DATA_HELP,
+    MDP_HELP,
+    LearnerChoice,
+    Number,
+    Whole,
+    behaviour_option,
+    confidence_option,
+    feature_blocks,
+    grouped,
+    learner_help,
+    learner_option,
+    quiet_option,
+    seed_option,
+    table_arguments,
+    table_options,
+)
 from missmdp.errors import MissMDPError
+from missmdp.learn.registry import run_by_default
 
 if TYPE_CHECKING:
     from missmdp.experiments.run.settings import RunSettings
 
 __all__ = ["check_usage", "report", "run", "run_options", "run_settings"]
 
-_OPTIONS = (
+_LEARNING = ("smoothing", "unseen", "always_observed", "patterns", "blocks")
+"""The parameters of learners that can be set for a run."""
+
+run_options = grouped(
     click.option(
         "-o",
         "--output",
@@ -27,89 +47,50 @@ _OPTIONS = (
         default="missmdp-run",
         show_default=True,
         metavar="FOLDER",
-        help="Where everything goes: empty, or with this very run in it.",
+        help="Where everything is written: an empty folder, or one with this same run in it.",
     ),
+    click.option("--overwrite", is_flag=True, help="Replace another run in FOLDER, which is then lost."),
     click.option(
-        "--overwrite", is_flag=True, help="Also where FOLDER holds another run, which is lost then."
+        "--steps",
+        type=Whole(min=1),
+        help="Without DATA: number of observations to simulate.  [default: 10,000]",
     ),
-    click.option(
-        "--steps", type=Whole(min=1), help="Without DATA: observations to simulate.  [default: 10,000]"
-    ),
-    click.option("--seed", type=Whole(min=0), default=0, show_default=True, help="For all that is random."),
+    seed_option(),
     click.option(
         "--unknown-truth",
         is_flag=True,
-        help="Take no notice of how values go missing in MODEL, as if only its MDP were known.",
+        help="Ignore how values go missing in MODEL, as if only its MDP were known.",
     ),
     click.option(
         "--learner",
         "learners",
         multiple=True,
-        type=click.Choice(["amcar", "asmar", "aimi", "em", "auto"], case_sensitive=False),
-        help="amcar: by pure chance, whatever the state. asmar: depends on always-observed features. aimi: depends "
-        "on other features, each indicator on its own. em: depends on anything, also on the value itself, as far as "
-        "the dynamics give it away; without a guarantee. auto: the one that the diagnosis recommends, alone. Repeat.  "
-        "[default: all but auto]",
+        type=LearnerChoice("auto"),
+        help=f"How values go missing. {learner_help()} auto: the one that the diagnosis recommends. Repeat for more.  "
+        f"[default: {', '.join(run_by_default())}]",
     ),
-    click.option(
-        "--confidence",
-        type=Number(0.0, 1.0, min_open=True, max_open=True),
-        default=0.95,
-        show_default=True,
-        help="Of bounds and intervals.",
-    ),
-    click.option(
-        "--behaviour",
-        type=click.Choice(["blind", "adaptive"]),
-        help="Whether whoever acted never reacted to what was observed, or may have; by default what the file says "
-        "of itself, else adaptive.",
-    ),
-    click.option(
-        "--smoothing", type=Number(0.0, 1e9), default=1e-3, show_default=True, help="Added to every count."
-    ),
-    click.option(
-        "--unseen",
-        type=click.Choice(["uniform", "pooled"]),
-        default="uniform",
-        show_default=True,
-        help="What groups of states without data get.",
-    ),
-    click.option(
-        "--always",
-        "always_observed",
-        multiple=True,
-        metavar="FEATURE",
-        help="Known to be always observed; repeat.",
-    ),
-    click.option(
-        "--patterns",
-        type=click.Choice(["all", "seen"]),
-        default="all",
-        show_default=True,
-        help="amcar, asmar: which patterns to learn.",
-    ),
-    click.option(
-        "--block", "blocks", multiple=True, metavar="A,B", help="aimi, em: go missing together; repeat."
-    ),
+    confidence_option("Confidence of bounds and intervals."),
+    behaviour_option,
+    *(learner_option(name) for name in _LEARNING),
     click.option(
         "--diagnosis/--no-diagnosis",
         default=True,
         show_default=True,
-        help="Look for why values are missing before learning.",
+        help="Find out why values are missing before learning.",
     ),
     click.option(
         "--folds",
         type=Whole(min=2),
         default=5,
         show_default=True,
-        help="Parts of the log that are held out in turn, to compare learners.",
+        help="Number of parts of the log that are held out in turn to compare learners.",
     ),
     click.option(
         "--precision",
         type=Number(min=0.0),
         default=0.01,
         show_default=True,
-        help="Solve to this relative gap between bounds.",
+        help="Solve to this relative gap between the bounds.",
     ),
     click.option(
         "--timeout",
@@ -117,43 +98,37 @@ _OPTIONS = (
         default=30.0,
         show_default=True,
         metavar="SECONDS",
-        help="For solving, of each model; there are up to six.",
+        help="Time limit for solving each model; there are up to six.",
     ),
-    click.option("--max-trials", type=Whole(min=0), help="Rounds of solving, of each model."),
+    click.option("--max-trials", type=Whole(min=0), help="Maximum rounds of solving for each model."),
     click.option(
         "--episodes",
         type=Whole(min=2),
         default=2000,
         show_default=True,
-        help="Of every policy, to find what it is worth.",
+        help="Episodes to evaluate each policy in.",
     ),
     click.option(
         "--sensitivity-episodes",
         type=Whole(min=0),
         default=300,
         show_default=True,
-        help="The same in each of the changed models that show how much depends on the model; 0 for none.",
+        help="Episodes in each of the changed models that show how much depends on the model; 0 for none.",
     ),
     click.option(
         "--certificate/--no-certificate",
         default=True,
         show_default=True,
-        help="Say how far from optimal the policy can be in truth.",
+        help="Bound how far from optimal the policy can really be.",
     ),
 )
-
-
-def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how a run is done."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+"""The options that say how a run is done."""
 
 
 def check_usage(model: str, data: tuple[str, ...], folder: Path, options: dict[str, Any]) -> None:
     """Raise `click.UsageError` for options that do not go together."""
     if data and options["steps"] is not None:
-        raise click.UsageError("--steps is for simulating, and there are DATA; leave one of the two out")
+        raise click.UsageError("--steps is for simulating, but DATA was given; leave out one of the two")
     here = folder.resolve()
     for name in data:
         if Path(name).resolve().is_relative_to(here):
@@ -172,42 +147,16 @@ def run_settings(options: dict[str, Any]) -> RunSettings:
     """
     from missmdp.experiments.run.settings import RunSettings
 
-    same = (
-        "unknown_truth",
-        "confidence",
-        "behaviour",
-        "smoothing",
-        "unseen",
-        "patterns",
-        "diagnosis",
-        "folds",
-        "precision",
-        "timeout",
-        "max_trials",
-        "episodes",
-        "sensitivity_episodes",
-        "certificate",
-        "seed",
-    )
-    given: dict[str, Any] = {name: options[name] for name in same}
-    if options["learners"]:
-        given["learners"] = tuple(dict.fromkeys(options["learners"]))
-    if options["steps"] is not None:
-        given["steps"] = options["steps"]
+    typed: dict[str, Any] = {
+        **options,
+        "blocks": feature_blocks(options["blocks"]),
+        "learners": tuple(dict.fromkeys(options["learners"])),
+    }
+    names = [known.name for known in fields(RunSettings) if known.name in typed]
     try:
-        return RunSettings(
-            **given, always_observed=options["always_observed"], blocks=_blocks(options["blocks"])
-        )
+        return RunSettings(**{name: typed[name] for name in names if typed[name] not in (None, ())})
     except MissMDPError as error:
         raise click.UsageError(as_typed(error)) from None
-
-
-def _blocks(given: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    blocks = tuple(tuple(name.strip() for name in block.split(",")) for block in given)
-    for typed, block in zip(given, blocks, strict=True):
-        if len(block) < 2:
-            raise click.UsageError(f"--block {typed}: a block is two features or more, as in --block x,y")
-    return blocks
 
 
 RUN_HELP = f"""\b
@@ -219,14 +168,14 @@ Examples:
   missmdp run ward.mmdp log.parquet --learner auto
 
 \b
-FOLDER gets
-  report.html        what was found, for people
-  policy.mmpolicy    the policy that is recommended
-  certified.mmpolicy the policy graph that the certificate is for, if there is one
-  learners/LEARNER/  what it learned (.mmdp), its policy, and the bounds on its value over time
-  tables/            the figures, as .csv and .parquet
-  run.json           all of it, for programs
-  log.parquet        the log, if it was simulated
+FOLDER will contain:
+  report.html         the results, for people
+  policy.mmpolicy     the recommended policy
+  certified.mmpolicy  the policy graph that the certificate is for, if there is one
+  learners/LEARNER/   what each learner learned (.mmdp), its policy, and the bounds on its value over time
+  tables/             the numbers, as .csv and .parquet
+  run.json            everything, for programs
+  log.parquet         the log, if it was simulated
 
 {MDP_HELP} {DATA_HELP}
 """
@@ -237,21 +186,21 @@ FOLDER gets
 @click.argument("data", nargs=-1)
 @run_options
 @table_options
-@click.option("-q", "--quiet", is_flag=True, help="Print one line in the end, and no progress.")
+@quiet_option()
 def run(
     model: str, data: tuple[str, ...], folder: Path, overwrite: bool, quiet: bool, **options: Any
 ) -> None:
-    """Learn how values go missing, plan, and say what the policy is worth: all in one.
+    """Learn how values go missing, plan, and evaluate the policy.
 
-    With DATA, these are read; without, MODEL is simulated. A diagnosis says why values are missing. Each learner learns
-    how they go missing, with bounds or, for em, intervals that are no guarantee; one is recommended by how well it
-    predicts what it has not seen. What each learned is solved. Where it is known how values go missing, policies are
-    evaluated in the true model, beside optimal, prior and random. Where MODEL is an MDP only, or with --unknown-truth,
-    they are evaluated in a world for each learner, in which that one is right. At last a certificate says how far from
-    optimal the policy can be.
+    The log is read from DATA, or simulated from MODEL without DATA. A diagnosis explains why values are missing. Each
+    learner then learns how they go missing, with guaranteed bounds or, for em, approximate intervals. The learner that
+    predicts held-out data best is recommended. A policy is computed for each learned model. If it is known how values
+    go missing, policies are evaluated in the true model, next to optimal, prior and random. If MODEL is only an MDP, or
+    with --unknown-truth, they are evaluated in one world per learner, in which that learner is right. At the end, a
+    certificate bounds how far from optimal the policy can be.
 
-    Everything is written to FOLDER as soon as it is there. Ctrl-C while solving goes on with the best policy so far; a
-    second one, or one elsewhere, ends the command.
+    Results are written to FOLDER as soon as they are available. Ctrl-C while solving continues with the best policy so
+    far; a second Ctrl-C, or one at another time, ends the command.
     """
     from missmdp.cli.failures import Terminated
     from missmdp.cli.files import load_mdp
@@ -265,7 +214,7 @@ def run(
     mdp, known = load_mdp(model)
     if known is None and not data:
         raise click.UsageError(
-            f"{model} does not say how values go missing, so that nothing can be simulated; give DATA"
+            f"{model} does not say how values go missing, so nothing can be simulated; give DATA"
         )
     # That simulating was interrupted is said below the table.
     logging.getLogger("missmdp.evaluation").addHandler(logging.NullHandler())
@@ -295,7 +244,7 @@ def run(
 REPORT_HELP = """\b
 Examples:
   missmdp run icu-smar -o ward         # writes ward/report.html, among others
-  missmdp report ward                  # makes it again, from ward/run.json alone
+  missmdp report ward                  # writes it again, from ward/run.json alone
   missmdp report results               # a folder of `missmdp reproduce`
 """
 
@@ -305,14 +254,14 @@ Examples:
     "folder", metavar="RUN", type=click.Path(exists=True, file_okay=False, readable=True, path_type=Path)
 )
 def report(folder: Path) -> None:
-    """Write the report of a run: one HTML page that needs no network.
+    """Write the report of a run as one HTML page that works offline.
 
-    RUN is a folder that `missmdp run` or `missmdp reproduce` wrote. Nothing is computed; the same folder gives the same
-    page.
+    RUN is a folder written by `missmdp run` or `missmdp reproduce`. Nothing is computed again; the same folder always
+    gives the same page.
     """
     from missmdp.experiments.report.run_file import RUN_FILE
     from missmdp.experiments.report.write import write_report
-    from missmdp.experiments.reproduce.store import is_reproduction
+    from missmdp.experiments.reproduce.config import is_reproduction
 
     if (folder / RUN_FILE).exists():
         path = write_report(folder)

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from missmdp.cli.failures import as_typed, what_is_wrong
-from missmdp.cli.options import Number, Whole
+from missmdp.cli.options import (
+    MODEL_HELP,
+    POMDP_HELP,
+    Number,
+    Whole,
+    fully_observed_option,
+    horizon_option,
+    quiet_option,
+    seed_option,
+)
 from missmdp.errors import MissMDPError
 
 if TYPE_CHECKING:
@@ -18,13 +27,13 @@ if TYPE_CHECKING:
 
 __all__ = ["solve", "tune_ppo"]
 
-SOLVE_HELP = """\b
+SOLVE_HELP = f"""\b
 Examples:
   missmdp solve icu-smar --timeout 60 -o icu.mmpolicy
   missmdp solve learned.mmdp --precision 0.01 --trace trace.csv --plot bounds.svg
   missmdp solve Tiger.pomdp --quiet
 
-MODEL is a benchmark's name, an .mmdp file, module:function, or a .pomdp or .pomdpx file.
+{POMDP_HELP}
 """
 
 _POLICIES = (".mmpolicy", ".policyx")
@@ -51,41 +60,38 @@ Write = Callable[[Path], object]
     "--timeout",
     type=Number(min=0.0),
     metavar="SECONDS",
-    help="Stop after so many seconds; by default there is no limit.",
+    help="Stop after this time.  [default: no limit]",
 )
 @click.option(
     "--memory",
     type=Number(min=0.0),
     metavar="MB",
-    help="Stop before using more; by default three quarters of the machine's.",
+    help="Stop before using more memory.  [default: three quarters of the machine's]",
 )
-@click.option("--max-trials", type=Whole(min=0), help="Stop after so many rounds.")
+@click.option("--max-trials", type=Whole(min=0), help="Stop after this many rounds.")
 @click.option(
     "--observe-initial/--act-first",
     default=None,
-    help="Whether an observation comes before the first action; by default it does in miss-MDPs, and does not in "
-    ".pomdp and .pomdpx files.",
+    help="Whether an observation comes before the first action.  [default: yes for miss-MDPs, no for .pomdp and "
+    ".pomdpx files]",
 )
-@click.option(
-    "--seed",
-    type=Whole(min=0),
-    default=0,
-    show_default=True,
-    help="For the episodes in which beliefs are sampled, and for ties.",
-)
+@seed_option("Seed for sampling beliefs and breaking ties.")
 @click.option(
     "-o",
     "--output",
     "outputs",
     multiple=True,
     type=_FILE,
-    help="An .mmpolicy file for the policy with its model, or .policyx for other tools; repeat.",
+    help="An .mmpolicy file (the policy with its model) or a .policyx file (for other tools); repeat for more.",
 )
-@click.option("--trace", type=_FILE, metavar="CSV", help="Also write the bounds over time as a table.")
+@click.option("--trace", type=_FILE, metavar="CSV", help="Also write the bounds over time to this .csv file.")
 @click.option(
-    "--plot", type=_FILE, metavar="PICTURE", help="Also draw the bounds over time, as .svg, .png or .pdf."
+    "--plot",
+    type=_FILE,
+    metavar="PICTURE",
+    help="Also draw the bounds over time to this .svg, .png or .pdf file.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print one line, and no progress.")
+@quiet_option("Print one line and no progress.")
 def solve(
     model: str,
     outputs: tuple[Path, ...],
@@ -94,10 +100,11 @@ def solve(
     quiet: bool,
     **limits: Any,
 ) -> None:
-    """Find a policy, and say what it is worth: at least the lower bound.
+    """Find a policy for a model, with bounds on its value.
 
-    No policy is worth more than the upper bound. Stops when the two are close enough, at a limit, or at Ctrl-C:
-    always with the best policy so far and bounds that hold. A second Ctrl-C stops at once, without a result.
+    The policy is worth at least the lower bound, and no policy is worth more than the upper bound. The search stops
+    when the two are close enough, at a limit, or at Ctrl-C, always with the best policy so far and valid bounds. A
+    second Ctrl-C stops at once, without a result.
     """
     from missmdp.cli.files import check_outputs, load_model_or_pomdp
     from missmdp.cli.printing_results import print_problem, print_result
@@ -174,14 +181,14 @@ def _write_all(result: SolveResult, model: str, files: dict[Path, str], *, quiet
         raise click.ClickException("; ".join(failed))
 
 
-TUNE_HELP = """\b
+TUNE_HELP = f"""\b
 Examples:
   missmdp tune-ppo icu-smar -o tuned
   missmdp tune-ppo icu-smar -o tuned-memory --memory --trials 5
   missmdp evaluate icu-smar --policy optimal --policy ppo=tuned/best.mmpolicy
   missmdp evaluate learned.mmdp --policy ppo --ppo-settings tuned/best.json
 
-MODEL is a benchmark's name, an .mmdp file, or module:function.
+{MODEL_HELP}
 """
 
 
@@ -194,22 +201,24 @@ MODEL is a benchmark's name, an .mmdp file, or module:function.
     required=True,
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Where trials are kept; a folder of the same search is gone on with.",
+    help="Where trials are stored; an existing search is resumed.",
 )
-@click.option("--trials", type=Whole(min=1), default=20, show_default=True)
-@click.option("--steps", type=Whole(min=1), default=1_000_000, show_default=True, help="To train, per trial.")
-@click.option("--memory", is_flag=True, help="The network sees the last observations and actions.")
-@click.option("--seed", type=Whole(min=0), default=0, show_default=True, help="For everything random.")
+@click.option("--trials", type=Whole(min=1), default=20, show_default=True, help="Number of trials.")
+@click.option(
+    "--steps", type=Whole(min=1), default=1_000_000, show_default=True, help="Training steps per trial."
+)
+@click.option("--memory", is_flag=True, help="Let the network see the last observations and actions.")
+@seed_option()
 @click.option(
     "--episodes",
     type=Whole(min=2),
     default=2000,
     show_default=True,
-    help="To evaluate each trial on, the same for all.",
+    help="Episodes to evaluate each trial in, the same for all.",
 )
-@click.option("--horizon", type=Whole(min=1), help="The most decisions per episode.")
-@click.option("--fully-observed", is_flag=True, help="In the model in which nothing goes missing.")
-@click.option("-q", "--quiet", is_flag=True, help="Print one line in the end, and no progress.")
+@horizon_option
+@fully_observed_option
+@quiet_option()
 def tune_ppo(
     model: str,
     folder: Path,
@@ -222,10 +231,10 @@ def tune_ppo(
     fully_observed: bool,
     quiet: bool,
 ) -> None:
-    """Train PPO with hyperparameters at random, as in the paper, and keep the best.
+    """Search for good PPO hyperparameters at random, as in the paper.
 
-    Each finished trial is kept in FOLDER. Whatever ends the search, running it again goes on with it, and more trials
-    extend fewer. In the end FOLDER has the best policy of all trials in it (best.mmpolicy), its hyperparameters
+    Every finished trial is stored in FOLDER. Running the command again resumes the search, whatever ended it, and a
+    larger --trials extends it. At the end FOLDER contains the best policy (best.mmpolicy), its hyperparameters
     (best.json) and a table of all trials (trials.csv).
     """
     from missmdp.cli.files import check_writable, load_model

@@ -6,7 +6,7 @@ from typing import Any
 
 from missmdp.benchmarks.registry import load_benchmark
 from missmdp.errors import ModelError
-from missmdp.experiments.fingerprint import model_hash
+from missmdp.experiments.grid.fingerprint import model_hash
 from missmdp.experiments.run.result import Problem
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
