@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         MissingExtra,
         MissMDPError,
         ModelError,
+        ParameterError,
     )
     from missmdp.evaluation.certificate.certificate import Certificate
     from missmdp.evaluation.certificate.certify import certify
@@ -107,6 +108,7 @@ _HOME = {
         "MissMDPError",
         "MissingExtra",
         "ModelError",
+        "ParameterError",
     ),
     "missmdp.evaluation.certificate.certificate": ("Certificate",),
     "missmdp.evaluation.certificate.certify": ("certify",),
@@ -223,6 +225,7 @@ __all__ = [
     "PPOPolicy",
     "PPOResult",
     "PPOSettings",
+    "ParameterError",
     "Policy",
     "ReproduceConfig",
     "Reproduction",
