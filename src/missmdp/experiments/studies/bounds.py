@@ -198,7 +198,8 @@ def rows(finished: Finished) -> dict[str, Rows]:
     coverage: Rows = []
     peeking: Rows = []
     for cell, result in finished.items():
-        for method, found in result.found.items():
+        for method in METHODS:
+            found = result.found[method]
             row = {"behaviour": cell.behaviour, "method": method, "datasets": str(cell.datasets)}
             if isinstance(cell, CoverageCell):
                 numbers = {
@@ -225,8 +226,8 @@ def tables(found: Mapping[str, Rows]) -> dict[str, str]:
     ]
     peeking = [(f"{row['behaviour']} behaviour", row["method"], _share(row)) for row in found["peeking"]]
     return {
-        "coverage": markdown_table(columns, coverage, words=3),
-        "peeking": markdown_table(("bound for", "method", "right at every look"), peeking, words=2),
+        "coverage": markdown_table(columns, coverage, words=range(3)),
+        "peeking": markdown_table(("bound for", "method", "right at every look"), peeking, words=range(2)),
     }
 
 

@@ -82,11 +82,10 @@ def rows(finished: Finished) -> dict[str, Rows]:
                 "learner": learner,
                 "steps": str(cell.size),
                 "run": str(cell.run),
-                "atv": f"{found['atv']:.6f}",
-                "wtv": f"{found['wtv']:.6f}",
+                **{measure: f"{result.found[learner][measure]:.6f}" for measure in ("atv", "wtv")},
             }
             for cell, result in finished.items()
-            for learner, found in result.found.items()
+            for learner, _, _ in cell.learners
         ]
     }
 
@@ -102,7 +101,9 @@ def tables(found: Mapping[str, Rows]) -> dict[str, str]:
         for names, sizes in own.items()
     ]
     return {
-        "learning": markdown_table(("benchmark", "learner", *(f"{size:,}" for size in SIZES)), lines, words=2)
+        "learning": markdown_table(
+            ("benchmark", "learner", *(f"{size:,}" for size in SIZES)), lines, words=range(2)
+        )
     }
 
 
