@@ -99,8 +99,10 @@ def checked_flag(name: str, value: Any) -> bool:
     return value
 
 
-def checked_instance(name: str, value: Any, kind: type[T], expected: str, advice: str = "") -> T:
-    """Return a value of a class; the error says which class came instead, and `advice` how to get a right one."""
+def checked_instance(
+    name: str, value: Any, kind: type[T] | tuple[type[T], ...], expected: str, advice: str = ""
+) -> T:
+    """Return a value of a class, or of one of several; `advice` says how to get one."""
     if not isinstance(value, kind):
         more = f" ({advice})" if advice else ""
         raise ParameterError(name, value, expected, f"expected {expected}, got {type(value).__name__}{more}")

@@ -138,6 +138,10 @@ class ParameterError(ModelError, DataError):
 class MissingExtra(MissMDPError, ImportError):  # noqa: N818 (it says what is not there)
     """Something that comes with an extra which is not installed: the message says how to get it."""
 
+    def __init__(self, *parts: str | Argument, name: str | None = None) -> None:
+        super().__init__(*parts)
+        self.name = name
+
 
 class ImpossibleObservation(MissMDPError):  # noqa: N818 (it says what was seen, not what went wrong)
     """An observation of probability zero under the model.

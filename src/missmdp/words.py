@@ -22,6 +22,7 @@ __all__ = [
     "interval_text",
     "listed",
     "number",
+    "outward",
     "percent",
     "percent_range",
     "plus",
@@ -34,6 +35,7 @@ __all__ = [
     "share_text",
     "short_number",
     "signed",
+    "significant",
 ]
 
 T = TypeVar("T")
@@ -232,3 +234,24 @@ def _rounded_bound(bound: float, direction: str) -> str:
     places = max(2, 2 - math.floor(math.log10(abs(bound)))) if abs(bound) < 1.0 else 2
     rounded = Decimal(repr(float(bound))).quantize(Decimal(1).scaleb(-places), rounding=direction)
     return signed(float(rounded), places)
+
+
+def outward(lower: float, upper: float) -> tuple[str, str]:
+    """Return two bounds with the decimals that it takes to tell them apart, two at least, rounded outwards."""
+    gap = upper - lower
+    places = 2 if not 0.0 < gap < math.inf else decimals(gap)
+    return _rounded(lower, places, ROUND_FLOOR), _rounded(upper, places, ROUND_CEILING)
+
+
+def _rounded(value: float, places: int, direction: str) -> str:
+    if not abs(value) < 1e15:
+        # So large that decimals mean nothing, or infinite.
+        return significant(value, 17)
+    text = f"{Decimal(repr(value)).quantize(Decimal(1).scaleb(-places), rounding=direction):f}"
+    return f"−{text[1:]}" if text.startswith("-") else text
+
+
+def significant(value: float, digits: int = 4) -> str:
+    """Return a number with that many significant digits and a typographic minus."""
+    text = f"{value:.{digits}g}"
+    return f"−{text[1:]}" if text.startswith("-") else text

@@ -23,9 +23,8 @@ from missmdp.experiments.tables import write_table
 from missmdp.model.archive import write_atomically
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.plan.ppo.policy import PPOPolicy
-from missmdp.plan.ppo.result import PPOResult
 from missmdp.plan.ppo.settings import PPOSettings
-from missmdp.plan.ppo.solver import PPO
+from missmdp.plan.ppo.solver import PPO, PPOResult
 from missmdp.words import decimals, signed
 
 __all__ = ["PPOSearch", "Trainer", "search_ppo"]
@@ -248,6 +247,6 @@ def _checked_episodes(episodes: int) -> int:
 
 def _trainer(progress: bool | None) -> Trainer:
     def train(model: MissMDP, settings: PPOSettings, seed: int) -> PPOResult:
-        return PPO.from_settings(settings, seed=seed, progress=progress).train(model)
+        return PPO.from_settings(settings, seed=seed, progress=progress).solve(model)
 
     return train
