@@ -9,7 +9,7 @@ import pytest
 import missmdp as mm
 from command_output import succeeded
 from experiments import stand_in
-from missmdp.experiments.search_space import training_seed
+from missmdp.experiments.ppo_trials import training_seed
 from missmdp.plan.ppo.solver import PPO
 
 SHORT = ("--trials", 3, "--steps", 100, "--episodes", 40)

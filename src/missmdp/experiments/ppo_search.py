@@ -17,8 +17,14 @@ from missmdp.errors import DataError
 from missmdp.evaluation.value import Evaluation, evaluate
 from missmdp.experiments.grid.cell import raise_if_interrupted
 from missmdp.experiments.grid.fingerprint import model_hash
-from missmdp.experiments.ppo_trials import Trial, TrialFolder
-from missmdp.experiments.search_space import fresh_seed, sample_settings, selection_seed, training_seed
+from missmdp.experiments.ppo_trials import (
+    Trial,
+    TrialFolder,
+    fresh_seed,
+    sample_settings,
+    selection_seed,
+    training_seed,
+)
 from missmdp.experiments.tables import write_table
 from missmdp.model.archive import write_atomically
 from missmdp.model.missmdp import MissMDP, checked_model
