@@ -26,7 +26,7 @@ def report(folder: Path) -> None:
     RUN is a folder that `missmdp run` or `missmdp reproduce` wrote. Nothing is computed; the same folder gives the same
     page.
     """
-    from missmdp.experiments.report.run_file import RUN_FILE
+    from missmdp.experiments.record.coding import RUN_FILE
     from missmdp.experiments.report.write import write_report
     from missmdp.experiments.reproduce.store import is_reproduction
 

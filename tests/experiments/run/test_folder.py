@@ -7,7 +7,7 @@ import pytest
 import missmdp as mm
 from experiments.run.wards import quick, ward, ward_mdp
 from missmdp.errors import DataError, MissMDPError
-from missmdp.experiments.run import reading, work, worlds
+from missmdp.experiments.run import reading, solving, work
 from missmdp.learn.aimi import AIMI
 
 pytestmark = pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
@@ -137,7 +137,7 @@ def test_what_is_made_is_kept_when_a_later_stage_fails(tmp_path, monkeypatch):
     folder = tmp_path / "out"
     run(folder)
     with monkeypatch.context() as patch:
-        refuse_to(patch, worlds, "compare", MissMDPError("no more room"))
+        refuse_to(patch, solving, "compare", MissMDPError("no more room"))
         with pytest.raises(MissMDPError, match="no more room"):
             run(folder)
     kept = files(folder)
@@ -160,7 +160,7 @@ def test_nothing_is_left_of_a_run_that_had_a_certificate(tmp_path):
 def test_an_unfinished_run_is_still_a_run(tmp_path, monkeypatch):
     folder = tmp_path / "out"
     with monkeypatch.context() as patch:
-        refuse_to(patch, worlds, "compare", KeyboardInterrupt())
+        refuse_to(patch, solving, "compare", KeyboardInterrupt())
         with pytest.raises(KeyboardInterrupt):
             run(folder)
     with pytest.raises(DataError, match="with seed = 0, not 5"):
@@ -177,9 +177,7 @@ def test_values_are_not_lost_to_ctrl_c_at_the_end(tmp_path, monkeypatch):
 
 
 def test_all_but_the_report_is_kept_if_that_fails(tmp_path, monkeypatch):
-    from missmdp.experiments.report import write
-
-    refuse_to(monkeypatch, write, "write_report", MissMDPError("no paper"))
+    refuse_to(monkeypatch, work, "write_report", MissMDPError("no paper"))
     result = run(tmp_path / "out")
     assert result.report_failed == "no paper"
     assert result.folder.contents.exists()

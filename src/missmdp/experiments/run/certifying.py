@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from missmdp.errors import MissMDPError
 from missmdp.evaluation.certificate.certificate import Certificate
 from missmdp.evaluation.certificate.certify import certify
-from missmdp.evaluation.certificate.value_interval import ValueInterval, value_interval
+from missmdp.evaluation.certificate.value_interval import value_interval
 from missmdp.evaluation.compare import Difference, difference
 from missmdp.evaluation.value import evaluate
-from missmdp.experiments.run.figures import no_more_than
 from missmdp.experiments.run.folder import RunFolder
 from missmdp.experiments.run.result import Certified, Learned, Problem, World
 from missmdp.experiments.run.settings import RunSettings
@@ -18,14 +17,13 @@ from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.diagnosis.result import Diagnosis
 from missmdp.plan.base import SolveResult
 from missmdp.plan.sarsop.solver import Sarsop
-from missmdp.words import decimals, interval_text
+from missmdp.words import decimals, interval_text, no_more_than
 
 __all__ = [
     "Certifying",
     "certificate_summary",
     "contradiction",
     "keep_certified",
-    "likely_range",
     "worth_certifying",
 ]
 
@@ -78,15 +76,12 @@ def keep_certified(found: Certified, folder: RunFolder, *, recommended: bool) ->
         certificate.policy.save(folder.certified)
 
 
-def likely_range(found: ValueInterval) -> tuple[tuple[float, float], int]:
-    """Return the interval of a value, and how many decimals it deserves."""
-    return found.interval, min(6, decimals(float(found.values.std())))
-
-
 def certificate_summary(found: Certified) -> str:
     """Return what a certificate says, in a few words."""
     if found.interval is not None:
-        return f"none; by a bootstrap, not a guarantee, worth {interval_text(*likely_range(found.interval))}"
+        places = min(6, decimals(float(found.interval.values.std())))
+        between = interval_text(found.interval.interval, places)
+        return f"none; by a bootstrap, not a guarantee, worth {between}"
     if found.certificate is None:
         return f"none: {found.why_not}"
     if found.certificate.vacuous:

@@ -13,7 +13,6 @@ from missmdp.checks import checked_confidence, checked_integer, checked_seed
 from missmdp.data.dataset import Behaviour
 from missmdp.errors import DataError
 from missmdp.evaluation.rounds import Limits
-from missmdp.experiments.run.diagnosing import suited_learner
 from missmdp.learn.aimi import AIMI
 from missmdp.learn.asmar import AMCAR, AsMAR, PatternChoice
 from missmdp.learn.base import Estimator, UnseenChoice
@@ -180,10 +179,17 @@ class RunSettings:
             "progress": False,
             **({"blocks": self.blocks} if self.blocks else {}),
         }
-        return {diagnosis.recommended: lambda: suited_learner(diagnosis, **given)}
+        return {diagnosis.recommended: lambda: _suited_learner(diagnosis, **given)}
 
     def as_dict(self, *, simulated: bool) -> dict[str, Any]:
         """Return the settings for a file; what was simulated has a number of steps, and what was not has none."""
         given = {**asdict(self), "steps": self.steps if simulated else None}
         # No limit is no number that a file could hold.
         return {name: None if value == math.inf else value for name, value in given.items()}
+
+
+def _suited_learner(diagnosis: Diagnosis, **parameters: object) -> Estimator:
+    """Return a new learner that the diagnosis recommends, with those of the parameters that it knows."""
+    learner = diagnosis.learner()
+    known = learner.get_params()
+    return learner.set_params(**{name: value for name, value in parameters.items() if name in known})
