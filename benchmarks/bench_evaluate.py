@@ -24,8 +24,8 @@ def _speed(name: str) -> None:
     evaluated = mm.evaluate(policy, model, EPISODES, seed=0)
     decisions = int(evaluated.decisions.sum())
     plain, random, collecting = interleaved(
-        lambda: mm.evaluate(policy, model, EPISODES, seed=0, workers=1),
-        lambda: mm.evaluate(None, model, EPISODES, seed=0, workers=1),
+        lambda: mm.evaluate(policy, model, EPISODES, seed=0, threads=1),
+        lambda: mm.evaluate(None, model, EPISODES, seed=0, threads=1),
         lambda: mm.collect(model, decisions, seed=0, threads=1),
     )
     random_decisions = int(mm.evaluate(None, model, EPISODES, seed=0).decisions.sum())

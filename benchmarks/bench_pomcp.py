@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import missmdp as mm
 from benchmarks.timing import row
-from missmdp.data.rollout import compile_simulation, seed_words
+from missmdp.data.simulation import compile_simulation, seed_words
 
 MODELS = ("icu-smar", "predator-smar", "predator-mnar-unid", "predator-mcar")
 QUERIES, DEPTH = 1_000, 20

@@ -52,7 +52,7 @@ def _patterns(both: float, fever: float, pulse: float) -> dict[tuple[int, int, i
     return {(1, 0, 0): both, (1, 0, 1): fever, (1, 1, 0): pulse, (1, 1, 1): 1.0 - both - fever - pulse}
 
 
-def cases() -> Iterator[tuple[str, mm.MissingnessEstimator, mm.MissMDP]]:
+def cases() -> Iterator[tuple[str, mm.CountingEstimator, mm.MissMDP]]:
     """Yield learners with miss-MDPs that fulfil what they assume."""
     mdp = small_mdp()
     M = mm.MissingnessFunction
@@ -124,7 +124,7 @@ def simulate(datasets: int = DATASETS) -> list[Row]:
     return rows
 
 
-def holds(bound: mm.Bound, learner: mm.MissingnessEstimator, model: mm.MissMDP) -> bool:
+def holds(bound: mm.Bound, learner: mm.CountingEstimator, model: mm.MissMDP) -> bool:
     """Return whether everything that a bound says is true: per state, in total variation, and per group."""
     truth, estimate = model.missingness, learner.missingness_
     keys = {tuple(pattern) for M in (truth, estimate) for pattern in M.patterns.tolist()}

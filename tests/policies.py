@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import missmdp as mm
-from missmdp.plan.alpha import BlockVectors
-from missmdp.plan.blocks import connected_blocks
+from missmdp.plan.components import ComponentVectors, state_components
 from strategies import missmdps, seeds, some_weights
 
 __all__ = ["beliefs", "policies", "random_policy", "tiny_pomdps"]
@@ -43,7 +42,7 @@ def tiny_pomdps(draw: st.DrawFn) -> mm.POMDP:
 
 @st.composite
 def policies(draw: st.DrawFn, *, plain: bool | None = None) -> mm.AlphaVectorPolicy:
-    """Draw policies for miss-MDPs and POMDPs (`plain`), mostly over the finest blocks, else over one."""
+    """Draw policies for miss-MDPs and POMDPs (`plain`), mostly over the finest components, else over one."""
     if plain is None:
         plain = draw(st.booleans())
     model = draw(tiny_pomdps() if plain else missmdps())
@@ -51,19 +50,19 @@ def policies(draw: st.DrawFn, *, plain: bool | None = None) -> mm.AlphaVectorPol
 
 
 def random_policy(model: mm.MissMDP | mm.POMDP, seed: int, *, coarse: bool = False) -> mm.AlphaVectorPolicy:
-    """Return a policy with random vectors, one to four per block."""
+    """Return a policy with random vectors, one to four per component."""
     rng = np.random.default_rng(seed)
     pomdp = model.to_pomdp() if isinstance(model, mm.MissMDP) else model
-    blocks = connected_blocks(pomdp)
-    if coarse and blocks:
-        blocks = [np.sort(np.concatenate(blocks))]
+    components = state_components(pomdp)
+    if coarse and components:
+        components = [np.sort(np.concatenate(components))]
     return mm.AlphaVectorPolicy(
         model,
         [
-            BlockVectors(
+            ComponentVectors(
                 states, rng.normal(size=(count, len(states))), rng.integers(0, pomdp.n_actions, count)
             )
-            for states in blocks
+            for states in components
             for count in [int(rng.integers(1, 5))]
         ],
     )

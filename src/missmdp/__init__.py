@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from missmdp.data.dataset import Dataset
     from missmdp.data.description.describe import describe
     from missmdp.data.description.description import Description
-    from missmdp.data.validation.report import DataReport
-    from missmdp.data.validation.validate import validate
+    from missmdp.data.validation import DataReport, validate
     from missmdp.errors import (
         AssumptionWarning,
         DataError,
@@ -35,11 +34,16 @@ if TYPE_CHECKING:
     from missmdp.evaluation.certificate.certify import certify
     from missmdp.evaluation.certificate.plan_data import DataPlan, plan_data
     from missmdp.evaluation.certificate.value_interval import ValueInterval, value_interval
-    from missmdp.evaluation.compare import Comparison, Difference, compare
+    from missmdp.evaluation.compare import (
+        Comparison,
+        Difference,
+        NormalisedValue,
+        compare,
+        normalised_value,
+    )
     from missmdp.evaluation.distance import TotalVariation, total_variation
-    from missmdp.evaluation.heldout import HeldOut, held_out_likelihood
+    from missmdp.evaluation.heldout import HeldOutScore, held_out_likelihood
     from missmdp.evaluation.likelihood import LogLikelihood, log_likelihood
-    from missmdp.evaluation.normalise import NormalisedValue, normalised_value
     from missmdp.evaluation.sensitivity import SensitivityRow, sensitivity
     from missmdp.evaluation.value import Evaluation, evaluate
     from missmdp.experiments.reproduce.config import ReproduceConfig
@@ -49,7 +53,7 @@ if TYPE_CHECKING:
     from missmdp.experiments.run.settings import RunSettings
     from missmdp.learn.aimi import AIMI
     from missmdp.learn.asmar import AMCAR, AsMAR
-    from missmdp.learn.base import MissingnessEstimator
+    from missmdp.learn.base import CountingEstimator, MissingnessEstimator
     from missmdp.learn.bounds import Bound, GroupBound
     from missmdp.learn.diagnosis.diagnose import diagnose
     from missmdp.learn.diagnosis.result import Diagnosis
@@ -57,6 +61,7 @@ if TYPE_CHECKING:
     from missmdp.learn.icin import ICIN
     from missmdp.learn.identifiability.check import identifiability
     from missmdp.learn.identifiability.result import Identifiability
+    from missmdp.learn.registry import forget_learner, register_learner
     from missmdp.learn.sample_size import SampleSize, samples_needed
     from missmdp.model.belief import (
         initial_belief,
@@ -67,12 +72,11 @@ if TYPE_CHECKING:
     from missmdp.model.mdp import FactoredMDP
     from missmdp.model.mgraph import MissingnessGraph
     from missmdp.model.missingness import MissingnessFunction
-    from missmdp.model.missmdp import MissMDP
+    from missmdp.model.missmdp import MissMDP, fully_observed_model, prior_model
     from missmdp.model.policy import Agent, BlindPolicy, ObservationPolicy, Policy, UniformPolicy
     from missmdp.model.pomdp import POMDP
     from missmdp.model.space import MISSING
     from missmdp.model.types import MissingnessTypes
-    from missmdp.model.variants import fully_observed_model, prior_model
     from missmdp.plan.alpha import AlphaVectorPolicy
     from missmdp.plan.base import SolveResult
     from missmdp.plan.finite.controller import FiniteController
@@ -94,8 +98,7 @@ _HOME = {
     "missmdp.data.dataset": ("Dataset",),
     "missmdp.data.description.describe": ("describe",),
     "missmdp.data.description.description": ("Description",),
-    "missmdp.data.validation.report": ("DataReport",),
-    "missmdp.data.validation.validate": ("validate",),
+    "missmdp.data.validation": ("DataReport", "validate"),
     "missmdp.errors": (
         "AssumptionWarning",
         "DataError",
@@ -109,11 +112,16 @@ _HOME = {
     "missmdp.evaluation.certificate.certify": ("certify",),
     "missmdp.evaluation.certificate.plan_data": ("DataPlan", "plan_data"),
     "missmdp.evaluation.certificate.value_interval": ("ValueInterval", "value_interval"),
-    "missmdp.evaluation.compare": ("Comparison", "Difference", "compare"),
+    "missmdp.evaluation.compare": (
+        "Comparison",
+        "Difference",
+        "NormalisedValue",
+        "compare",
+        "normalised_value",
+    ),
     "missmdp.evaluation.distance": ("TotalVariation", "total_variation"),
-    "missmdp.evaluation.heldout": ("HeldOut", "held_out_likelihood"),
+    "missmdp.evaluation.heldout": ("HeldOutScore", "held_out_likelihood"),
     "missmdp.evaluation.likelihood": ("LogLikelihood", "log_likelihood"),
-    "missmdp.evaluation.normalise": ("NormalisedValue", "normalised_value"),
     "missmdp.evaluation.sensitivity": ("SensitivityRow", "sensitivity"),
     "missmdp.evaluation.value": ("Evaluation", "evaluate"),
     "missmdp.experiments.reproduce.config": ("ReproduceConfig",),
@@ -124,11 +132,12 @@ _HOME = {
     "missmdp.learn.aimi": ("AIMI",),
     "missmdp.learn.asmar": ("AMCAR", "AsMAR"),
     "missmdp.learn.em.estimator": ("DynamicsEM",),
-    "missmdp.learn.base": ("MissingnessEstimator",),
+    "missmdp.learn.base": ("CountingEstimator", "MissingnessEstimator"),
     "missmdp.learn.bounds": ("Bound", "GroupBound"),
     "missmdp.learn.diagnosis.diagnose": ("diagnose",),
     "missmdp.learn.diagnosis.result": ("Diagnosis",),
     "missmdp.learn.icin": ("ICIN",),
+    "missmdp.learn.registry": ("forget_learner", "register_learner"),
     "missmdp.learn.identifiability.check": ("identifiability",),
     "missmdp.learn.identifiability.result": ("Identifiability",),
     "missmdp.learn.sample_size": ("SampleSize", "samples_needed"),
@@ -141,12 +150,11 @@ _HOME = {
     "missmdp.model.mdp": ("FactoredMDP",),
     "missmdp.model.mgraph": ("MissingnessGraph",),
     "missmdp.model.missingness": ("MissingnessFunction",),
-    "missmdp.model.missmdp": ("MissMDP",),
+    "missmdp.model.missmdp": ("MissMDP", "fully_observed_model", "prior_model"),
     "missmdp.model.policy": ("Agent", "BlindPolicy", "ObservationPolicy", "Policy", "UniformPolicy"),
     "missmdp.model.pomdp": ("POMDP",),
     "missmdp.model.space": ("MISSING",),
     "missmdp.model.types": ("MissingnessTypes",),
-    "missmdp.model.variants": ("fully_observed_model", "prior_model"),
     "missmdp.plan.alpha": ("AlphaVectorPolicy",),
     "missmdp.plan.base": ("SolveResult",),
     "missmdp.plan.finite.controller": ("FiniteController",),
@@ -180,6 +188,7 @@ __all__ = [
     "Bound",
     "Certificate",
     "Comparison",
+    "CountingEstimator",
     "Coverage",
     "DataError",
     "DataPlan",
@@ -194,7 +203,7 @@ __all__ = [
     "FiniteController",
     "FormatError",
     "GroupBound",
-    "HeldOut",
+    "HeldOutScore",
     "Identifiability",
     "ImpossibleObservation",
     "LogLikelihood",
@@ -234,6 +243,7 @@ __all__ = [
     "describe",
     "diagnose",
     "evaluate",
+    "forget_learner",
     "fully_observed_model",
     "held_out_likelihood",
     "identifiability",
@@ -247,6 +257,7 @@ __all__ = [
     "normalised_value",
     "plan_data",
     "prior_model",
+    "register_learner",
     "reproduce",
     "run",
     "samples_needed",

@@ -14,6 +14,7 @@ __all__ = [
     "checked_choice",
     "checked_confidence",
     "checked_flag",
+    "checked_instance",
     "checked_integer",
     "checked_names",
     "checked_number",
@@ -86,6 +87,13 @@ def checked_flag(name: str, value: Any) -> bool:
     """Return True or False, and nothing that only looks like it."""
     if not isinstance(value, bool):
         raise ParameterError(name, value, "True or False")
+    return value
+
+
+def checked_instance(name: str, value: Any, kind: type[T], expected: str) -> T:
+    """Return a value of a class; the error says which class came instead."""
+    if not isinstance(value, kind):
+        raise ParameterError(name, value, expected, f"expected {expected}, got {type(value).__name__}")
     return value
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from types import EllipsisType
+from typing import Any, Self, cast
 
 __all__ = [
     "Argument",
@@ -13,6 +14,7 @@ __all__ = [
     "DataError",
     "FormatError",
     "ImpossibleObservation",
+    "Message",
     "MissMDPError",
     "MissingExtra",
     "ModelError",
@@ -25,23 +27,65 @@ class Argument:
     """An argument that a message speaks of, so that the command line can name its option instead."""
 
     name: str
-    value: str | None = None
-    """What to pass, where the message says so."""
+    value: object = None
+    """What to pass, where the message says so. An ellipsis, also within a list or dict, is for the reader to choose."""
 
     def __str__(self) -> str:
-        return self.name if self.value is None else f"{self.name}={self.value!r}"
+        return self.name if self.value is None else f"{self.name}={_shown(self.value)}"
+
+
+def _shown(value: object) -> str:
+    """Return a value as one would write it in Python."""
+    match value:
+        case EllipsisType():
+            return "…"
+        case list():
+            return f"[{', '.join(map(_shown, cast('list[object]', value)))}]"
+        case dict():
+            items = cast("dict[object, object]", value).items()
+            return f"{{{', '.join(f'{key!r}: {_shown(one)}' for key, one in items)}}}"
+        case _:
+            return repr(value)
+
+
+class Message(str):
+    """A text in parts, of which some are an `Argument`. As a text it is for users of Python."""
+
+    parts: tuple[str | Argument, ...]
+
+    def __new__(cls, *parts: str | Argument) -> Self:
+        """Put the parts together."""
+        message = super().__new__(cls, "".join(map(str, parts)))
+        message.parts = parts
+        return message
+
+    def text(self, argument: Callable[[Argument], str] = str) -> str:
+        """Return the text, with arguments written as `argument` says."""
+        return _text(self.parts, argument)
+
+
+def _text(parts: Iterable[object], argument: Callable[[Argument], str]) -> str:
+    return "".join(
+        argument(part)
+        if isinstance(part, Argument)
+        else part.text(argument)
+        if isinstance(part, Message)
+        else str(part)
+        for part in parts
+    )
 
 
 class MissMDPError(Exception):
     """Base of every error that missmdp raises on purpose.
 
-    A message is one text, or several parts of which some are an `Argument`: in Python `step='day'`, on the command
-    line `--step day`.
+    A message is one text, or several parts of which some are an `Argument` or a `Message`: in Python `step='day'`, on
+    the command line `--step day`. Where an error is raised again with a word before it, its parts are kept:
+    `raise DataError(f"{path}: ", *error.args)`.
     """
 
     def text(self, argument: Callable[[Argument], str] = str) -> str:
         """Return the message, with arguments written as `argument` says."""
-        return "".join(argument(part) if isinstance(part, Argument) else str(part) for part in self.args)
+        return _text(self.args, argument)
 
     def __str__(self) -> str:
         return self.text()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 __all__ = [
     "ROUNDING",
     "UNKNOWN",
     "at_most",
+    "bound_above",
+    "bound_below",
     "count",
     "decimals",
     "did_you_mean",
@@ -25,6 +28,7 @@ __all__ = [
     "percent_range",
     "plus",
     "points",
+    "rate_text",
     "rounded_up",
     "sentence",
     "share_text",
@@ -100,6 +104,15 @@ def percent(share: float | None, places: int | None = None) -> str:
     if 1.0 - least / 2 < share < 1.0:
         return f">{1 - least:.{places}%}".replace("%", _PERCENT)
     return f"{signed(100.0 * share, places)}{_PERCENT}"
+
+
+def rate_text(share: float) -> str:
+    """Return a share as a percentage with one decimal, as in tables; what is not all or nothing does not read so."""
+    if 0.0 < share < 0.0005:
+        return "<0.1%"
+    if 0.9995 <= share < 1.0:
+        return ">99.9%"
+    return f"{share:.1%}"
 
 
 def percent_range(low: float | None, high: float | None) -> str:
@@ -213,3 +226,21 @@ def no_more_than(bound: float) -> str:
         return signed(bound, 0)
     digits = 2 - math.floor(math.log10(bound))
     return f"{math.ceil(round(bound * 10.0**digits, 6)) / 10.0**digits:,.{max(digits, 0)}f}"
+
+
+def bound_above(bound: float) -> str:
+    """Return an upper bound with three digits or two decimals, whichever is more, rounded up."""
+    return _rounded_bound(bound, ROUND_CEILING)
+
+
+def bound_below(bound: float) -> str:
+    """Return a lower bound with three digits or two decimals, whichever is more, rounded down."""
+    return _rounded_bound(bound, ROUND_FLOOR)
+
+
+def _rounded_bound(bound: float, direction: str) -> str:
+    if not math.isfinite(bound) or bound == 0.0:
+        return signed(bound, 2)
+    places = max(2, 2 - math.floor(math.log10(abs(bound)))) if abs(bound) < 1.0 else 2
+    rounded = Decimal(repr(float(bound))).quantize(Decimal(1).scaleb(-places), rounding=direction)
+    return signed(float(rounded), places)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import missmdp as mm
-from missmdp.cli.models import load_mdp, load_model
+from missmdp.cli.files import load_mdp, load_model
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ WRONG = [
     (["--horizon", "0"], "--horizon"),
     (["--timeout", "0"], "--timeout"),
     (["--timeout", "inf"], "timeout must be a positive number, got inf"),
-    (["--workers", "0"], "--workers"),
+    (["--threads", "0"], "--threads"),
     (["--confidence", "1"], "--confidence"),
     (["--confidence", "nan"], "'--confidence': 'nan' is not a number"),
     (["--solve-timeout", "-1"], "--solve-timeout"),

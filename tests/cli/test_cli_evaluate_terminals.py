@@ -6,14 +6,13 @@ import sys
 import pytest
 
 from command_output import rows_of, solved, start, succeeded
-from missmdp.cli import printing_values
 
 
 def at_width(monkeypatch, width):
     """Print as on a terminal of that width."""
     from rich.console import Console
 
-    from missmdp.cli import columns
+    from missmdp.cli import evaluation_run, printing
 
     def console(*, stderr=False):
         return Console(
@@ -25,8 +24,8 @@ def at_width(monkeypatch, width):
             stderr=stderr,
         )
 
-    monkeypatch.setattr(printing_values, "make_console", console)
-    monkeypatch.setattr(columns, "make_console", console)
+    monkeypatch.setattr(evaluation_run, "make_console", console)
+    monkeypatch.setattr(printing, "make_console", console)
 
 
 @pytest.mark.parametrize(("width", "tables"), [(120, 1), (100, 1), (80, 2), (70, 2)])
@@ -151,9 +150,12 @@ def test_ctrl_c_before_every_policy_has_an_episode_leaves_kept_policies_alone(tm
 
 def test_help_says_what_ctrl_c_does(run):
     out = " ".join(succeeded(run("evaluate", "--help")).split())
-    assert "Ctrl-C while a policy is solved or trained ends that, and goes on with the best so far;" in out
-    assert "it ends with the results of the episodes that are finished." in out
-    assert "Before every policy has one, there are no results: only policies that --save-policies kept" in out
+    assert "Ctrl-C while a policy is being solved or trained continues with the best policy so far;" in out
+    assert "Ctrl-C during simulation ends it with the results of the finished episodes." in out
+    assert (
+        "There are no results until every policy has finished one episode; policies stored with --save-policies are"
+        in out
+    )
 
 
 def test_help_says_which_seed_pomcp_follows(run):

@@ -11,10 +11,9 @@ import pytest
 
 import missmdp as mm
 from command_output import start, succeeded
-from missmdp.cli.failures import AnswerIsNo, Commands, Terminated
+from missmdp.cli.failures import AnswerIsNo, Commands, Terminated, one_line, sigterm_raises
 from missmdp.cli.main import cli, main
-from missmdp.cli.signals import sigterm_raises
-from missmdp.cli.wording import one_line
+from missmdp.errors import Argument, Message, ParameterError
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes")
 
@@ -88,6 +87,55 @@ def test_debugging_shows_where(monkeypatch, capsys, value, shown, error):
 def test_callers_that_want_exceptions_get_them():
     with pytest.raises(mm.ModelError):
         cli(["show", "no-such-model"], standalone_mode=False)
+
+
+@click.group(cls=Commands)
+def odd():
+    """Have options of every kind."""
+
+
+@odd.command()
+@click.argument("model")
+@click.option("--step")
+@click.option("-a", "--always", "always_observed", multiple=True, metavar="FEATURE")
+@click.option("--block", "blocks", multiple=True)
+@click.option("--bins", multiple=True, metavar="COLUMN=EDGES")
+@click.option("--sizes")
+@click.option("--per-file", is_flag=True)
+@click.option("--observe-initial/--act-first", default=None)
+def fail(model, **options):
+    """Raise what the test wants."""
+    raise fail.error
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (mm.DataError("pass ", Argument("step", "day")), "pass --step day"),
+        (mm.DataError("pass ", Argument("step", "my day")), "pass --step 'my day'"),
+        (mm.DataError("pass ", Argument("always_observed", ["a", "b c"])), "pass --always a --always 'b c'"),
+        (mm.DataError("declare ", Argument("always_observed", [...])), "declare --always FEATURE"),
+        (mm.DataError("give ", Argument("blocks", [("x", "y")])), "give --block x,y"),
+        (mm.DataError("or ", Argument("bins", {"fever": ...})), "or --bins fever=EDGES"),
+        (mm.DataError("give ", Argument("sizes", [10, 100])), "give --sizes 10,100"),
+        (mm.DataError("give ", Argument("per_file", True)), "give --per-file"),
+        (mm.DataError("give ", Argument("observe_initial", False)), "give --act-first"),
+        (mm.DataError("give ", Argument("observe_initial", True)), "give --observe-initial"),
+        (mm.DataError(Argument("step"), " and ", Argument("sizes"), " differ"), "--step and --sizes differ"),
+        (mm.DataError("see ", Argument("model")), "see MODEL"),
+        (mm.DataError("no option: ", Argument("horizon", 3)), "no option: horizon=3"),
+        (mm.DataError("a: ", *mm.DataError(Message("b ", Argument("step", "c"))).args), "a: b --step c"),
+        (ParameterError("always_observed", "x", "a list"), "--always must be a list, got 'x'"),
+        (ParameterError("horizon", 0, "a positive number"), "horizon must be a positive number, got 0"),
+        (mm.DataError("step='day' in a value stays"), "step='day' in a value stays"),
+    ],
+)
+def test_arguments_in_errors_are_options_of_the_command(monkeypatch, capsys, error, said):
+    monkeypatch.setattr(fail, "error", error, raising=False)
+    with pytest.raises(SystemExit) as left:
+        odd(["fail", "m"])
+    assert left.value.code == 2
+    assert capsys.readouterr().err == f"Error: {said}\n"
 
 
 def test_lines_are_joined_whatever_breaks_them():
@@ -226,7 +274,7 @@ def test_sigterm_leaves_no_half_written_log(tmp_path):
 def test_a_process_that_was_forked_ends_by_sigterm_as_others_do():
     program = """
 import os, signal, sys, time
-from missmdp.cli.signals import sigterm_raises
+from missmdp.cli.failures import sigterm_raises
 with sigterm_raises():
     ready, tell = os.pipe()
     child = os.fork()

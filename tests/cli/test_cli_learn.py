@@ -335,7 +335,7 @@ def test_a_block_of_one_is_refused(run, log):
     ],
 )
 def test_advice_is_what_one_can_type(said, typed):
-    from missmdp.cli.wording import as_typed
+    from missmdp.cli.failures import as_typed
 
     assert as_typed(said) == typed
 
@@ -343,7 +343,7 @@ def test_advice_is_what_one_can_type(said, typed):
 def test_the_command_knows_the_methods_that_there_are():
     from typing import get_args
 
-    from missmdp.cli.learn_options import _METHODS
+    from missmdp.cli.learn_commands import _METHODS
     from missmdp.learn.limits import Method
 
     assert get_args(Method) == (*_METHODS, "bootstrap"), "DynamicsEM has no other, and nobody else has that"

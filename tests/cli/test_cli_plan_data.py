@@ -26,7 +26,7 @@ def test_shares_learners_and_no_time(run, learner):
         learner,
         "--timeout",
         0,
-        "--always-observed",
+        "--always",
         "second",
     )
     assert result.exit_code == 0, result.output
@@ -37,4 +37,4 @@ def test_shares_learners_and_no_time(run, learner):
 def test_when_no_number_is_enough_the_answer_is_no(run):
     result = run("plan-data", "example-2-smar", "--epsilon", 1e-7, "--timeout", 0)
     assert result.exit_code == 1, result.output
-    assert "no number of samples that is known is enough" in result.stderr
+    assert "no known number of samples is enough" in result.stderr

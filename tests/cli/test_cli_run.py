@@ -10,8 +10,8 @@ import pytest
 import missmdp as mm
 from command_output import start
 from experiments.run.wards import ward, ward_mdp
-from missmdp.cli.run_command import run as command
-from missmdp.cli.run_options import run_settings
+from missmdp.cli.run_commands import run as command
+from missmdp.cli.run_commands import run_settings
 from missmdp.errors import MissMDPError
 from missmdp.experiments.record.coding import read_record
 from missmdp.experiments.record.summary_text import summary_text

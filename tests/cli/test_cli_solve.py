@@ -11,7 +11,7 @@ import pytest
 
 import missmdp as mm
 from command_output import start
-from missmdp.cli.printing_solved import first_action
+from missmdp.cli.printing_results import first_action
 from missmdp.interop import read_policyx, write_model
 from tiger import TIGER
 
@@ -77,7 +77,7 @@ def test_files_are_written_into_new_folders(run, tmp_path):
     policy = mm.AlphaVectorPolicy.load(native)
     assert policy.initial_value >= low - 1e-9 * abs(low)
     same = read_policyx(foreign, mm.load_benchmark("example-1"))
-    for ours, theirs in zip(policy.blocks, same.blocks, strict=True):
+    for ours, theirs in zip(policy.components, same.components, strict=True):
         assert np.array_equal(ours.values, theirs.values)
     with table.open() as file:
         rows = list(csv.DictReader(file))
@@ -271,12 +271,12 @@ def test_what_is_wrong_with_a_model_is_said(tmp_path, monkeypatch, run, name, co
 
 def test_what_cannot_be_written_in_the_end_does_not_cost_the_result(run, tmp_path, monkeypatch):
     """The disk may fill up while solving: other files are written, and the result is printed."""
-    import missmdp.interop.policyx
+    import missmdp.interop.pomdpx.policyx
 
     def fail(policy, path):
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr(missmdp.interop.policyx, "write_policyx", fail)
+    monkeypatch.setattr(missmdp.interop.pomdpx.policyx, "write_policyx", fail)
     foreign, table = tmp_path / "p.policyx", tmp_path / "t.csv"
     result = run("solve", "example-1", "-o", foreign, "--trace", table)
     assert result.exit_code == 2

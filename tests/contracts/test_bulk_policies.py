@@ -7,8 +7,8 @@ import pytest
 
 import missmdp as mm
 from missmdp._kernels.random import episode_key
-from missmdp._kernels.rollout import first_state, next_state, seen_as
-from missmdp.data.episodes import BulkPolicy, EpisodeRunner, Episodes, empty_episodes
+from missmdp._kernels.simulator import first_state, next_state, seen_as
+from missmdp.data.simulation import BulkPolicy, EpisodeRunner, Episodes, empty_episodes
 from policies import random_policy
 from random_pomdps import tiger
 
@@ -107,8 +107,8 @@ def test_another_attribute_of_that_name_makes_no_bulk_policy():
     np.testing.assert_array_equal(found.returns, expected.returns)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 5])
-def test_their_luck_is_that_of_all_others(workers):
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_their_luck_is_that_of_all_others(threads):
     model = mm.load_benchmark("icu-smar")
     found = mm.compare(
         {"one": Alternating(), "two": AlternatingInBulk(), "uniform": None},
@@ -116,7 +116,7 @@ def test_their_luck_is_that_of_all_others(workers):
         30,
         1,
         horizon=9,
-        workers=workers,
+        threads=threads,
         **QUIET,
     )
     assert found.difference("two").stderr < 1e-9

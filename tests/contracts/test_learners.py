@@ -1,4 +1,4 @@
-"""What every learner of missingness must do; `check_learner` can be given any `MissingnessEstimator`."""
+"""What every learner of missingness must do; `check_learner` can be given any `CountingEstimator`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from missmdp.data.counts import ObservationCounts
 from missmdp.learn.base import Structure
 from missmdp.learn.groups import Counter
 
-Make = Callable[..., mm.MissingnessEstimator]
+Make = Callable[..., mm.CountingEstimator]
 
 LEARNERS: dict[str, tuple[Make, str]] = {
     "AMCAR": (mm.AMCAR, "predator-mcar"),
@@ -138,7 +138,7 @@ def test_learners_keep_the_contract(name):
     check_learner(make, mm.collect(mm.load_benchmark(benchmark), 2000, seed=4))
 
 
-class ByOneFeature(mm.MissingnessEstimator):
+class ByOneFeature(mm.CountingEstimator):
     """A user's own: patterns of everything, by one feature."""
 
     @property

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import missmdp as mm
-from missmdp.data.tables.read import read_log
+from missmdp.data.tables.read import log_from_table
 from oracles import trajectory_tables as oracle
 
 NUMBERS = st.floats(-100, 100) | st.integers(-100, 100)
@@ -202,5 +202,5 @@ def test_notes_say_which_value_each_bin_became(mdp, tmp_path, caplog):
         with caplog.at_level("INFO", logger="missmdp"):
             mm.ObservationCounts.from_table(source, mdp, bins=BINS)
         assert said in caplog.messages
-        assert read_log(source, mdp.space.features, bins=BINS).notes[0] == said
+        assert log_from_table(source, mdp.space.features, bins=BINS).notes[0] == said
     assert not any("→" in note for note in mm.Dataset.from_table(dataset.to_arrow(), mdp).notes)

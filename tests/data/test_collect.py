@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import missmdp as mm
-from missmdp.data.rollout import row_sampler
+from missmdp.data.simulation import row_sampler
 from missmdp.model.space import MISSING
 
 FAILURE = 1e-6
@@ -234,7 +234,7 @@ def test_unknown_actions_of_policies_are_named(icu):
 
 def test_draws_invert_the_cdf():
     """The guided search finds exactly what a linear search finds."""
-    from missmdp._kernels.sampling import draw
+    from missmdp._kernels.random import draw
 
     random = np.random.default_rng(0)
     rows = random.random((40, 23)) ** 8 * (random.random((40, 23)) < 0.6)
@@ -330,7 +330,7 @@ def test_frequencies_match_the_model_with_more_data(name, seed):
 
 def test_draws_of_different_purposes_steps_and_episodes_are_uncorrelated():
     from missmdp._kernels.random import episode_key, uniform
-    from missmdp.data.rollout import seed_words
+    from missmdp.data.simulation import seed_words
 
     _, words = seed_words(0)
     draws = np.array(

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from scipy import sparse
 
-from missmdp._kernels.sampling import draw
-from missmdp.data.rollout import compile_simulation, interleaved, row_sampler, seed_words
+from missmdp._kernels.random import draw
+from missmdp.data.simulation import compile_simulation, interleaved, row_sampler, seed_words
 from oracles.policy_values import World
 from random_pomdps import pomdps, tiger
 from strategies import missmdps

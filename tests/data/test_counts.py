@@ -188,9 +188,9 @@ def test_what_is_wrong_is_told_in_the_same_words(table, cut, per_file, kind, tmp
 
 
 def test_rows_out_of_order_over_several_batches_are_understood(mdp, tmp_path, monkeypatch):
-    from missmdp.data.tables import csv_files
+    from missmdp.data.tables import parts
 
-    monkeypatch.setattr(csv_files, "_BLOCK_BYTES", 200)
+    monkeypatch.setattr(parts, "_BLOCK_BYTES", 200)
     rng = np.random.default_rng(0)
     table = pa.table(
         {

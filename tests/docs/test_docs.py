@@ -104,6 +104,24 @@ def test_links_lead_to_files(root, document):
             assert (path.parent / target.split("#")[0]).exists(), target
 
 
+def test_every_question_is_answered_with_something_to_use(root):
+    """How do I …?: each answer has code, a command or a link."""
+    questions = re.split(r"^### ", (root / "docs" / "how-do-i.md").read_text(), flags=re.MULTILINE)[1:]
+    assert len(questions) >= 20
+    for question in questions:
+        assert re.search(r"```|`[^`]+`|\]\(", question.split("\n", 1)[1]), question
+
+
+def test_the_glossary_explains_every_term_once(root):
+    rows = re.findall(
+        r"^\| ([^|]+) \| ([^|]+) \|$", (root / "docs" / "glossary.md").read_text(), re.MULTILINE
+    )
+    terms = [term for term, meaning in rows if meaning.endswith(".")]
+    assert len(terms) >= 50
+    assert len(set(terms)) == len(terms)
+    assert {"belief", "certificate", "MNAR", "m-graph", "positivity", "self-censoring"} <= set(terms)
+
+
 def test_figures_are_what_make_figures_draws(root, tmp_path):
     draw_all = runpy.run_path(str(root / "docs" / "make_figures.py"))["draw_all"]
     drawn = draw_all(tmp_path)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
-from missmdp.data.agents import AgentSimulator
-from missmdp.data.rollout import compile_simulation
+from missmdp.data.simulation import AgentSimulator, compile_simulation
 from policies import random_policy
 from random_pomdps import build, random_pomdp
 from strategies import KINDS, POOL, random_mdp, random_missingness
@@ -147,7 +146,7 @@ def test_lookaheads_expect_what_is_shown_after_the_action():
             discount=0.95,
         )
         policy = random_policy(own, seed)
-        assert len(policy.blocks) == 2
+        assert len(policy.components) == 2
         firsts.add(policy.action(own.initial))
         same_episodes(policy, own, 6, horizon=3, seed=seed)
     assert firsts == set(own.actions)

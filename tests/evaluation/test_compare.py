@@ -141,8 +141,8 @@ def test_constant_returns_have_no_correlation(model):
 
 def test_simulation_goes_on_until_all_differences_are_known(model, policies):
     results = [
-        mm.compare(policies, model, 50, 1, until_stderr=0.1, workers=workers, reference="uniform", **QUIET)
-        for workers in (1, 3)
+        mm.compare(policies, model, 50, 1, until_stderr=0.1, threads=threads, reference="uniform", **QUIET)
+        for threads in (1, 3)
     ]
     for found in results:
         assert {e.episodes for e in found.evaluations.values()} == {results[0]["good"].episodes}
@@ -199,10 +199,10 @@ def test_unknown_names_are_answered_with_the_known(comparison, model):
         lambda: comparison.difference("good", "bad"),
     ):
         with pytest.raises(
-            mm.DataError, match="there is no policy 'bad'; there are good, random vectors, unif"
+            mm.DataError, match="there is no policy 'bad'; the policies are good, random vectors, unif"
         ):
             ask()
-    with pytest.raises(mm.DataError, match="reference 'bad' is none of the policies: a, b"):
+    with pytest.raises(mm.DataError, match="reference: there is no policy 'bad'; the policies are a, b"):
         mm.compare({"a": None, "b": None}, model, 5, 0, reference="bad", **QUIET)
 
 

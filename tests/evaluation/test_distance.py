@@ -115,13 +115,13 @@ def test_patterns_of_one_function_only_count_in_full(model):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"reachable": [True, False]}, "reachable must have one number for each of the 3 states"),
+        ({"reachable": [True, False]}, "reachable: expected one number for each of the 3 states"),
         ({"reachable": [False, False, False]}, "no state is reachable"),
-        ({"visits": [1, 2]}, "visits must have one number for each of the 3 states"),
+        ({"visits": [1, 2]}, "visits: expected one number for each of the 3 states"),
         ({"visits": [0, 0, 0]}, "some must be positive"),
-        ({"visits": [1, -1, 1]}, "must not be negative"),
-        ({"visits": [1, np.nan, 1]}, "visits must have"),
-        ({"visits": [1, np.inf, 1]}, "visits must not"),
+        ({"visits": [1, -1, 1]}, "may be negative"),
+        ({"visits": [1, np.nan, 1]}, "visits: expected one number"),
+        ({"visits": [1, np.inf, 1]}, "visits: no share may be negative"),
     ],
 )
 def test_bad_options_are_named(model, estimate, options, message):

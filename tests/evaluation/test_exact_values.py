@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import missmdp as mm
-from missmdp.model.value_iteration import advantages, optimal_values
-from missmdp.plan.alpha import BlockVectors
+from missmdp.model.pomdp import advantages, optimal_values
+from missmdp.plan.components import ComponentVectors
 from oracles.policy_values import AmbiguousError, Memoryless, Tracking, World, outcome, trajectories
 from policies import random_policy
 from random_pomdps import build, random_pomdp, tiger
@@ -127,7 +127,7 @@ def foreign(seed):
 
 
 def test_vectors_made_for_another_model():
-    """All fallbacks occur, and beliefs that span blocks."""
+    """All fallbacks occur, and beliefs that span components."""
     happened = dict.fromkeys(("admitted", "restarted", "ignored"), 0)
     for policy, model, actor, horizon in islice(clear_cases(foreign), 24):
         exact, found = check(policy, model, actor, horizon)
@@ -192,27 +192,27 @@ def test_tiger():
 
 
 def spanning():
-    """Two blocks that b₀ spans: acting first needs the lookahead, and so does what is ignored later."""
+    """Two components that b₀ spans: acting first needs the lookahead, and so does what is ignored later."""
     T = np.array([[[0.5, 0.5, 0, 0], [0, 0.2, 0.8, 0], [0, 0, 0.6, 0.4], [0.3, 0, 0, 0.7]], np.eye(4)])
     Z = np.array([[0.6, 0.4, 0, 0], [0.1, 0.9, 0, 0], [0, 0, 0.3, 0.7], [0, 0, 0.8, 0.2]])
     R = [[1.0, 0.0], [-2.0, 0.5], [3.0, -1.0], [0.0, 2.0]]
     return T, Z, R
 
 
-def test_beliefs_that_span_blocks_are_decided_by_lookahead():
+def test_beliefs_that_span_components_are_decided_by_lookahead():
     T, Z, R = spanning()
     model = build(T, Z, R, [0.3, 0.2, 0.1, 0.4], discount=0.8)
     rng = np.random.default_rng(0)
-    blocks = [
-        BlockVectors(np.array(states), rng.normal(size=(3, 2)), np.array([0, 1, 0]))
+    components = [
+        ComponentVectors(np.array(states), rng.normal(size=(3, 2)), np.array([0, 1, 0]))
         for states in ([0, 1], [2, 3])
     ]
     actions = set()
     for start in ([0.3, 0.2, 0.1, 0.4], [0.0, 0.5, 0.5, 0.0], [0.9, 0.0, 0.0, 0.1], [0.1, 0.0, 0.0, 0.9]):
         model = build(T, Z, R, start, discount=0.8)
-        policy = mm.AlphaVectorPolicy(model, blocks)
+        policy = mm.AlphaVectorPolicy(model, components)
         actor = Tracking(policy)
-        assert len(actor.dense.blocks(start)) == 2
+        assert len(actor.dense.components(start)) == 2
         actions |= set(actor.choice(start))
         check(policy, model, actor, 4)
     assert actions == {0, 1}, "the lookahead decides for either action"
@@ -304,7 +304,7 @@ def test_the_estimate_settles_on_the_value_of_an_endless_policy():
     exact = model.initial @ np.linalg.solve(
         np.eye(2) - 0.9 * model.transition[1].toarray(), model.reward[:, 1]
     )
-    policy = mm.AlphaVectorPolicy(model, [BlockVectors(np.arange(2), np.zeros((1, 2)), np.array([1]))])
+    policy = mm.AlphaVectorPolicy(model, [ComponentVectors(np.arange(2), np.zeros((1, 2)), np.array([1]))])
     for control_variate in (False, True):
         found = mm.evaluate(policy, model, 20_000, 3, control_variate=control_variate, progress=False)
         assert abs(found.mean - exact) <= ERRORS * found.stderr + found.truncation

@@ -11,7 +11,7 @@ import pytest
 
 import missmdp as mm
 from missmdp.evaluation.heldout import _ratio
-from missmdp.evaluation.statistics import standard_error
+from missmdp.evaluation.value import standard_error
 from oracles.likelihood import log_probability_by_beliefs
 from oracles.logs import episodes_of
 
@@ -278,7 +278,7 @@ def test_what_is_wrong_is_named():
     for folds in (1, 0, 2.5):
         with pytest.raises(mm.DataError, match="folds must be"):
             mm.held_out_likelihood(LEARNERS, log, model.mdp, folds)
-    with pytest.raises(mm.DataError, match="the seed must be"):
+    with pytest.raises(mm.DataError, match="seed must be"):
         mm.held_out_likelihood(LEARNERS, log, model.mdp, seed=-1)
     with pytest.raises(mm.DataError, match="other features"):
         mm.held_out_likelihood(LEARNERS, log, mm.load_benchmark("icu-smar").mdp)

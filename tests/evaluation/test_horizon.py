@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import missmdp as mm
-from missmdp.evaluation.arena import Arena
+from missmdp.evaluation.simulation import Arena
 from policies import random_policy
 from random_pomdps import build, random_pomdp
 from strategies import missmdps, seeds
@@ -33,7 +33,7 @@ def models():
 def test_decisions_are_counted_and_bounded(model, seed, horizon):
     terminal = (model.mdp if isinstance(model, mm.MissMDP) else model).terminal
     for policy in both(model, seed):
-        found = mm.evaluate(policy, model, 20, seed, horizon=horizon, workers=1, **QUIET)
+        found = mm.evaluate(policy, model, 20, seed, horizon=horizon, threads=1, **QUIET)
         assert found.horizon == horizon
         assert found.decisions.max() <= horizon
         assert found.decisions.min() >= 0
@@ -48,13 +48,13 @@ def test_a_longer_horizon_extends_episodes_by_no_more_than_the_bound(model, seed
     """Episode by episode, since the draws are the same."""
     for policy in both(model, seed):
         short, long = (
-            mm.evaluate(policy, model, 10, seed, horizon=horizon, control_variate=True, workers=1, **QUIET)
+            mm.evaluate(policy, model, 10, seed, horizon=horizon, control_variate=True, threads=1, **QUIET)
             for horizon in (4, 400)
         )
         ended = short.decisions < 4
         np.testing.assert_array_equal(short.returns[ended], long.returns[ended])
         np.testing.assert_array_equal(short.controlled[ended], long.controlled[ended])
-        plain = mm.evaluate(policy, model, 10, seed, horizon=4, workers=1, **QUIET)
+        plain = mm.evaluate(policy, model, 10, seed, horizon=4, threads=1, **QUIET)
         slack = 1e-9 * max(1.0, plain.truncation)
         assert np.abs(short.returns - long.returns).max() <= plain.truncation + slack
         assert short.truncation == plain.truncation

@@ -12,15 +12,18 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 import missmdp as mm
-from missmdp.evaluation.perturbed_missingness import (
+from missmdp.evaluation.perturbed import (
     Intervals,
+    anywhere,
     distance,
     furthest,
     intervals_of,
+    mixed,
+    random_rows,
     random_within,
     with_probabilities,
+    worst_successors,
 )
-from missmdp.evaluation.perturbed_transition import anywhere, mixed, random_rows, worst_successors
 from oracles.policy_values import World, optimal_values_by_policy_iteration
 from strategies import mdps, missmdps, seeds
 

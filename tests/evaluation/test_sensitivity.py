@@ -13,8 +13,15 @@ import pytest
 
 import missmdp as mm
 from missmdp.evaluation import sensitivity as module
-from missmdp.evaluation.perturbed_missingness import distance, intervals_of, random_within, with_probabilities
-from missmdp.evaluation.perturbed_transition import anywhere, mixed, random_rows
+from missmdp.evaluation.perturbed import (
+    anywhere,
+    distance,
+    intervals_of,
+    mixed,
+    random_rows,
+    random_within,
+    with_probabilities,
+)
 from oracles.policy_values import (
     AmbiguousError,
     Memoryless,
@@ -264,7 +271,7 @@ def test_what_is_wrong_is_named():
         mm.sensitivity(policy, model, draws=0)
     with pytest.raises(mm.DataError, match="episodes must be"):
         mm.sensitivity(policy, model, episodes=0)
-    with pytest.raises(mm.DataError, match="the seed must be"):
+    with pytest.raises(mm.DataError, match="seed must be"):
         mm.sensitivity(policy, model, seed=-1)
     with pytest.raises(
         mm.DataError, match="expected a learner's bound, such as learner.bound\\(\\), got AsMAR"

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import missmdp as mm
-from missmdp.evaluation.statistics import standard_error, student_interval
+from missmdp.evaluation.value import standard_error, student_interval
 from missmdp.words import decimals, interval_text, rounded_up, signed
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from missmdp.interop.assemble import same_matrix
+from missmdp.interop.incoming import same_matrix
 
 
 def assert_same_numbers(one, other):

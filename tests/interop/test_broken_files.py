@@ -108,9 +108,9 @@ def test_the_line_that_wrote_a_row_last_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("</pomdpx>", "", "no well-formed XML"),
-        ("<Discount>", "<Discount", "no well-formed XML"),
-        ("<pomdpx version", "<model version", "no well-formed XML"),
+        ("</pomdpx>", "", "not well-formed XML"),
+        ("<Discount>", "<Discount", "not well-formed XML"),
+        ("<pomdpx version", "<model version", "not well-formed XML"),
         ("0.95", "1.0", "without discounting use one close to 1"),
         ("0.95", "nan", "must be a number in [0, 1)"),
         ("0.95", "", "must hold one word, not 0"),

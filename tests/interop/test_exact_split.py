@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from missmdp.interop.exact_split import split_groups
+from missmdp.interop.pomdpx.factorise import split_groups
 from strategies import seeds
 
 

@@ -125,7 +125,7 @@ def test_misuse_is_named():
     for wrong in (3, -1, "wait", 0.5):
         with pytest.raises(mm.ModelError, match="an integer from 0 to 2"):
             env.step(wrong)
-    with pytest.raises(mm.ModelError, match="no observation of this environment"):
+    with pytest.raises(mm.ModelError, match="observation must be one of this environment"):
         env.decode(np.array([9, 9, 9, 9]))
     with pytest.raises(mm.ModelError, match="render_mode"):
         MissMDPEnv("icu-smar", render_mode="human")

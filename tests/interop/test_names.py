@@ -1,4 +1,4 @@
-"""Names and numbers in files."""
+"""WrittenNames and numbers in files."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from missmdp.interop.names import Names, number_text
+from missmdp.interop.outgoing import WrittenNames, number_text
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -34,7 +34,7 @@ def test_numbers_have_no_exponent_where_that_is_possible(value, text):
     )
 )
 def test_names_differ_and_fit_the_grammar(labels):
-    names = Names(labels, "s", {"T", "uniform"}, numbers_as_words=True)
+    names = WrittenNames(labels, "s", {"T", "uniform"}, numbers_as_words=True)
     assert len(set(names.names)) == len(labels)
     for name in names.names:
         assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name)
@@ -43,8 +43,8 @@ def test_names_differ_and_fit_the_grammar(labels):
 
 
 def test_names_stay_what_they_are_where_they_can():
-    names = Names(["a b", "a_b", "T", (1, None, "x"), "a b!"], "s", {"T"})
+    names = WrittenNames(["a b", "a_b", "T", (1, None, "x"), "a b!"], "s", {"T"})
     assert names.names == ["a_b_2", "a_b", "T_2", "s1_missing_x", "a_b_3"]
-    assert Names([0, 1, 2], "s").counted
-    assert not Names([0, 2, 1], "s").counted
-    assert not Names([False, True], "s").counted
+    assert WrittenNames([0, 1, 2], "s").counted
+    assert not WrittenNames([0, 2, 1], "s").counted
+    assert not WrittenNames([False, True], "s").counted

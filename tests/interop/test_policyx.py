@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 
 import missmdp as mm
-from missmdp.interop.policyx import read_policyx, write_policyx
-from missmdp.plan.alpha import BlockVectors
+from missmdp.interop.pomdpx.policyx import read_policyx, write_policyx
+from missmdp.plan.components import ComponentVectors
 from oracles.alpha import backed_up, tiger
 from policies import policies, random_policy
 
 
 def assert_same_vectors(first, second):
-    assert len(first.blocks) == len(second.blocks)
-    for a, b in zip(first.blocks, second.blocks, strict=True):
+    assert len(first.components) == len(second.components)
+    for a, b in zip(first.components, second.components, strict=True):
         for name in ("states", "values", "actions"):
             assert getattr(a, name).tobytes() == getattr(b, name).tobytes()
             assert getattr(a, name).shape == getattr(b, name).shape
@@ -38,18 +38,20 @@ def test_factored_files_are_for_the_factored_model(tmp_path):
     write_policyx(policy, path, factored=True)
     root = ET.parse(path).getroot().find("AlphaVector")
     assert (root.get("vectorLength"), root.get("numObsValue")) == ("2", "2")
-    assert [int(e.get("obsValue")) for e in root] == [0] * len(policy.blocks[0]) + [1] * len(policy.blocks[1])
-    np.testing.assert_array_equal(rows(path)[0][1], policy.blocks[0].values[0])
+    assert [int(e.get("obsValue")) for e in root] == [0] * len(policy.components[0]) + [1] * len(
+        policy.components[1]
+    )
+    np.testing.assert_array_equal(rows(path)[0][1], policy.components[0].values[0])
     assert_same_vectors(policy, read_policyx(path, model))
 
 
 @given(policies(plain=False))
 def test_factored_round_trips_keep_values_and_decisions(tmp_path_factory, policy):
-    """Blocks that are coarser than need be come back finer; nothing else changes."""
+    """Components that are coarser than need be come back finer; nothing else changes."""
     path = tmp_path_factory.mktemp("policies") / "a.policyx"
     write_policyx(policy, path, factored=True)
     read = read_policyx(path, policy.model)
-    if len(policy.blocks) == len(read.blocks):
+    if len(policy.components) == len(read.components):
         assert_same_vectors(policy, read)
     for s in np.flatnonzero(~policy.pomdp.terminal):
         corner = np.eye(policy.pomdp.n_states)[s]
@@ -65,10 +67,10 @@ def test_factored_files_of_other_tools_are_read(tmp_path):
         '<Vector action="0" obsValue="0">1 2</Vector><Vector action="1" obsValue="1">4 3</Vector>'
         '<Vector action="1" obsValue="0">4 3</Vector></AlphaVector></Policy>'
     )
-    blocks = read_policyx(path, model).blocks
-    assert [block.states.tolist() for block in blocks] == [[0, 1], [2, 3]]
-    assert [block.values.tolist() for block in blocks] == [[[1, 2], [4, 3]], [[4, 3]]]
-    assert [block.actions.tolist() for block in blocks] == [[0, 1], [1]]
+    components = read_policyx(path, model).components
+    assert [component.states.tolist() for component in components] == [[0, 1], [2, 3]]
+    assert [component.values.tolist() for component in components] == [[[1, 2], [4, 3]], [[4, 3]]]
+    assert [component.actions.tolist() for component in components] == [[0, 1], [1]]
 
 
 def test_round_trips_are_exact_where_values_are_as_low_as_they_can_be(tmp_path):
@@ -76,11 +78,11 @@ def test_round_trips_are_exact_where_values_are_as_low_as_they_can_be(tmp_path):
     model = mm.load_benchmark("example-1")
     pomdp = model.to_pomdp()
     worst = pomdp.reward.min() / (1 - pomdp.discount)
-    blocks = [
-        BlockVectors(np.array(states), np.array([[worst, 1 / 3], [0.1, worst - 2.0]]), np.array([0, 1]))
+    components = [
+        ComponentVectors(np.array(states), np.array([[worst, 1 / 3], [0.1, worst - 2.0]]), np.array([0, 1]))
         for states in ([0, 1], [2, 3])
     ]
-    policy = mm.AlphaVectorPolicy(model, blocks)
+    policy = mm.AlphaVectorPolicy(model, components)
     write_policyx(policy, tmp_path / "a.policyx")
     assert_same_vectors(policy, read_policyx(tmp_path / "a.policyx", model))
 
@@ -94,7 +96,7 @@ def rows(path):
 
 
 @given(policies())
-def test_outside_their_block_vectors_are_sound_and_never_best(tmp_path_factory, policy):
+def test_outside_their_component_vectors_are_sound_and_never_best(tmp_path_factory, policy):
     path = tmp_path_factory.mktemp("policies") / "a.policyx"
     write_policyx(policy, path)
     pomdp, written = policy.pomdp, rows(path)
@@ -105,20 +107,20 @@ def test_outside_their_block_vectors_are_sound_and_never_best(tmp_path_factory, 
         "numVectors": str(policy.n_vectors),
     }
     number = 0
-    for block in policy.blocks:
-        for values, action in zip(block.values, block.actions, strict=True):
+    for component in policy.components:
+        for values, action in zip(component.values, component.actions, strict=True):
             taken, numbers = written[number]
             number += 1
             assert taken == action
             for s in range(pomdp.n_states):
                 if pomdp.terminal[s]:
                     assert numbers[s] == 0.0
-                elif s in block.states:
-                    assert numbers[s] == values[list(block.states).index(s)]
+                elif s in component.states:
+                    assert numbers[s] == values[list(component.states).index(s)]
                 else:
                     worst = min(0.0 if pomdp.terminal.any() else np.inf, pomdp.reward[~pomdp.terminal].min())
                     assert numbers[s] <= worst / (1 - pomdp.discount)
-                    assert all(numbers[s] < other.values.min() for other in policy.blocks)
+                    assert all(numbers[s] < other.values.min() for other in policy.components)
 
 
 APPL = """<?xml version="1.0" encoding="ISO-8859-1"?>
@@ -133,13 +135,13 @@ APPL = """<?xml version="1.0" encoding="ISO-8859-1"?>
 def test_files_of_other_tools_are_read(tmp_path):
     path = tmp_path / "tiger.policyx"
     path.write_text(APPL)
-    (block,) = read_policyx(path, tiger()).blocks
-    assert block.values.tolist() == [[-81.5972, 28.4028], [0.0, 3.0147]]
-    assert block.actions.tolist() == [1, 0]
+    (component,) = read_policyx(path, tiger()).components
+    assert component.values.tolist() == [[-81.5972, 28.4028], [0.0, 3.0147]]
+    assert component.actions.tolist() == [1, 0]
     assert read_policyx(path, tiger(), observe_initial=True).observe_initial
 
 
-def test_vectors_of_other_tools_are_cut_to_every_block(tmp_path):
+def test_vectors_of_other_tools_are_cut_to_every_component(tmp_path):
     model = mm.load_benchmark("example-1")
     path = tmp_path / "a.policyx"
     path.write_text(
@@ -147,8 +149,11 @@ def test_vectors_of_other_tools_are_cut_to_every_block(tmp_path):
         '<Vector action="1">4 3 2 1</Vector></AlphaVector></Policy>'
     )
     policy = read_policyx(path, model)
-    assert [block.states.tolist() for block in policy.blocks] == [[0, 1], [2, 3]]
-    assert [block.values.tolist() for block in policy.blocks] == [[[1, 2], [4, 3]], [[3, 4], [2, 1]]]
+    assert [component.states.tolist() for component in policy.components] == [[0, 1], [2, 3]]
+    assert [component.values.tolist() for component in policy.components] == [
+        [[1, 2], [4, 3]],
+        [[3, 4], [2, 1]],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -171,10 +176,10 @@ def test_vectors_of_other_tools_are_cut_to_every_block(tmp_path):
         ("<Entry>1 3.0147", "<Entry>2 3.0147", ":6:39: position 2; there are 2"),
         ("<Entry>1 3.0147", "<Entry>1", ":6:39: an entry is"),
         ("<Entry>1 3.0147</Entry>", "<Vector/>", ":6:39: <Vector> has no place in <SparseVector>"),
-        ("</AlphaVector>", "</AlphaVectors>", ":6:.*: .*no well-formed XML"),
-        ("</Policy>", "", "no well-formed XML"),
+        ("</AlphaVector>", "</AlphaVectors>", ":6:.*: .*not well-formed XML"),
+        ("</Policy>", "", "not well-formed XML"),
         ('type="value"', 'type="graph"', ":3:1: not a policy of vectors"),
-        ("<Policy ", "<!-- --><Policys ", "no well-formed XML"),
+        ("<Policy ", "<!-- --><Policys ", "not well-formed XML"),
     ],
 )
 def test_mistakes_are_named_with_line_and_column(tmp_path, old, new, message):
@@ -206,7 +211,7 @@ def test_a_policy_of_another_model_does_not_fit(tmp_path):
     path = tmp_path / "a.policyx"
     write_policyx(random_policy(mm.load_benchmark("example-1"), 0), path)
     with pytest.raises(
-        mm.FormatError, match=r":4:1: the vectors do not fit the model \(.*must be in one block"
+        mm.FormatError, match=r":4:1: the vectors do not fit the model \(.*must be in one component"
     ):
         read_policyx(path, mm.load_benchmark("example-2-mar"))
 

@@ -11,8 +11,8 @@ import missmdp as mm
 from interop.models import act_first_pomdps
 from interop.same import assert_same_numbers
 from missmdp.interop import read_pomdpx, write_pomdpx
-from missmdp.interop.factorise import factorise
-from missmdp.interop.names import Names
+from missmdp.interop.outgoing import WrittenNames
+from missmdp.interop.pomdpx.factorise import factorise
 from oracles.pomdpx_files import Brute
 from strategies import missmdps
 
@@ -26,7 +26,7 @@ def test_plain_pomdps_read_back_bit_for_bit(tmp_path_factory, model):
 
 def called(labels, letter):
     """Return what values are called after reading: numbers where they are counted, else their names."""
-    names = Names(labels, letter)
+    names = WrittenNames(labels, letter)
     return list(labels) if names.counted else names.names
 
 

@@ -287,12 +287,44 @@ def test_foreign_rows_are_left_out():
     assert learner.missingness_ == mm.ICIN().fit(counts_of(mdp, inside)).missingness_
 
 
-def test_there_is_no_bound():
-    log = mm.collect(mm.load_benchmark("predator-smar"), 500, seed=0)
-    with pytest.raises(
-        mm.DataError, match="no bound that holds for a finite number of samples; AIMI has one"
-    ):
-        mm.ICIN().fit(log).bound(0.9)
+def test_there_is_no_bound_but_a_bootstrap():
+    """Intervals are those of logs drawn anew, group by group, and say that they are no guarantee."""
+    truth = mm.load_benchmark("predator-smar")
+    learner = mm.ICIN().fit(mm.collect(truth, 500, seed=0))
+    assert not learner.has_bound
+    with pytest.raises(mm.DataError, match="no finite-sample bound.*AIMI has bounds"):
+        learner.bound(0.9, "okamoto")
+    bound = learner.bound(0.9, draws=20, seed=1)
+    assert not bound.guaranteed
+    assert bound.method == "bootstrap"
+    assert 0.0 < bound.worst <= bound.tv < 1.0
+    assert "This is no guarantee" in bound.describe()
+    states = [state for group in bound.per_group for state in _states_of(group, truth.mdp)]
+    assert sorted(states) == np.flatnonzero(truth.mdp.reachable).tolist()
+    for group in bound.per_group:
+        assert ((group.lower <= group.estimate) & (group.estimate <= group.upper)).all()
+        for state in _states_of(group, truth.mdp):
+            assert np.array_equal(learner.missingness_.probabilities[state], group.estimate)
+
+
+def _states_of(group, mdp):
+    features = mdp.space.features
+    chosen = mdp.reachable.copy()
+    for name, value in group.given.items():
+        place = features.position(name)
+        chosen &= mdp.space.codes[:, place] == features.values[place].index(value)
+    return np.flatnonzero(chosen).tolist()
+
+
+def test_a_bootstrap_of_counts_draws_observations():
+    """From counts alone, and from few episodes, single observations are drawn; each draw is as large as the log."""
+    truth = mm.load_benchmark("predator-smar")
+    log = mm.collect(truth, 400, seed=0, horizon=100)
+    counts = mm.ObservationCounts.from_dataset(log)
+    spreads = [mm.ICIN().fit(data).bound(draws=50).tv for data in (log, counts)]
+    assert spreads[0] == spreads[1]
+    many = mm.ICIN().fit(mm.collect(truth, 400, seed=0, horizon=4))
+    assert 0.0 < many.bound(draws=50).tv < 1.0
 
 
 WRONG = [

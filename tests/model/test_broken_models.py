@@ -10,8 +10,7 @@ import pytest
 from scipy import sparse
 
 import missmdp as mm
-from missmdp.model.space import FeatureSpace
-from missmdp.model.states import StateSpace
+from missmdp.model.space import FeatureSpace, StateSpace
 
 HUGE = 10**400
 """An integer that no float holds."""

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import missmdp as mm
-from missmdp.model.space import FeatureSpace
-from missmdp.model.states import StateSpace
+from missmdp.model.space import FeatureSpace, StateSpace
 from oracles.definitions import admits
 from strategies import feature_dicts, rows, seeds
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import missmdp as mm
-from missmdp.model.value_iteration import action_values, advantages, optimal_values
+from missmdp.model.pomdp import action_values, advantages, optimal_values
 from oracles.policy_values import World, optimal_values_by_policy_iteration
 from random_pomdps import build, pomdps
 from strategies import missmdps

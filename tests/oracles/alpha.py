@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 import missmdp as mm
-from missmdp.plan.alpha import BlockVectors
+from missmdp.plan.components import ComponentVectors
 
 __all__ = ["Dense", "backed_up", "tiger"]
 
@@ -23,22 +23,24 @@ class Dense:
         self.reward = pomdp.reward.tolist()
         self.discount = pomdp.discount
         self.terminal = pomdp.terminal.tolist()
-        self.block_of = {int(s): k for k, block in enumerate(policy.blocks) for s in block.states}
+        self.component_of = {
+            int(s): k for k, component in enumerate(policy.components) for s in component.states
+        }
         self.vectors = [
             [
-                (int(action), dict(zip(map(int, block.states), map(float, row), strict=True)))
-                for row, action in zip(block.values, block.actions, strict=True)
+                (int(action), dict(zip(map(int, component.states), map(float, row), strict=True)))
+                for row, action in zip(component.values, component.actions, strict=True)
             ]
-            for block in policy.blocks
+            for component in policy.components
         ]
 
-    def blocks(self, belief: list[float]) -> set[int]:
-        """Return the blocks in which a belief holds states possible."""
-        return {self.block_of[s] for s, p in enumerate(belief) if p > 0 and not self.terminal[s]}
+    def components(self, belief: list[float]) -> set[int]:
+        """Return the components in which a belief holds states possible."""
+        return {self.component_of[s] for s, p in enumerate(belief) if p > 0 and not self.terminal[s]}
 
     def value(self, belief: list[float]) -> float:
         """Return V(b) by the definition."""
-        found = self.blocks(belief)
+        found = self.components(belief)
         if not found:
             return 0.0
         if len(found) > 1:
@@ -50,7 +52,7 @@ class Dense:
 
     def actions(self, belief: list[float], slack: float = 1e-9) -> set[int]:
         """Return the actions that are as good as the best, up to rounding."""
-        found = self.blocks(belief)
+        found = self.components(belief)
         if not found:
             return {0}
         best = self.value(belief) - slack
@@ -95,7 +97,7 @@ def tiger(*, observe_initial: bool = False) -> mm.POMDP:
     )
 
 
-def backed_up(pomdp: mm.POMDP, times: int) -> BlockVectors:
+def backed_up(pomdp: mm.POMDP, times: int) -> ComponentVectors:
     """Return the vectors of a POMDP with two states after exact backups of V = 0, those that are best somewhere.
 
     With two states a vector is a line over b ∈ [0, 1]. A backup gives the best line at every b of a fine grid: the best
@@ -118,4 +120,4 @@ def backed_up(pomdp: mm.POMDP, times: int) -> BlockVectors:
         rows = np.column_stack([best, np.array(lines)[best, np.arange(len(beliefs))]])
         kept = rows[np.sort(np.unique(rows.round(9), axis=0, return_index=True)[1])]
         actions, values = kept[:, 0].astype(np.int64), kept[:, 1:]
-    return BlockVectors(np.arange(2), values, actions)
+    return ComponentVectors(np.arange(2), values, actions)

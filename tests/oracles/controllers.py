@@ -6,7 +6,7 @@ import numpy as np
 
 import missmdp as mm
 from missmdp.model.space import MISSING
-from missmdp.plan.blocks import BlockVectors, connected_blocks
+from missmdp.plan.components import ComponentVectors, state_components
 from missmdp.plan.finite.plan import NO_ACTION, stacked_plan
 from strategies import KINDS, random_mdp, random_missingness
 
@@ -67,18 +67,18 @@ def controller_value(controller: mm.FiniteController, missingness: mm.Missingnes
 def random_controller(rng: np.random.Generator, model: mm.MissMDP) -> mm.FiniteController:
     """Return a controller with random vectors and plans, which have nothing to say about many observations."""
     pomdp = model.to_pomdp()
-    blocks = []
-    for states in connected_blocks(pomdp):
+    components = []
+    for states in state_components(pomdp):
         n = int(rng.integers(1, 4))
-        blocks.append(
-            BlockVectors(states, rng.normal(size=(n, len(states))), rng.integers(0, pomdp.n_actions, n))
+        components.append(
+            ComponentVectors(states, rng.normal(size=(n, len(states))), rng.integers(0, pomdp.n_actions, n))
         )
-    policy = mm.AlphaVectorPolicy(model, blocks)
+    policy = mm.AlphaVectorPolicy(model, components)
     rows = []
     for _ in range(policy.n_vectors + 1):
         planned = np.flatnonzero(rng.random(pomdp.n_observations) < 0.7)
         rows.append((planned, rng.integers(0, max(policy.n_vectors, 1), len(planned))))
-    actions = [*np.concatenate([[], *(block.actions for block in blocks)]).astype(int), NO_ACTION]
+    actions = [*np.concatenate([[], *(component.actions for component in components)]).astype(int), NO_ACTION]
     sights = np.arange(pomdp.n_observations)[None, :]
     return mm.FiniteController(policy, stacked_plan(actions, rows, policy.n_vectors, sights))
 

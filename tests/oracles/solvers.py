@@ -84,8 +84,8 @@ def assert_same_result(one: mm.SolveResult, other: mm.SolveResult) -> None:
     for name in ("trials", "backups", "lower", "upper", "vectors", "points"):
         np.testing.assert_array_equal(one.trace.column(name), other.trace.column(name))
     np.testing.assert_array_equal(one.beliefs.toarray(), other.beliefs.toarray())
-    assert len(one.policy.blocks) == len(other.policy.blocks)
-    for mine, theirs in zip(one.policy.blocks, other.policy.blocks, strict=True):
+    assert len(one.policy.components) == len(other.policy.components)
+    for mine, theirs in zip(one.policy.components, other.policy.components, strict=True):
         np.testing.assert_array_equal(mine.states, theirs.states)
         np.testing.assert_array_equal(mine.values, theirs.values)
         np.testing.assert_array_equal(mine.actions, theirs.actions)

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import missmdp as mm
-from missmdp.plan.alpha import BlockVectors
-from missmdp.plan.blocks import connected_blocks
+from missmdp.plan.components import ComponentVectors, state_components
 from oracles.alpha import Dense, backed_up, tiger
 from oracles.bayes import Tables, belief_after, random_history
 from policies import policies, random_policy, tiny_pomdps
@@ -115,7 +114,7 @@ def ward():
     pomdp = model.to_pomdp()
     return mm.AlphaVectorPolicy(
         model,
-        [BlockVectors(s, np.full((1, len(s)), -1.0), np.array([0])) for s in connected_blocks(pomdp)],
+        [ComponentVectors(s, np.full((1, len(s)), -1.0), np.array([0])) for s in state_components(pomdp)],
     )
 
 
@@ -167,7 +166,7 @@ def test_what_no_state_admits_is_ignored(ward):
     assert agent.fallbacks == {"admitted": 0, "restarted": 0, "ignored": 2}
 
 
-def test_a_belief_that_spans_blocks_after_a_surprise_is_decided_by_lookahead():
+def test_a_belief_that_spans_components_after_a_surprise_is_decided_by_lookahead():
     model = mm.load_benchmark("example-1")
     policy = random_policy(model, 0)
     agent = policy.agent()
@@ -194,10 +193,10 @@ def changed(pomdp, **parts):
     return mm.POMDP(**{**{name: getattr(pomdp, name) for name in pomdp.__dataclass_fields__}, **parts})
 
 
-def split(block, action):
-    """Return vectors over two states as two blocks, all with one action."""
-    actions = np.full(len(block), action)
-    return [BlockVectors(np.array([s]), block.values[:, [s]], actions) for s in range(2)]
+def split(component, action):
+    """Return vectors over two states as two components, all with one action."""
+    actions = np.full(len(component), action)
+    return [ComponentVectors(np.array([s]), component.values[:, [s]], actions) for s in range(2)]
 
 
 def test_observations_come_as_dicts_tuples_and_with_nan(ward):

@@ -8,8 +8,7 @@ from hypothesis import given
 from scipy import sparse
 
 import missmdp as mm
-from missmdp.plan.alpha import BlockVectors
-from missmdp.plan.blocks import connected_blocks
+from missmdp.plan.components import ComponentVectors, state_components
 from oracles.alpha import Dense, backed_up, tiger
 from policies import beliefs, policies, random_policy, tiny_pomdps
 from strategies import missmdps, seeds
@@ -87,23 +86,26 @@ def test_observing_first_is_worth_as_much_as_a_free_look():
 
 
 @given(tiny_pomdps() | missmdps().map(mm.MissMDP.to_pomdp))
-def test_connected_blocks_split_states_and_no_finer_split_would_do(pomdp):
-    blocks = connected_blocks(pomdp)
-    assert sorted(s for block in blocks for s in block.tolist()) == np.flatnonzero(~pomdp.terminal).tolist()
+def test_connected_components_split_states_and_no_finer_split_would_do(pomdp):
+    components = state_components(pomdp)
+    assert (
+        sorted(s for component in components for s in component.tolist())
+        == np.flatnonzero(~pomdp.terminal).tolist()
+    )
     seen = [
         {(a, int(z)) for a, matrix in enumerate(pomdp.observation) for z in matrix[[s]].nonzero()[1]}
         for s in range(pomdp.n_states)
     ]
-    for k, block in enumerate(blocks):
-        for other in blocks[:k]:
-            assert not any(seen[s] & seen[t] for s in block for t in other)
-        reached, new = {int(block[0])}, [int(block[0])]
+    for k, component in enumerate(components):
+        for other in components[:k]:
+            assert not any(seen[s] & seen[t] for s in component for t in other)
+        reached, new = {int(component[0])}, [int(component[0])]
         while new:
             s = new.pop()
-            near = {int(t) for t in block if seen[s] & seen[t]} - reached
+            near = {int(t) for t in component if seen[s] & seen[t]} - reached
             reached |= near
             new += near
-        assert reached == set(block.tolist())
+        assert reached == set(component.tolist())
 
 
 def two_rooms(**changes):
@@ -123,15 +125,15 @@ def two_rooms(**changes):
     return mm.POMDP(**{**parts, **changes})
 
 
-def rooms(*blocks, pomdp=None):
-    made = [BlockVectors(np.array(s), np.array(v, dtype=float), np.array(a)) for s, v, a in blocks]
+def rooms(*components, pomdp=None):
+    made = [ComponentVectors(np.array(s), np.array(v, dtype=float), np.array(a)) for s, v, a in components]
     return mm.AlphaVectorPolicy(pomdp or two_rooms(), made)
 
 
 GOOD = (([0], [[2.0], [1.25]], [0, 1]), ([1], [[4.0], [5.0]], [0, 1]))
 
 
-def test_a_belief_that_spans_blocks_is_decided_by_lookahead():
+def test_a_belief_that_spans_components_is_decided_by_lookahead():
     policy = rooms(*GOOD)
     # stay: 0.5 · 1 + 0.5 · 2 + 0.5 · (0.5 · 2 + 0.5 · 5); leave: 0.5 · 5 + 0.5 · (0.5 · 5 + 0)
     assert policy.action_values([0.5, 0.5, 0.0]) == {
@@ -150,7 +152,7 @@ def test_terminal_states_are_worth_nothing():
     assert policy.value({"b": 0.25, "end": 0.75}) == pytest.approx(1.25)
 
 
-def test_a_model_that_is_over_needs_no_blocks():
+def test_a_model_that_is_over_needs_no_components():
     pomdp = two_rooms(
         terminal=np.ones(3, dtype=bool),
         reward=np.zeros((3, 2)),
@@ -162,14 +164,14 @@ def test_a_model_that_is_over_needs_no_blocks():
 
 
 @pytest.mark.parametrize(
-    ("blocks", "message"),
+    ("components", "message"),
     [
-        ([GOOD[0]], "no block has the state 'b'"),
-        ([GOOD[0], ([0, 1], [[1.0, 2.0]], [0])], "'a' is in block 0 and in block 1"),
-        ([*GOOD, ([2], [[0.0]], [0])], "'end' is terminal.*block 2"),
-        ([([1, 0], [[1.0, 2.0]], [0])], "block 0: states must be in ascending order"),
+        ([GOOD[0]], "no component has the state 'b'"),
+        ([GOOD[0], ([0, 1], [[1.0, 2.0]], [0])], "'a' is in component 0 and in component 1"),
+        ([*GOOD, ([2], [[0.0]], [0])], "'end' is terminal.*component 2"),
+        ([([1, 0], [[1.0, 2.0]], [0])], "component 0: states must be in ascending order"),
         ([([0, 0], [[1.0, 2.0]], [0])], "ascending order, each once"),
-        ([([], [[]], [0])], "block 0 has no states"),
+        ([([], [[]], [0])], "component 0 has no states"),
         ([([0, 3], [[1.0, 2.0]], [0])], "the index 3 is out of range; there are 3"),
         ([([0, -1], [[1.0, 2.0]], [0])], "the index -1 is out of range"),
         ([([0.0, 1.0], [[1.0, 2.0]], [0])], "must be a row of indices"),
@@ -182,22 +184,22 @@ def test_a_model_that_is_over_needs_no_blocks():
         ([([0, 1], [[1.0, 2.0]], [0, 1])], "2 actions for 1 vectors"),
     ],
 )
-def test_what_is_wrong_with_blocks_is_named(blocks, message):
+def test_what_is_wrong_with_components_is_named(components, message):
     with pytest.raises(mm.ModelError, match=message):
-        rooms(*blocks)
+        rooms(*components)
 
 
-def test_blocks_that_an_observation_leaves_open_are_named():
+def test_components_that_an_observation_leaves_open_are_named():
     blind = two_rooms(observation=(sparse.csr_array(np.array([[1.0, 0], [0.5, 0.5], [0, 1]])),))
-    with pytest.raises(mm.ModelError, match="'A' can come from .*'a'.*must be in one block"):
+    with pytest.raises(mm.ModelError, match="'A' can come from .*'a'.*must be in one component"):
         rooms(*GOOD, pomdp=blind)
     assert rooms(([0, 1], [[1.0, 2.0]], [0]), pomdp=blind).n_vectors == 1
 
 
-def test_other_things_are_no_models_blocks_or_beliefs():
+def test_other_things_are_no_models_components_or_beliefs():
     with pytest.raises(mm.ModelError, match="expected a MissMDP or a POMDP, got int"):
         mm.AlphaVectorPolicy(3, [])
-    with pytest.raises(mm.ModelError, match="block 0: expected BlockVectors, got tuple"):
+    with pytest.raises(mm.ModelError, match="component 0: expected ComponentVectors, got tuple"):
         mm.AlphaVectorPolicy(two_rooms(), [GOOD[0]])
     policy = rooms(*GOOD)
     for belief, message in [
@@ -214,19 +216,19 @@ def test_other_things_are_no_models_blocks_or_beliefs():
 
 def test_vectors_cannot_be_changed_by_accident():
     values = np.array([[2.0]])
-    block = BlockVectors(np.array([0]), values, np.array([0]))
+    component = ComponentVectors(np.array([0]), values, np.array([0]))
     policy = mm.AlphaVectorPolicy(
-        two_rooms(), [block, BlockVectors(np.array([1]), values + 1, np.array([1]))]
+        two_rooms(), [component, ComponentVectors(np.array([1]), values + 1, np.array([1]))]
     )
     values[:] = 100.0
     assert policy.value({"a": 1.0}) == 2.0
     with pytest.raises(ValueError, match="read-only"):
-        policy.blocks[0].values[0, 0] = 1.0
+        policy.components[0].values[0, 0] = 1.0
 
 
-def test_the_blocks_of_a_benchmark_are_the_valuations_of_what_is_always_observed():
+def test_the_components_of_a_benchmark_are_the_valuations_of_what_is_always_observed():
     policy = random_policy(mm.load_benchmark("icu-smar"), 0)
-    assert len(policy.blocks) == 20
+    assert len(policy.components) == 20
     assert repr(policy).startswith(
-        f"AlphaVectorPolicy({policy.n_vectors} vectors, 20 blocks, for MissMDP('icu-smar'"
+        f"AlphaVectorPolicy({policy.n_vectors} vectors, 20 components, for MissMDP('icu-smar'"
     )

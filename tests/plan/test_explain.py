@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 import missmdp as mm
-from missmdp.plan.alpha import BlockVectors
+from missmdp.plan.components import ComponentVectors
 from oracles.alpha import Dense, backed_up, tiger
 from policies import beliefs, policies, random_policy
 from strategies import seeds
@@ -84,17 +84,19 @@ def test_missing_values_and_what_is_left_out_are_said():
 
 
 def test_where_the_lookahead_disagrees_it_is_said():
-    listening_is_bad = BlockVectors(np.arange(2), np.array([[20.0, 20.0], [19.0, 19.0]]), np.array([1, 0]))
+    listening_is_bad = ComponentVectors(
+        np.arange(2), np.array([[20.0, 20.0], [19.0, 19.0]]), np.array([1, 0])
+    )
     why = mm.AlphaVectorPolicy(tiger(), [listening_is_bad]).explain([0.5, 0.5])
     assert why.action == "open left"
     assert "Looking one step ahead, listen is worth 18" in str(why)
 
 
-def test_a_belief_that_spans_blocks_and_one_that_is_over():
+def test_a_belief_that_spans_components_and_one_that_is_over():
     policy = random_policy(mm.load_benchmark("predator-smar"), 0)
     why = policy.explain(np.where(policy.pomdp.terminal, 0.0, 1.0 / np.sum(~policy.pomdp.terminal)))
     assert why.decided_by == "lookahead"
-    assert "spans blocks" in str(why)
+    assert "spans sets of states" in str(why)
     over = np.zeros(policy.pomdp.n_states)
     over[np.flatnonzero(policy.pomdp.terminal)[0]] = 1.0
     why = policy.explain(over)

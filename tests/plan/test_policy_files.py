@@ -20,10 +20,10 @@ def assert_same(first: mm.AlphaVectorPolicy, second: mm.AlphaVectorPolicy) -> No
     """Compare everything that a file holds, arrays bit by bit."""
     assert type(first.model) is type(second.model)
     assert first.observe_initial is second.observe_initial
-    assert len(first.blocks) == len(second.blocks)
+    assert len(first.components) == len(second.components)
     pairs = [
         (getattr(a, name), getattr(b, name))
-        for a, b in zip(first.blocks, second.blocks, strict=True)
+        for a, b in zip(first.components, second.components, strict=True)
         for name in ("states", "values", "actions")
     ]
     p, q = first.pomdp, second.pomdp
@@ -119,7 +119,7 @@ def test_damage_is_noticed(saved):
         (lambda meta, arrays: meta.pop("model"), "has no 'model'"),
         (lambda meta, arrays: meta.update(model_kind="HMM"), "'HMM', which this missmdp does not know"),
         (lambda meta, arrays: meta.update(observe_initial=1), "observe_initial is 1"),
-        (lambda meta, arrays: arrays.update(block_sizes=np.array([1])), "sizes of its blocks"),
+        (lambda meta, arrays: arrays.update(block_sizes=np.array([1])), "sizes of its components"),
         (lambda meta, arrays: arrays.update(block_sizes=np.array([2, 0])), "sizes|zip"),
         (lambda meta, arrays: arrays.update(block_states=np.array([0, 5])), "index 5 is out of range"),
         (lambda meta, arrays: arrays.update(model_reward=np.zeros((1, 1))), "reward must have shape"),

@@ -19,7 +19,7 @@ def traits(pomdp) -> set[str]:
     for s in np.flatnonzero(pomdp.initial):
         reached |= set(breadth_first_order(links, s, return_predecessors=False).tolist())
     seen = tables.observation.sum(axis=0) > 0.0
-    n_blocks, block = connected_components((seen @ seen.T).astype(float), directed=False)
+    n_components, component = connected_components((seen @ seen.T).astype(float), directed=False)
     blind = all((matrix == matrix[0]).all() for matrix in tables.observation)
     rows = tables.transition.reshape(-1, n)
     spread = rows.max(axis=1) - rows.min(axis=1)
@@ -47,10 +47,10 @@ def traits(pomdp) -> set[str]:
         "deterministic transitions": ((rows == 0.0) | (rows == 1.0)).all() and n > 1,
         "sparse transitions": (tables.transition == 0.0).any(),
         "dense transitions": (tables.transition > 0.0).all() and n > 1,
-        "blocks": 1 < n_blocks < n,
-        "fully observable": n_blocks == n and n > 1,
+        "components": 1 < n_components < n,
+        "fully observable": n_components == n and n > 1,
         "unobservable": blind and n > 1,
-        "initial beliefs over several blocks": len(set(block[pomdp.initial > 0.0])) > 1,
+        "initial beliefs over several components": len(set(component[pomdp.initial > 0.0])) > 1,
         "copies of states": any(
             (tables.transition[:, s] == tables.transition[:, t]).all() and (rewards[s] == rewards[t]).all()
             for s in np.flatnonzero(alive)

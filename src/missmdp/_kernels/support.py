@@ -7,19 +7,76 @@ steps that are new are worked out. When what is kept is full, it is thrown away 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.jit import kernel
+from missmdp._kernels.jit import inner, kernel
 
-__all__ = ["follow_histories"]
+__all__ = [
+    "CONFLICT",
+    "ENDED",
+    "FIRST",
+    "GOING_ON",
+    "NO_START",
+    "NO_STATE",
+    "RESTART",
+    "PossibleMoves",
+    "follow_histories",
+]
 
+NO_STATE, NO_START, CONFLICT = 1, 2, 4
+"""What is wrong with a row, at most one of them: no state admits the observation; it is the first, and no initial
+state admits it; no state that is possible so far can lead to it."""
+ENDED, GOING_ON = 8, 16
+"""All possible states are terminal; none of them is."""
+FIRST, RESTART = 1, 2
+"""How a row begins: as the first of an episode, or with nothing known before it; 0 where it goes on."""
+_UNKNOWN = 255
 _SLOTS_PER_KEY = 2
 
 
-@kernel
+class PossibleMoves(NamedTuple):
+    """What a model allows, without its probabilities."""
+
+    indptr: NDArray[np.int64]
+    """Row a · S + s of the matrix (indptr, indices) has the successors of s under a."""
+    indices: NDArray[np.int32]
+    codes: NDArray[Any]
+    """The states' values, shape (S, n)."""
+    initial: NDArray[np.bool_]
+    """Shape (S,)."""
+    terminal: NDArray[np.bool_]
+    """Shape (S,)."""
+
+
+class _Kept(NamedTuple):
+    """Sets of states that were met, and the steps between them."""
+
+    pool: NDArray[np.int32]
+    """The states of all sets."""
+    start: NDArray[np.int64]
+    """Where each set begins in `pool`."""
+    used: NDArray[np.int64]
+    """How many sets there are, shape (1,)."""
+    slots: NDArray[np.int64]
+    """Hash table of sets."""
+    n_keys: NDArray[np.int64]
+    """How many steps there are, shape (1,)."""
+    key_of: NDArray[np.int64]
+    """Hash table of steps: (set, action, observation) in one number."""
+    next_of: Any
+    """The set after each step, as long as `key_of`."""
+    any_set: Any
+    """The set of all states that admit each observation, −1 before anybody asked, shape (observations,)."""
+    first_set: Any
+    """The set of all initial states that admit each observation, likewise."""
+    ends: NDArray[np.uint8]
+    """`ENDED`, `GOING_ON` or 0 for each set."""
+
+
+@inner
 def _admits(state: NDArray[Any], observation: NDArray[Any]) -> bool:
     admits = True
     for i in range(len(observation)):
@@ -27,7 +84,7 @@ def _admits(state: NDArray[Any], observation: NDArray[Any]) -> bool:
     return admits
 
 
-@kernel
+@inner
 def _hash_of_set(states: NDArray[np.int32]) -> np.int64:
     mixed = np.uint64(1469598103934665603)
     for i in range(len(states)):
@@ -61,7 +118,7 @@ def _intern(
     return number
 
 
-@kernel
+@inner
 def _admitted(
     codes: NDArray[Any],
     observation: NDArray[Any],
@@ -77,7 +134,7 @@ def _admitted(
     return count
 
 
-@kernel
+@inner
 def _successors(
     now: NDArray[np.int32],
     action: int,
@@ -108,15 +165,81 @@ def _successors(
     return count
 
 
-@kernel
+@inner
 def _ends(states: NDArray[np.int32], terminal: NDArray[np.bool_]) -> int:
-    """Return 8 if all states are terminal, 16 if none is, 0 if some are or there is no state."""
+    """Return `ENDED` if all states are terminal, `GOING_ON` if none is, 0 if some are or there is no state."""
     count = 0
     for i in range(len(states)):
         count += terminal[states[i]]
     if len(states) == 0:
         return 0
-    return 8 if count == len(states) else 16 if count == 0 else 0
+    return ENDED if count == len(states) else GOING_ON if count == 0 else 0
+
+
+@inner
+def _new_kept(n_states: int, n_observations: int, most_sets: int, most_states: int) -> _Kept:
+    # At least what one row needs, or it would be tried for ever.
+    max_sets, max_keys = max(most_sets, 8), max(4 * most_sets, 8)
+    return _Kept(
+        np.empty(max(most_states, 4 * n_states), dtype=np.int32),
+        np.zeros(max_sets + 2, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+        np.full(_SLOTS_PER_KEY * max_sets, -1, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+        np.full(_SLOTS_PER_KEY * max_keys, -1, dtype=np.int64),
+        np.empty(_SLOTS_PER_KEY * max_keys, dtype=np.int64),
+        np.full(n_observations, -1, dtype=np.int64),
+        np.full(n_observations, -1, dtype=np.int64),
+        np.full(max_sets + 1, _UNKNOWN, dtype=np.uint8),
+    )
+
+
+@inner
+def _forget_all_but(kept: _Kept, current: int) -> int:
+    """Forget everything but one set, and return its new number; −1 stands for no set."""
+    now = kept.pool[kept.start[current] : kept.start[current + 1]].copy() if current >= 0 else kept.pool[:0]
+    kept.used[0] = 0
+    kept.n_keys[0] = 0
+    kept.slots[:] = -1
+    kept.key_of[:] = -1
+    kept.any_set[:] = -1
+    kept.first_set[:] = -1
+    kept.ends[:] = _UNKNOWN
+    return _intern(now, kept.pool, kept.start, kept.used, kept.slots) if current >= 0 else -1
+
+
+@inner
+def _is_empty(kept: _Kept, number: int) -> bool:
+    return kept.start[number] == kept.start[number + 1]
+
+
+@inner
+def _set_after(
+    moves: PossibleMoves,
+    kept: _Kept,
+    current: int,
+    action: int,
+    z: int,
+    observation: NDArray[Any],
+    mark: NDArray[np.bool_],
+    scratch: NDArray[np.int32],
+) -> int:
+    """Return the set that follows a set, an action and observation z, −1 if there is no room for it."""
+    n_actions = (len(moves.indptr) - 1) // len(moves.codes)
+    key = (current * n_actions + action) * len(kept.any_set) + z
+    slot = (key * 7046029254386353131 & 0x7FFFFFFFFFFFFFFF) % len(kept.key_of)
+    while kept.key_of[slot] >= 0 and kept.key_of[slot] != key:
+        slot = (slot + 1) % len(kept.key_of)
+    if kept.key_of[slot] < 0:
+        now = kept.pool[kept.start[current] : kept.start[current + 1]]
+        count = _successors(now, action, moves.indptr, moves.indices, moves.codes, observation, mark, scratch)
+        after = _intern(scratch[:count], kept.pool, kept.start, kept.used, kept.slots)
+        if after < 0 or kept.n_keys[0] >= len(kept.key_of) // _SLOTS_PER_KEY:
+            return -1
+        kept.key_of[slot] = key
+        kept.next_of[slot] = after
+        kept.n_keys[0] += 1
+    return kept.next_of[slot]
 
 
 @kernel
@@ -125,112 +248,58 @@ def follow_histories(
     actions: NDArray[Any],
     begins: NDArray[np.int8],
     observations: NDArray[Any],
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    codes: NDArray[Any],
-    initial: NDArray[np.bool_],
-    terminal: NDArray[np.bool_],
+    moves: PossibleMoves,
     sizes: NDArray[np.int64],
     out: NDArray[np.uint8],
 ) -> None:
-    """Fill out with what is wrong with each row: flags 1, 2, 4 (at most one of them), and 8, 16.
+    """Fill out with what is wrong with each row (`NO_STATE`, …) and whether the episode must or cannot be over.
 
-    1: no state admits the observation. 2: it is the first, and no initial state admits it. 4: no state that is
-    possible so far can lead to it. 8: all possible states are terminal. 16: none of them is. After 1, 2 and 4
-    everything that the observation allows counts as possible.
-
-    Row r shows observations[seen[r]] and follows row r − 1 by its action where begins[r] is 0; it is the first of
-    an episode where that is 1, and has nothing to follow where it is 2. Row a · S + s of the matrix (indptr,
-    indices) has the successors of s under a. `sizes` has the most sets to keep and the most states in all of them.
+    After a row that is impossible, everything that its observation allows counts as possible. Row r shows
+    observations[seen[r]] and follows row r − 1 by its action where begins[r] is 0. `sizes` has the most sets to keep
+    and the most states in all of them.
     """
-    n_states, n_observations = len(codes), len(observations)
-    n_actions = (len(indptr) - 1) // n_states
-    # At least what one row needs, or it would be tried for ever.
-    max_sets, max_keys = max(sizes[0], 8), max(4 * sizes[0], 8)
-    pool = np.empty(max(sizes[1], 4 * n_states), dtype=np.int32)
-    start = np.zeros(max_sets + 2, dtype=np.int64)
-    used = np.zeros(1, dtype=np.int64)
-    slots = np.full(_SLOTS_PER_KEY * max_sets, -1, dtype=np.int64)
-    key_of = np.full(_SLOTS_PER_KEY * max_keys, -1, dtype=np.int64)
-    next_of = np.empty(_SLOTS_PER_KEY * max_keys, dtype=np.int64)
-    n_keys = 0
-    ends = np.full(max_sets + 1, 255, dtype=np.uint8)
+    n_states = len(moves.codes)
+    kept = _new_kept(n_states, len(observations), sizes[0], sizes[1])
     everything = np.ones(n_states, dtype=np.bool_)
-    any_set = np.full(n_observations, -1, dtype=np.int64)
-    first_set = np.full(n_observations, -1, dtype=np.int64)
     scratch = np.empty(n_states, dtype=np.int32)
-    now = np.empty(n_states, dtype=np.int32)
     mark = np.zeros(n_states, dtype=np.bool_)
-    current = -1
+    current: int = -1
     row = 0
     while row < len(seen):
         z = seen[row]
-        full = False
         flag = 0
         # The set of all states that admit z, which is where to go on after a conflict.
-        if any_set[z] < 0:
-            count = _admitted(codes, observations[z], everything, scratch)
-            any_set[z] = _intern(scratch[:count], pool, start, used, slots)
-            full = any_set[z] < 0
-        found = any_set[z]
-        if not full and start[found] == start[found + 1]:
-            flag = 1
-        elif not full and begins[row] == 1:
-            if first_set[z] < 0:
-                count = _admitted(codes, observations[z], initial, scratch)
-                first_set[z] = _intern(scratch[:count], pool, start, used, slots)
-                full = first_set[z] < 0
-            if not full and start[first_set[z]] == start[first_set[z] + 1]:
-                flag = 2
+        if kept.any_set[z] < 0:
+            count = _admitted(moves.codes, observations[z], everything, scratch)
+            kept.any_set[z] = _intern(scratch[:count], kept.pool, kept.start, kept.used, kept.slots)
+        found = kept.any_set[z]
+        full = found < 0
+        if not full and _is_empty(kept, found):
+            flag = NO_STATE
+        elif not full and begins[row] == FIRST:
+            if kept.first_set[z] < 0:
+                count = _admitted(moves.codes, observations[z], moves.initial, scratch)
+                kept.first_set[z] = _intern(scratch[:count], kept.pool, kept.start, kept.used, kept.slots)
+            first = kept.first_set[z]
+            full = first < 0
+            if not full and _is_empty(kept, first):
+                flag = NO_START
             elif not full:
-                found = first_set[z]
-        elif not full and begins[row] == 0 and start[current] < start[current + 1]:
-            action = actions[row - 1]
-            key = (current * n_actions + action) * n_observations + z
-            slot = (key * 7046029254386353131 & 0x7FFFFFFFFFFFFFFF) % len(key_of)
-            while key_of[slot] >= 0 and key_of[slot] != key:
-                slot = (slot + 1) % len(key_of)
-            if key_of[slot] < 0:
-                count = _successors(
-                    pool[start[current] : start[current + 1]],
-                    action,
-                    indptr,
-                    indices,
-                    codes,
-                    observations[z],
-                    mark,
-                    scratch,
-                )
-                after = _intern(scratch[:count], pool, start, used, slots)
-                full = after < 0 or n_keys >= max_keys
-                if not full:
-                    key_of[slot] = key
-                    next_of[slot] = after
-                    n_keys += 1
-            if not full:
-                after = next_of[slot]
-                if start[after] == start[after + 1]:
-                    flag = 4
-                else:
-                    found = after
+                found = first
+        elif not full and begins[row] == 0 and not _is_empty(kept, current):
+            after = _set_after(moves, kept, current, actions[row - 1], z, observations[z], mark, scratch)
+            full = after < 0
+            if not full and _is_empty(kept, after):
+                flag = CONFLICT
+            elif not full:
+                found = after
         if full:
-            # Forget everything but where we are, and do this row again.
-            count = 0
-            if current >= 0:
-                count = start[current + 1] - start[current]
-                now[:count] = pool[start[current] : start[current + 1]]
-            used[0] = 0
-            n_keys = 0
-            slots[:] = -1
-            key_of[:] = -1
-            any_set[:] = -1
-            first_set[:] = -1
-            ends[:] = 255
-            if current >= 0:
-                current = _intern(now[:count], pool, start, used, slots)
+            current = _forget_all_but(kept, current)
             continue
         current = found
-        if ends[current] == 255:
-            ends[current] = _ends(pool[start[current] : start[current + 1]], terminal)
-        out[row] = flag | ends[current]
+        if kept.ends[current] == _UNKNOWN:
+            kept.ends[current] = _ends(
+                kept.pool[kept.start[current] : kept.start[current + 1]], moves.terminal
+            )
+        out[row] = flag | kept.ends[current]
         row += 1

@@ -2,16 +2,258 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from missmdp.cli.evaluate_options import baseline_options, check_files, check_usage, evaluate_options
+from missmdp.cli.failures import as_typed
+from missmdp.cli.options import (
+    POMDP_HELP,
+    POSITIVE,
+    Number,
+    Whole,
+    confidence_option,
+    fully_observed_option,
+    grouped,
+    horizon_option,
+    quiet_option,
+    seed_option,
+    threads_option,
+)
+from missmdp.errors import MissMDPError, ModelError
+
+if TYPE_CHECKING:
+    from missmdp.cli.files import AskedPolicy
+    from missmdp.experiments.baselines import BaselineSettings
+    from missmdp.plan.ppo.settings import PPOSettings
 
 __all__ = ["evaluate"]
 
-EPILOG = """\b
+_FILE = click.Path(path_type=Path)
+
+evaluate_options = grouped(
+    click.option(
+        "--policy",
+        "policies",
+        multiple=True,
+        metavar="POLICY",
+        help="A policy's name or file, or NAME=FILE; repeat for more.  [default: random, prior and optimal]",
+    ),
+    click.option(
+        "--reference", metavar="NAME", help="Compare with this policy.  [default: optimal, or the first]"
+    ),
+    fully_observed_option,
+    click.option(
+        "--episodes",
+        type=Whole(min=1),
+        default=2000,
+        show_default=True,
+        help="Episodes per policy; a minimum with --until-stderr (and at least 1,000).",
+    ),
+    seed_option("Seed of the episodes, which are the same for all policies."),
+    click.option(
+        "--until-stderr",
+        type=POSITIVE,
+        metavar="ERROR",
+        help="Continue until the standard error of every difference, or of a single value, is at most this.",
+    ),
+    click.option("--max-episodes", type=Whole(min=1), help="Maximum number of episodes with --until-stderr."),
+    horizon_option,
+    click.option(
+        "--control-variate",
+        is_flag=True,
+        help="Subtract the luck that the fully observed MDP explains, which makes errors smaller.",
+    ),
+    click.option(
+        "--timeout",
+        type=POSITIVE,
+        metavar="SECONDS",
+        help="Time limit for simulating all policies.  [default: no limit]",
+    ),
+    threads_option,
+    confidence_option("Confidence of the intervals."),
+    click.option(
+        "--solve-timeout",
+        type=Number(min=0.0),
+        default=300.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Time limit for solving optimal and prior, each.",
+    ),
+    click.option(
+        "--precision",
+        type=Number(min=0.0),
+        default=1e-3,
+        show_default=True,
+        help="Solve to this relative gap between the bounds.",
+    ),
+    click.option(
+        "--tree-queries",
+        type=Whole(min=1),
+        default=1000,
+        show_default=True,
+        help="pomcp: tree queries per action.",
+    ),
+    click.option(
+        "--max-depth",
+        type=Whole(min=1),
+        default=20,
+        show_default=True,
+        help="pomcp: maximum depth of the tree.",
+    ),
+    click.option(
+        "--exploration",
+        type=Number(min=0.0),
+        default=1.0,
+        show_default=True,
+        help="pomcp: the exploration constant c of UCB.",
+    ),
+    click.option(
+        "--belief",
+        type=click.Choice(["particles", "exact"]),
+        default="particles",
+        show_default=True,
+        help="pomcp: how to track the belief.",
+    ),
+    click.option(
+        "--ppo-steps",
+        type=Whole(min=1),
+        help="ppo: training steps.  [default: those of --ppo-settings, else 1,000,000]",
+    ),
+    click.option(
+        "--ppo-settings",
+        multiple=True,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="JSON",
+        help="ppo: a file of hyperparameters, such as best.json of `missmdp tune-ppo`; one with and one without memory "
+        "may be given.",
+    ),
+    click.option(
+        "--policy-seed",
+        type=Whole(min=0),
+        default=0,
+        show_default=True,
+        help="Seed for making policies. pomcp plans while it acts, so its search follows --seed.",
+    ),
+    click.option(
+        "--save-policies",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="FOLDER",
+        help="Store policies that are solved or trained, and reuse those already stored.",
+    ),
+    click.option(
+        "-o",
+        "--output",
+        type=_FILE,
+        help="Also write the results to this .csv, .json or .parquet file, one row per policy.",
+    ),
+    click.option(
+        "--returns", type=_FILE, help="Also write the returns of all episodes to this .csv or .parquet file."
+    ),
+    quiet_option("Print one line per value and difference, and no progress."),
+)
+"""The options that say which policies, and how they are made and evaluated."""
+
+
+@contextmanager
+def _usage() -> Generator[None, None, None]:
+    """Turn what the library says about an argument into wrong usage."""
+    try:
+        yield
+    except MissMDPError as error:
+        raise click.UsageError(as_typed(error)) from None
+
+
+def check_usage(asked: Sequence[AskedPolicy], model: str, is_file: bool, options: dict[str, Any]) -> None:
+    """Raise `click.UsageError` for options that do not go together, or are no numbers."""
+    from missmdp.checks import checked_confidence
+    from missmdp.evaluation.stopping import StoppingRule
+    from missmdp.experiments.baselines import FEATURES_NEEDED
+    from missmdp.plan.sarsop.solver import Sarsop
+
+    names = [policy.name for policy in asked]
+    if options["reference"] is not None and options["reference"] not in names:
+        raise click.UsageError(
+            f"--reference {options['reference']}: this is none of the policies: {', '.join(names)}"
+        )
+    if is_file:
+        for policy in asked:
+            if policy.baseline in FEATURES_NEEDED:
+                raise click.UsageError(
+                    f"{policy.baseline} is for miss-MDPs: in {model} no features go missing; there are random, "
+                    "optimal, pomcp and files of policies"
+                )
+        if options["fully_observed"]:
+            raise click.UsageError(f"--fully-observed is for miss-MDPs: in {model} no features go missing")
+    if options["max_episodes"] is not None and options["until_stderr"] is None:
+        raise click.UsageError("--max-episodes goes with --until-stderr; otherwise give --episodes")
+    with _usage():
+        checked_confidence(options["confidence"])
+        Sarsop(precision=options["precision"], timeout=options["solve_timeout"])
+        StoppingRule(
+            options["episodes"], options["until_stderr"], options["max_episodes"], options["timeout"]
+        )
+
+
+def check_files(output: Path | None, returns: Path | None, folder: Path | None) -> None:
+    """Raise `click.UsageError` if what is asked for cannot be written; call it before long work."""
+    from missmdp.cli.files import check_writable
+    from missmdp.experiments.tables import LONG_TABLES, TABLES, listed
+
+    for path, what, endings in ((output, "results", TABLES), (returns, "returns", LONG_TABLES)):
+        if path is None:
+            continue
+        if path.suffix.lower() not in endings:
+            raise click.UsageError(f"{path}: the name of a file of {what} must end in {listed(endings)}")
+        check_writable(path)
+    if output is not None and returns is not None and output.resolve() == returns.resolve():
+        raise click.UsageError(f"{output}: results and returns cannot go to one file")
+    if folder is not None:
+        check_writable(folder / "policy.mmpolicy")
+
+
+def baseline_options(asked: Sequence[AskedPolicy], options: dict[str, Any]) -> BaselineSettings:
+    """Return how baselines are made; every file of settings must be for one that is asked for."""
+    from missmdp.experiments.baselines import BaselineSettings
+
+    wanted = {policy.baseline == "ppo-memory" for policy in asked if policy.baseline in ("ppo", "ppo-memory")}
+    names = ("solve_timeout", "precision", "tree_queries", "max_depth", "exploration", "belief")
+    found: dict[bool, tuple[Path, PPOSettings]] = {}
+    for path in options["ppo_settings"]:
+        settings = _read_settings(path)
+        if settings.memory in found:
+            both = f"{found[settings.memory][0]} and {path}"
+            raise click.UsageError(
+                f"{both} both have settings for PPO {'with' if settings.memory else 'without'} memory"
+            )
+        if settings.memory not in wanted:
+            policy = "ppo-memory" if settings.memory else "ppo"
+            raise click.UsageError(f"{path} has settings for {policy}: also give --policy {policy}")
+        found[settings.memory] = path, settings
+    chosen = BaselineSettings(**{name: options[name] for name in names}, seed=options["policy_seed"])
+    both = {
+        "ppo": found[False][1] if False in found else chosen.ppo,
+        "ppo_memory": found[True][1] if True in found else chosen.ppo_memory,
+    }
+    if options["ppo_steps"] is not None:
+        both = {name: replace(settings, steps=options["ppo_steps"]) for name, settings in both.items()}
+    return replace(chosen, **both)
+
+
+def _read_settings(path: Path) -> PPOSettings:
+    from missmdp.plan.ppo.settings import PPOSettings
+
+    try:
+        return PPOSettings.from_json(path.read_text(encoding="utf-8-sig"))
+    except (UnicodeDecodeError, MissMDPError) as error:
+        raise ModelError(f"{path}: {error}") from error
+
+
+EVALUATE_HELP = f"""\b
 Examples:
   missmdp evaluate icu-smar
   missmdp evaluate icu-smar --policy optimal --policy mine=icu.mmpolicy --save-policies made
@@ -23,19 +265,18 @@ Examples:
 \b
 Policies:
   random      uniformly random actions
-  prior       optimal if every feature goes missing with probability 0.5
-  optimal     optimal for MODEL, as far as it is solved
-  pomcp       plans online by tree search
-  ppo         a network that is trained on the current observation
-  ppo-memory  a network that is trained on the last observations and actions
-  FILE        .mmpolicy, or .policyx of a policy for MODEL
+  prior       optimal if every feature were missing with probability 0.5
+  optimal     optimal for MODEL, to the precision reached
+  pomcp       online planning by tree search
+  ppo         a network trained on the current observation
+  ppo-memory  a network trained on the last observations and actions
+  FILE        an .mmpolicy file, or a .policyx file of a policy for MODEL
 
-MODEL is a benchmark's name, an .mmdp file, module:function, or a .pomdp or .pomdpx file (for random, optimal, pomcp and
-files of policies).
+{POMDP_HELP} For the last two, the policies are random, optimal, pomcp and files.
 """
 
 
-@click.command(epilog=EPILOG)
+@click.command(epilog=EVALUATE_HELP)
 @click.argument("model")
 @evaluate_options
 def evaluate(
@@ -46,22 +287,20 @@ def evaluate(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Say what policies are worth in a model, by simulating them.
+    """Estimate what policies are worth by simulating them.
 
-    All policies meet the same luck, so that differences between them have small errors. Where optimal and prior are
-    among them, values are also normalised: 1 is what optimal is worth, 0 what prior is worth.
+    All policies face the same random events, so differences between them have small errors. If optimal and prior are
+    among them, values are also normalised: optimal is 1 and prior is 0.
 
-    Ctrl-C while a policy is solved or trained ends that, and goes on with the best so far; a second one ends the
-    command. While policies are simulated, it ends with the results of the episodes that are finished. Before every
-    policy has one, there are no results: only policies that --save-policies kept remain.
+    Ctrl-C while a policy is being solved or trained continues with the best policy so far; a second Ctrl-C ends the
+    command. Ctrl-C during simulation ends it with the results of the finished episodes. There are no results until
+    every policy has finished one episode; policies stored with --save-policies are kept.
     """
     from missmdp.cli.evaluation_run import EvaluationRun
-    from missmdp.cli.models import load_model_or_pomdp
-    from missmdp.cli.policy_words import asked_policies
+    from missmdp.cli.files import asked_policies, load_model_or_pomdp
     from missmdp.experiments.baselines import check_baseline, make_baseline
     from missmdp.interop.model_files import SUFFIXES
-    from missmdp.model.missmdp import checked_model
-    from missmdp.model.variants import fully_observed_model
+    from missmdp.model.missmdp import checked_model, fully_observed_model
 
     is_file = Path(model).suffix.lower() in SUFFIXES
     asked = asked_policies(policies or (("random", "optimal") if is_file else ("random", "prior", "optimal")))

@@ -14,16 +14,138 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shlex
+import signal
 import sys
+import threading
 import traceback
-from typing import Any
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from types import EllipsisType, FrameType
+from typing import Any, cast
 
 import click
 
-from missmdp.cli.wording import one_line, what_is_wrong
-from missmdp.errors import MissMDPError
+from missmdp.errors import Argument, Message, MissMDPError
 
-__all__ = ["AnswerIsNo", "Commands", "Terminated"]
+__all__ = ["AnswerIsNo", "Commands", "Terminated", "as_typed", "one_line", "sigterm_raises", "what_is_wrong"]
+
+_COLUMNS = "episode|step|action|terminated"
+_NAMED = {"always_observed": "always", "blocks": "block"}
+"""Arguments whose options are called otherwise."""
+_ARGUMENTS = (
+    "absolute_precision|always_observed|baseline_seeds|baseline_timeout|baselines|benchmarks|bins|blocks|confidence|"
+    "episodes|exploration|folds|horizon|ignore|learners|max_depth|max_episodes|max_trials|memory|optimal_trials|"
+    "pomcp_episodes|ppo_steps|precision|prior_trials|runs|seed|sizes|smoothing|solve_timeout|timeout|tree_queries|"
+    "until_stderr|value_runs|value_sizes"
+)
+"""Many are ordinary words: they are arguments where a sentence begins with them, and says what they must be."""
+
+
+def _reworded(message: str) -> str:
+    """Return a message in which arguments that a Python user would pass are options that one can type."""
+    # Where the library names the option too, that is all one needs here.
+    message = re.sub(r" \(--[^()]* for commands\)", "", message)
+    message = re.sub(
+        rf"\b(pass|leave out) ({_COLUMNS})='([^']*)'",
+        lambda found: f"{'give' if found[1] == 'pass' else found[1]} --{found[2]} {shlex.quote(found[3])}",
+        message,
+    )
+    message = re.sub(rf"\b({_COLUMNS})= (and|are|must)\b", r"--\1 \2", message)
+    message = message.replace("give either graph or assume", "give either --graph or --assume")
+    message = re.sub(
+        r"\bblocks=\[\(([^)]*)\)\]",
+        lambda found: "--block " + shlex.quote(",".join(re.findall(r"'([^']*)'", found[1]))),
+        message,
+    )
+    message = re.sub(
+        r"bins=\{'([^']*)': [^}]*\}", lambda found: f"--bins {shlex.quote(found[1] + '=EDGE,…')}", message
+    )
+    message = re.sub(r"\balways_observed=(\[…\])?", "--always FEATURE", message)
+    message = re.sub(r"\bpatterns='seen'", "--patterns seen", message)
+    message = re.sub(
+        r"\bmissing=\(?\[?'([^']*)'[^ ,;.)\]]*[)\]]?",
+        lambda found: f"--missing {shlex.quote(found[1])}",
+        message,
+    )
+    message = re.sub(r"\b(?:pass )?per_file=True", "give --per-file", message).replace("give give", "give")
+    message = re.sub(r"\b(tree_queries|max_depth)(?==\d|$)", _option, message)
+    return re.sub(rf"^({_ARGUMENTS})(?= must | can |: )", _option, message)
+
+
+def _option(found: re.Match[str]) -> str:
+    """Return the option for an argument."""
+    return "--" + _NAMED.get(found[1], found[1]).replace("_", "-")
+
+
+def as_typed(message: str | MissMDPError) -> str:
+    """Return a message in which arguments are the options of the command that runs."""
+    if isinstance(message, str) and not isinstance(message, Message):
+        return _reworded(message)
+    known = _parameters()
+    if isinstance(message, MissMDPError) and all(type(part) is str for part in message.args):
+        return _reworded(str(message))
+    return message.text(lambda argument: _as_option(argument, known.get(argument.name)))
+
+
+def _parameters() -> dict[str | None, click.Parameter]:
+    """Return the options and arguments of the command that runs, or has just failed, by name."""
+    context = click.get_current_context(silent=True)
+    command = None if context is None else context.command
+    if isinstance(command, click.Group):
+        command = command.commands.get((context and context.invoked_subcommand) or "")
+    if context is None or command is None:
+        return {}
+    return {known.name: known for known in command.get_params(context)}
+
+
+def _as_option(argument: Argument, known: click.Parameter | None) -> str:
+    """Return an argument as one would type it; one that is no option keeps its name."""
+    if not isinstance(known, click.Option):
+        return str(argument) if known is None else known.human_readable_name
+    names, value = known.opts, argument.value
+    if known.is_flag:
+        names, value = (known.opts if value in (None, True) else known.secondary_opts or known.opts), None
+    name = max(names, key=len)
+    if value is None:
+        return name
+    return " ".join(f"{name} {_word(one, known)}" for one in _single(value, several=known.multiple))
+
+
+def _single(value: object, *, several: bool) -> list[object]:
+    """Return what one would type the option for, one by one."""
+    if isinstance(value, dict):
+        return [*cast("dict[object, object]", value).items()]
+    return cast("list[object]", value) if isinstance(value, list) and several else [value]
+
+
+def _word(value: object, option: click.Option) -> str:
+    """Return a value as one word of the shell; what the reader must choose is named as in the help."""
+    chosen = option.metavar or "…"
+    match value:
+        case EllipsisType():
+            return chosen
+        case (str(key), EllipsisType()):
+            return f"{shlex.quote(key)}={chosen.partition('=')[2]}"
+        case list() | tuple():
+            return shlex.quote(",".join(map(str, cast("Iterable[object]", value))))
+        case _:
+            return shlex.quote(str(value))
+
+
+def what_is_wrong(error: MissMDPError | OSError) -> str:
+    """Return what an error says, for people who type; also what the system says begins with the file."""
+    if isinstance(error, MissMDPError):
+        return as_typed(error)
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def one_line(message: str) -> str:
+    """Return a message without line breaks."""
+    return " ".join(line.strip() for line in message.splitlines() if line.strip())
+
 
 ANSWER_IS_NO, WRONG_CALL, MISTAKE_OF_OURS, INTERRUPTED, TERMINATED = 1, 2, 70, 130, 143
 NOBODY_READS = 1
@@ -62,6 +184,10 @@ class Commands(click.Group):
             if error.ctx is None and command is not None:
                 # The parser does not say whose options it could not understand.
                 error.ctx = click.Context(command, parent=ctx, info_name=command.name)
+            raise
+        except MissMDPError as error:
+            # Here it is still known which command ran, and so what its options are called.
+            error.args = (as_typed(error),)
             raise
         except KeyboardInterrupt as error:
             raise Interrupted from error
@@ -116,7 +242,9 @@ def _failure(error: BaseException) -> tuple[str, int]:
         case click.ClickException():
             code = ANSWER_IS_NO if isinstance(error, AnswerIsNo) else WRONG_CALL
             return f"Error: {error.format_message()}", code
-        case MissMDPError() | OSError():
+        case MissMDPError():
+            return f"Error: {error}", WRONG_CALL
+        case OSError():
             return f"Error: {what_is_wrong(error)}", WRONG_CALL
         case MemoryError():
             return f"Error: there is not enough memory for this ({str(error) or 'MemoryError'})", WRONG_CALL
@@ -133,3 +261,32 @@ def _usage(error: click.UsageError) -> str:
     """Return what is wrong with what was typed, and where to read how it is done."""
     message = one_line(error.format_message()).removesuffix(".")
     return message if error.ctx is None else f"{message} (see {error.ctx.command_path} --help)"
+
+
+@contextmanager
+def sigterm_raises() -> Generator[None, None, None]:
+    """Turn SIGTERM into `Terminated`, so that what is open is closed; a second one ends the process at once.
+
+    Where SIGTERM is ignored or handled already, and outside the main thread, nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    if before is not signal.SIG_DFL:
+        yield
+        return
+    here = os.getpid()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if os.getpid() != here:
+            # A process that was forked from this one, and inherited this function: it ends as others do.
+            os.kill(os.getpid(), signal.SIGTERM)
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

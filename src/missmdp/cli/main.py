@@ -9,31 +9,32 @@ import sys
 import click
 
 from missmdp._version import __version__
-from missmdp.cli.data_commands import collect, describe, validate
-from missmdp.cli.diagnose_command import diagnose
 from missmdp.cli.evaluate_command import evaluate
-from missmdp.cli.export_command import export
-from missmdp.cli.failures import Commands
-from missmdp.cli.learn_command import learn
-from missmdp.cli.model_commands import benchmarks, coverage, graph, show
-from missmdp.cli.plan_data_command import plan_data
-from missmdp.cli.plot_command import plot
-from missmdp.cli.report_command import report
-from missmdp.cli.reproduce_command import reproduce
-from missmdp.cli.run_command import run
-from missmdp.cli.signals import sigterm_raises
-from missmdp.cli.solve_command import solve
-from missmdp.cli.tune_command import tune_ppo
+from missmdp.cli.failures import Commands, sigterm_raises
+from missmdp.cli.learn_commands import diagnose, learn
+from missmdp.cli.model_commands import (
+    benchmarks,
+    collect,
+    coverage,
+    describe,
+    export,
+    graph,
+    plan_data,
+    show,
+    validate,
+)
+from missmdp.cli.reproduce_commands import plot, reproduce
+from missmdp.cli.run_commands import report, run
+from missmdp.cli.solve_commands import solve, tune_ppo
 
 __all__ = ["cli", "main"]
 
-
 EPILOG = """\b
-Commands end with code
-  0    if all went well
-  1    if the answer is no: the log does not fit the model (validate, learn --strict)
-  2    if something was wrong with what was asked; one line on standard error says what
-  130  after Ctrl-C, where there was nothing to end with
+Exit codes:
+  0    success
+  1    the answer is no: for example, the log does not fit the model (validate, learn --strict)
+  2    the request was wrong; one line on standard error says what to change
+  130  interrupted by Ctrl-C before there was a result
 """
 
 
@@ -48,15 +49,14 @@ Commands end with code
 def cli(context: click.Context) -> None:
     """Decisions when part of the state goes missing.
 
-    MODEL is always one of: a benchmark's name (see `missmdp benchmarks`), an .mmdp file, or module:function,
-    a function without arguments that returns a MissMDP. `solve`, `evaluate` and `export` also take .pomdp and .pomdpx
-    files.
+    MODEL is a benchmark's name (see `missmdp benchmarks`), an .mmdp file, or module:function: a function without
+    arguments that returns a MissMDP. `solve`, `evaluate` and `export` also read .pomdp and .pomdpx files.
 
-    Commands that find out how values go missing also take an MDP: module:function that returns a FactoredMDP, or
-    a folder with the tables transitions, rewards, initial and optionally terminal (.csv or .parquet), and
-    optionally discount.txt and features (the columns feature and value: values in their order, else words are
-    in that of the alphabet). Tables have one column per feature; transitions also action, next_<feature> and
-    probability, rewards also action and reward, initial also probability.
+    Commands that learn how values go missing also accept an MDP: module:function that returns a FactoredMDP, or a
+    folder of tables (.csv or .parquet) called transitions, rewards, initial and, if needed, terminal. Every table has
+    one column per feature. transitions also has action, next_<feature> and probability, rewards has action and reward,
+    and initial has probability. The folder may also hold discount.txt, and a table called features with the columns
+    feature and value, which sets the order of values; without it, words are in alphabetical order.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

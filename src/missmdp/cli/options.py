@@ -4,18 +4,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
-__all__ = ["DATA_HELP", "MDP_HELP", "MODEL_HELP", "Number", "Whole", "table_arguments", "table_options"]
+__all__ = [
+    "CONFIDENCE",
+    "DATA_HELP",
+    "FILE",
+    "MDP_HELP",
+    "MODEL_HELP",
+    "POMDP_HELP",
+    "POSITIVE",
+    "Number",
+    "Whole",
+    "always_option",
+    "behaviour_option",
+    "block_option",
+    "confidence_option",
+    "feature_blocks",
+    "fully_observed_option",
+    "grouped",
+    "horizon_option",
+    "quiet_option",
+    "seed_option",
+    "table_arguments",
+    "table_options",
+    "threads_option",
+]
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 MODEL_HELP = "MODEL is a benchmark's name, an .mmdp file, or module:function."
 MDP_HELP = (
-    "MODEL is a benchmark's name, an .mmdp file, module:function (a MissMDP or a FactoredMDP), or a folder of tables "
-    "(see `missmdp --help`)."
+    "MODEL is a benchmark's name, an .mmdp file, module:function (returning a MissMDP or a FactoredMDP), or a folder "
+    "of tables (see `missmdp --help`)."
 )
-DATA_HELP = "DATA is one or more CSV or Parquet files, folders of these, or patterns."
+POMDP_HELP = "MODEL is a benchmark's name, an .mmdp file, module:function, or a .pomdp or .pomdpx file."
+DATA_HELP = "DATA is one or more CSV or Parquet files, folders of such files, or patterns."
 
 
 class Whole(click.IntRange):
@@ -37,40 +64,109 @@ class Number(click.FloatRange):
         return number
 
 
-_TABLE_OPTIONS = (
-    click.option("--episode", default="episode", show_default=True, help="Column of the episode."),
-    click.option("--step", default="step", show_default=True, help="Column of the step."),
-    click.option("--action", default="action", show_default=True, help="Column of the action."),
-    click.option(
-        "--terminated",
-        default="terminated",
-        show_default=True,
-        help="Column that marks the last step, if any.",
+FILE = click.Path(dir_okay=False, path_type=Path)
+POSITIVE = Number(min=0.0, min_open=True)
+CONFIDENCE = Number(0.0, 1.0, min_open=True, max_open=True)
+
+
+def grouped(*options: Decorator) -> Decorator:
+    """Return a decorator that adds several options, in this order."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def seed_option(help: str = "Seed of everything random.") -> Decorator:
+    """Return the option for a seed."""
+    return click.option("--seed", type=Whole(min=0), default=0, show_default=True, help=help)
+
+
+def confidence_option(help: str) -> Decorator:
+    """Return the option for a confidence."""
+    return click.option("--confidence", type=CONFIDENCE, default=0.95, show_default=True, help=help)
+
+
+def quiet_option(help: str = "Print one line at the end and no progress.") -> Decorator:
+    """Return the option for programs that call a command."""
+    return click.option("-q", "--quiet", is_flag=True, help=help)
+
+
+threads_option = click.option(
+    "--threads",
+    type=Whole(min=1),
+    help="Number of threads; the result does not depend on it.  [default: one per core]",
+)
+horizon_option = click.option("--horizon", type=Whole(min=1), help="Maximum number of decisions per episode.")
+fully_observed_option = click.option(
+    "--fully-observed", is_flag=True, help="Use the same model with nothing missing."
+)
+always_option = click.option(
+    "--always",
+    "always_observed",
+    multiple=True,
+    metavar="FEATURE",
+    help="This feature is known to be always observed; repeat for more.",
+)
+behaviour_option = click.option(
+    "--behaviour",
+    type=click.Choice(["blind", "adaptive"]),
+    help="Whether actions in the log were chosen without looking at observations (blind) or may depend on them "
+    "(adaptive).  [default: what the file says, else adaptive]",
+)
+block_option = click.option(
+    "--block",
+    "blocks",
+    multiple=True,
+    metavar="A,B",
+    help="aimi, em: these features go missing together; repeat for more.",
+)
+
+
+def feature_blocks(typed: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """Return what `block_option` took, as features."""
+    blocks = tuple(tuple(name.strip() for name in block.split(",")) for block in typed)
+    for text, block in zip(typed, blocks, strict=True):
+        if len(block) < 2:
+            raise click.UsageError(f"--block {text}: a block is two features or more, as in --block x,y")
+    return blocks
+
+
+_COLUMNS = {
+    "episode": "Column with the episode.",
+    "step": "Column with the step.",
+    "action": "Column with the action.",
+    "terminated": "Column that marks the last step of an episode, if there is one.",
+}
+table_options = grouped(
+    *(
+        click.option(f"--{name}", default=name, show_default=True, help=text)
+        for name, text in _COLUMNS.items()
     ),
     click.option(
-        "--bins", multiple=True, metavar="COLUMN=EDGES", help="Bin a column, as in fever=37.5,38.5; repeat."
+        "--bins",
+        multiple=True,
+        metavar="COLUMN=EDGES",
+        help="Divide a column into bins, as in fever=37.5,38.5; repeat for more.",
     ),
     click.option("--per-file", is_flag=True, help="Each file numbers its own episodes."),
     click.option(
         "--missing",
         multiple=True,
         metavar="WORD",
-        help="Means that a value is missing, besides NA, null and the like; repeat.",
+        help="This word also means that a value is missing, like NA and null; repeat for more.",
     ),
 )
-
-
-def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how a table is to be read."""
-    for option in reversed(_TABLE_OPTIONS):
-        command = option(command)
-    return command
+"""The options that say how a table is to be read."""
 
 
 def table_arguments(options: dict[str, Any]) -> dict[str, Any]:
     """Return what `table_options` took, as arguments for reading a table; other options are left out."""
-    names = ("episode", "step", "action", "terminated", "per_file", "missing")
-    return {**{name: options[name] for name in names}, "bins": _bins(options["bins"])}
+    same = {name: options[name] for name in (*_COLUMNS, "per_file", "missing")}
+    return {**same, "bins": _bins(options["bins"])}
 
 
 def _bins(given: tuple[str, ...]) -> dict[str, Any] | None:

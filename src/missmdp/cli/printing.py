@@ -1,10 +1,13 @@
-"""What the commands print."""
+"""How commands print tables and sentences, and what the commands about models and logs print."""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 import numpy as np
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -12,16 +15,24 @@ from rich.table import Table
 from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
 from missmdp.data.coverage import Coverage, behaviour_coverage
 from missmdp.data.dataset import Dataset
+from missmdp.data.description.description import FAMILY_LEVEL, Description, of, percent
 from missmdp.errors import ModelError
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missmdp import MissMDP
 
 __all__ = [
+    "Column",
+    "columns_width",
     "make_console",
     "make_table",
     "print_benchmarks",
+    "print_collected",
+    "print_columns",
     "print_coverage",
+    "print_description",
+    "print_labelled",
     "print_model",
+    "print_sentence",
     "print_simulation",
 ]
 
@@ -138,3 +149,137 @@ def print_coverage(coverage: Coverage, *, steps: int, visits: float, most: int) 
             np.format_float_positional(expected, precision=3, trim="-"),
         )
     console.print(table)
+
+
+Column = list[str]
+"""A title and the cells below it."""
+_LABELS = 14
+"""Of the words on the left, as in `missmdp solve`."""
+_NARROWEST, _WIDEST = 40, 100
+"""Columns between which sentences are broken into lines."""
+
+
+def columns_width(columns: Sequence[Column]) -> int:
+    """Return how wide a table will be."""
+    return sum(max(map(cell_len, column)) for column in columns) + 2 * (len(columns) - 1)
+
+
+def print_columns(columns: Sequence[Column]) -> None:
+    """Print a table without lines: the first column to the left, the others to the right."""
+    console = make_console()
+    widths = [max(map(cell_len, column)) for column in columns]
+    for i, row in enumerate(zip(*columns, strict=True)):
+        spaces = [" " * (width - cell_len(text)) for text, width in zip(row, widths, strict=True)]
+        cells = [
+            text + space if place == 0 else space + text
+            for place, (text, space) in enumerate(zip(row, spaces, strict=True))
+        ]
+        console.print(escape("  ".join(cells).rstrip()), style="bold" if i == 0 else None)
+
+
+def print_labelled(label: str, text: str, *, whole: bool = False) -> None:
+    """Print a label on the left, and text beside it: in lines that fit, or whole."""
+    console = make_console()
+    space = " " * max(2, _LABELS - cell_len(label))
+    for i, line in enumerate([text] if whole else _lines(text, console, _LABELS)):
+        console.print(escape(f"{' ' * _LABELS if i else label + space}{line}"))
+
+
+def print_sentence(text: str) -> None:
+    """Print text in lines that fit."""
+    console = make_console()
+    for line in _lines(text, console):
+        console.print(escape(line))
+
+
+def _lines(text: str, console: Console, indent: int = 0) -> list[str]:
+    """Return lines that are broken between words alone, so that names of files stay whole."""
+    width = max(_NARROWEST, min(_WIDEST, console.width)) if console.is_terminal else _WIDEST
+    return textwrap.wrap(text, width - indent, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+BAR = 24
+"""Letters of the longest bar."""
+
+
+def print_description(described: Description, *, most: int) -> None:
+    """Print how often features are missing, together with what, over steps, and by which values."""
+    console = make_console()
+    console.print(f"[bold]{described.size}[/bold]\n")
+    _, *later = described.over_steps.labels
+    steps = f"over steps 0 to {described.lengths[2] - 1}" if later else "at step 0"
+    rates = make_table("feature", "missing", "95% interval", steps)
+    lower, upper = described.intervals
+    for i, name in enumerate(described.features):
+        interval = f"{percent(float(lower[i]))} to {percent(float(upper[i]))}"
+        strip = _strip(described.over_steps.rates[:, i].tolist()) if described.missing[i] else ""
+        rates.add_row(escape(name), percent(float(described.rates[i])), interval, strip)
+    console.print(rates)
+    if most and described.can_go_missing:
+        _print_patterns(described, most)
+        _print_associations(described, most)
+    for note in described.notes:
+        console.print(escape(f"\nNote: {note}"))
+
+
+def _print_patterns(described: Description, most: int) -> None:
+    table = make_table("missing together", "rows", "share", "", title="\nWhat is missing together")
+    patterns = described.together(most)
+    longest = int(described.pattern_rows[0])
+    for number, (names, rows) in enumerate(patterns):
+        # No bar for all rarer patterns together, which may dwarf the frequent ones.
+        bar = "█" * max(1, round(BAR * rows / longest)) if number < most else ""
+        table.add_row(escape(names), f"{rows:,}", percent(rows / described.n_rows), bar)
+    make_console().print(table)
+
+
+def _print_associations(described: Description, most: int) -> None:
+    console = make_console()
+    found = described.strongest()
+    if not found:
+        console.print("\nNo feature is clearly more often missing at some values of another than at others.")
+        return
+    more = f" (the {most} clearest of {len(found)})" if len(found) > most else ""
+    table = make_table(
+        "missing",
+        "most often where",
+        "",
+        "least often where",
+        "",
+        title=f"\nBy the value of another feature{more}",
+    )
+    for a in found[:most]:
+        most_often, least_often = (f"{a.given} is {value}" for value in (a.highest, a.lowest))
+        table.add_row(
+            escape(a.feature),
+            escape(most_often),
+            percent(a.highest_rate),
+            escape(least_often),
+            percent(a.lowest_rate),
+        )
+    console.print(table)
+    console.print(
+        f"If rows were independent, chance alone would list anything in fewer than {FAMILY_LEVEL:.0%} of logs. In an "
+        "episode they are not, so take this, like the intervals, as an indication. "
+        "Whether a value goes missing because of itself cannot be seen in single rows."
+    )
+
+
+def _strip(rates: Iterable[float]) -> str:
+    """Return rates as a row of blocks, full ones for always missing."""
+    return "".join(BLOCKS[min(int(rate * len(BLOCKS)), len(BLOCKS) - 1)] for rate in rates)
+
+
+def print_collected(dataset: Dataset, where: str | None, *, stderr: bool = False) -> None:
+    """Print what was simulated, where it went, and how often features are missing in it."""
+    console = make_console(stderr=stderr)
+    console.print(
+        f"{of(dataset.n_steps, 'simulated observation')} in {of(dataset.n_episodes, 'episode')} "
+        f"(uniformly random actions, seed {dataset.seed})"
+        + ("" if stderr else f" written to {escape(str(where))}")
+    )
+    rates = make_table("feature", "missing")
+    for name, rate in dataset.missing_rates().items():
+        rates.add_row(escape(name), percent(rate))
+    console.print(rates)

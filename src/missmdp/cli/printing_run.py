@@ -1,35 +1,52 @@
-"""What `missmdp run` prints."""
+"""What `run` and `reproduce` print."""
 
 from __future__ import annotations
 
 import contextlib
+import math
+import os
+import sys
+import time
 from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from missmdp.cli.columns import Column, columns_width, print_columns, print_sentence
-from missmdp.cli.printing import make_console
-from missmdp.cli.wording import what_is_wrong
+from missmdp.cli.failures import what_is_wrong
+from missmdp.cli.printing import Column, columns_width, make_console, print_columns, print_sentence
 from missmdp.errors import MissMDPError
-from missmdp.experiments.record.record import RunRecord, ValueRecord
 from missmdp.experiments.record.summary_text import summary_text
-from missmdp.experiments.run.folder import RunFolder
-from missmdp.experiments.run.result import RunResult
+from missmdp.experiments.reproduce.cells import Cell, Kind, all_cells
+from missmdp.experiments.reproduce.estimate import expected_seconds, in_words
+from missmdp.experiments.reproduce.store import CellStore
 from missmdp.words import count, error_places, interval_text, with_error
 
-__all__ = ["print_kept", "print_run", "print_shortly", "with_what_is_kept"]
+if TYPE_CHECKING:
+    from missmdp.experiments.record.record import RunRecord, ValueRecord
+    from missmdp.experiments.reproduce.config import ReproduceConfig
+    from missmdp.experiments.reproduce.runner import Reproduction
+    from missmdp.experiments.run.folder import RunFolder
+    from missmdp.experiments.run.result import RunResult
+
+__all__ = [
+    "ReproduceProgress",
+    "print_kept",
+    "print_plan",
+    "print_reproduction",
+    "print_run",
+    "print_shortly",
+    "with_what_is_kept",
+]
 
 _NOTHING = "–"
 _KNOWS = {"optimal": "knows the truth", "prior": "½ everywhere", "random": _NOTHING}
 """What policies that learned nothing take for granted."""
 _INTERVALS = 2
 """The place of intervals in the table."""
-_IN_SHORT = {
-    "amcar": "MCAR",
-    "asmar": "simple MAR",
-    "aimi": "no self-censoring",
-    "em": "a structure, found",
-}
 
 
 def print_run(result: RunResult) -> None:
@@ -65,6 +82,7 @@ def _columns(run: RunRecord) -> list[Column]:
     """Return the table: values in the truth, or where that is unknown in the world of each learner."""
     first, *others = run.ordered_worlds
     rows = first.rows
+    short = {learner.label: learner.short for learner in run.learners}
     title = "value" if run.truth_known else f"if {run.learner_name(first.world)} is right"
     columns = [
         [
@@ -80,7 +98,7 @@ def _columns(run: RunRecord) -> list[Column]:
         [f"if {run.learner_name(world.world)} is right", *(_value(world.row(row.policy)) for row in rows)]
         for world in others
     ]
-    return [*columns, ["assumes", *({**_IN_SHORT, **_KNOWS}.get(row.policy, _NOTHING) for row in rows)]]
+    return [*columns, ["assumes", *({**short, **_KNOWS}.get(row.policy, _NOTHING) for row in rows)]]
 
 
 def _value(row: ValueRecord | None) -> str:
@@ -135,7 +153,7 @@ def with_what_is_kept(
     error: MissMDPError | OSError, folder: RunFolder, before: Mapping[str, int]
 ) -> Exception:
     """Return the error with a word on what was made before it happened, if anything was."""
-    message = what_is_wrong(error).replace("pass overwrite=True", "give --overwrite")
+    message = what_is_wrong(error)
     kept = _kept(folder, before)
     return click.ClickException(f"{message} ({kept})" if kept else message)
 
@@ -144,3 +162,159 @@ def _kept(folder: RunFolder, before: Mapping[str, int]) -> str:
     made = [name for name, when in folder.made().items() if when != before.get(name)]
     inside = dict.fromkeys(f"{name.partition('/')[0]}/" if "/" in name else name for name in made)
     return f"what was made before is in {folder.path}: {', '.join(inside)}" if made else ""
+
+
+_EVERY = 30.0
+"""Seconds between two lines where there is no terminal."""
+_NONE = "–"
+_KINDS: dict[Kind, str] = {"baseline": "baselines", "learning": "total variation", "value": "policies"}
+
+
+def print_plan(config: ReproduceConfig, folder: Path, workers: int | None) -> None:
+    """Print what would run, and how long it may take."""
+    store = CellStore(folder)
+    cells = all_cells(config)
+    missing = {cell for cell in cells if store.read(cell) is None}
+    columns: list[Column] = [["benchmark"], ["work"], ["cells"], ["finished"], ["core time"]]
+    for benchmark in config.benchmarks:
+        for kind, words in _KINDS.items():
+            own = [cell for cell in cells if cell.benchmark == benchmark and cell.kind == kind]
+            left = [cell for cell in own if cell in missing]
+            if own:
+                row = (
+                    benchmark,
+                    words,
+                    f"{len(own):,}",
+                    f"{len(own) - len(left):,}",
+                    in_words(_expected(left)) if left else _NONE,
+                )
+                for column, text in zip(columns, row, strict=True):
+                    column.append(text)
+    print_columns(columns)
+    processes = (os.cpu_count() or 1) if workers is None else workers
+    click.echo()
+    done = len(cells) - len(missing)
+    print_sentence(f"{len(cells):,} cells, of which {done:,} are finished in {folder}.")
+    if missing:
+        print_sentence(
+            f"The rest may take {in_words(_expected(list(missing)) / processes)} with "
+            f"{count(processes, 'process', 'processes')}, roughly. Nothing was run."
+        )
+
+
+def _expected(cells: list[Cell]) -> float:
+    return math.fsum(map(expected_seconds, cells))
+
+
+class ReproduceProgress:
+    """Progress over cells: a calm line on a terminal, a line every half minute elsewhere.
+
+    Called with what `Report` is told. What is left is foreseen from how long cells take, so that many small cells do
+    not count as much as a few large ones.
+    """
+
+    def __init__(self, config: ReproduceConfig, folder: Path, *, enabled: bool) -> None:
+        store = CellStore(folder)
+        cells = all_cells(config)
+        self._left = _expected([cell for cell in cells if store.read(cell) is None])
+        self._enabled = enabled
+        self._done = 0.0
+        self._last = time.monotonic()
+        self._display: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        if self._enabled and sys.stderr.isatty():
+            self._display = Progress(
+                BarColumn(bar_width=30),
+                TextColumn("{task.description}"),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._task = self._display.add_task("starting", total=self._left)
+            self._display.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._display is not None:
+            self._display.stop()
+
+    def __call__(self, finished: int, wanted: int, cell: Cell, seconds: float) -> None:
+        """Take note of a finished cell."""
+        self._done += expected_seconds(cell)
+        left = seconds * (self._left - self._done) / self._done
+        text = f"{finished:,} of {wanted:,} cells, about {in_words(max(0.0, left))} left"
+        if finished == wanted:
+            text = f"{finished:,} of {wanted:,} cells after {in_words(seconds)}"
+        if self._display is not None and self._task is not None:
+            self._display.update(self._task, completed=self._done, description=f"{text}   {_shown(cell)}")
+        elif self._enabled and (finished == wanted or time.monotonic() - self._last >= _EVERY):
+            self._last = time.monotonic()
+            click.echo(text, err=True)
+
+
+def _shown(cell: Cell) -> str:
+    words = [
+        cell.benchmark,
+        "" if cell.policy == "all" else cell.policy,
+        f"{cell.size:,} steps" if cell.size else "",
+    ]
+    return " · ".join(word for word in words if word)
+
+
+def print_reproduction(done: Reproduction) -> None:
+    """Print what came out: normalised values at the largest size, and where everything is."""
+    if done.status != "finished":
+        print_sentence(str(done))
+        return
+    summary = done.summary()
+    rows = summary.values
+    if rows:
+        columns: list[Column] = [
+            ["benchmark"],
+            ["learner"],
+            ["steps"],
+            ["runs"],
+            ["ATV"],
+            ["normalised value"],
+            ["95 % interval"],
+        ]
+        distances = {(row["benchmark"], row["learner"], row["size"]): row["atv"] for row in summary.learning}
+        for benchmark in done.config.benchmarks:
+            own = [row for row in rows if row["benchmark"] == benchmark]
+            largest = max((row["size"] for row in own), default=0)
+            for row in own:
+                if row["size"] == largest:
+                    _add(columns, row, distances.get((benchmark, row["learner"], largest)))
+        print_columns(columns)
+        click.echo()
+        print_sentence(
+            "1 is what the optimal policy is worth, 0 what the prior's is. Intervals are over runs."
+        )
+        if any(_NONE in column for column in columns):
+            print_sentence(f"{_NONE} stands where there are too few runs or episodes to say anything.")
+    print_sentence(
+        f"{done.cells:,} cells ({done.found:,} from before) in {in_words(done.seconds)}: tables, figures and "
+        f"report.html are in {done.folder}"
+    )
+
+
+def _add(columns: list[Column], row: dict[str, object], distance: float | None) -> None:
+    low, high = row["normalised_low"], row["normalised_high"]
+    cells = (
+        str(row["benchmark"]),
+        str(row["learner"]),
+        f"{row['size']:,}",
+        str(row["runs"]),
+        _NONE if distance is None else f"{distance:.3f}",
+        _signed(row["normalised"]),
+        _NONE if low is None else f"[{_signed(low)}, {_signed(high)}]",
+    )
+    for column, text in zip(columns, cells, strict=True):
+        column.append(text)
+
+
+def _signed(value: object) -> str:
+    return f"{value:.2f}".replace("-", "−") if isinstance(value, float) else _NONE

@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.rollout import run_episodes
+from missmdp._kernels.simulator import run_episodes
 from missmdp.checks import checked_integer
-from missmdp.data.agents import AgentSimulator
-from missmdp.data.dataset import NO_ACTION, Dataset, action_dtype
-from missmdp.data.rollout import compile_policy, compile_simulation, seed_words, seen_codes
+from missmdp.data.dataset import Dataset, action_dtype
+from missmdp.data.simulation import AgentSimulator, compile_policy, compile_simulation, seed_words, seen_codes
 from missmdp.errors import DataError
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.policy import BlindPolicy, MemorylessPolicy, Policy, as_policy
+from missmdp.model.space import NO_ACTION
 from missmdp.progress import show_progress
 
 __all__ = ["collect"]

@@ -6,23 +6,21 @@ small: a log of a billion rows with four features has at most a few thousand dis
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.counting import count_ranks
 from missmdp.data.dataset import Behaviour, Dataset
+from missmdp.data.tables.content import TableOptions, known_options
 from missmdp.errors import DataError, FormatError, MissMDPError
 from missmdp.model.archive import encode_values, read_archive, write_archive
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.space import MISSING, FeatureSpace, Rows
-
-if TYPE_CHECKING:
-    from missmdp.data.binning import Binning
 
 __all__ = ["ObservationCounts", "RankCounter", "as_counts"]
 
@@ -111,34 +109,19 @@ class ObservationCounts:
         source: Any,
         mdp: FactoredMDP,
         *,
-        episode: str = "episode",
-        step: str = "step",
-        action: str = "action",
-        terminated: str = "terminated",
-        bins: Mapping[str, Binning] | None = None,
-        missing: Iterable[str] = (),
-        per_file: bool = False,
         progress: bool | None = None,
+        **options: Unpack[TableOptions],
     ) -> ObservationCounts:
         """Return the counts of a trajectory table, of any size: rows are counted where they are, not loaded.
 
         The same as counting `Dataset.from_table` with these arguments, and with the same errors. An ibis table is
         counted by its own back end. Words given as `missing` have rows read in batches instead.
         """
-        from missmdp.data.tables.count import counts_from_table
+        from missmdp.data.tables.count import count_table
 
-        return counts_from_table(
-            source,
-            mdp,
-            episode=episode,
-            step=step,
-            action=action,
-            terminated=terminated,
-            bins=bins,
-            missing=missing,
-            per_file=per_file,
-            progress=progress,
-        )
+        counter = RankCounter(checked_mdp(mdp).space.features)
+        behaviour = count_table(source, mdp, known_options(options), counter, progress=progress)
+        return cls.from_ranks(mdp, *counter.result(), behaviour)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -253,9 +236,15 @@ class RankCounter:
         """Count some rows."""
         if self._table is not None:
             count_ranks(observations, self._features.weights, self._table)
+        else:
+            self.add_ranks(*np.unique(self._features.rank(observations), return_counts=True))
+
+    def add_ranks(self, ranks: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+        """Count some observations that are given by rank, each so many times."""
+        if self._table is not None:
+            np.add.at(self._table, ranks, counts)
             return
-        found, counts = np.unique(self._features.rank(observations), return_counts=True)
-        self._ranks, place = np.unique(np.concatenate([self._ranks, found]), return_inverse=True)
+        self._ranks, place = np.unique(np.concatenate([self._ranks, ranks]), return_inverse=True)
         summed = np.zeros(len(self._ranks), dtype=np.int64)
         np.add.at(summed, place.reshape(-1), np.concatenate([self._counts, counts]))
         self._counts = summed

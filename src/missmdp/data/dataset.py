@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.data.tables.content import TableOptions, known_options
 from missmdp.errors import DataError
 from missmdp.model.mdp import FactoredMDP
-from missmdp.model.space import MISSING
+from missmdp.model.space import MISSING, NO_ACTION
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Behaviour", "Dataset", "Step", "action_dtype"]
 
-NO_ACTION = -1
-"""The code of "no action": the last observation of an episode is not acted on."""
 
 Behaviour = Literal["blind", "adaptive"]
 """Whether the policy that made a log never reacts to observations, or may."""
@@ -166,14 +165,8 @@ class Dataset:
         source: Any,
         mdp: FactoredMDP,
         *,
-        episode: str = "episode",
-        step: str = "step",
-        action: str = "action",
-        terminated: str = "terminated",
-        bins: Mapping[str, Binning] | None = None,
-        missing: Iterable[str] = (),
-        per_file: bool = False,
         progress: bool | None = None,
+        **options: Unpack[TableOptions],
     ) -> Dataset:
         """Return the dataset in a trajectory table: one row per step, one column per feature, null for missing.
 
@@ -210,18 +203,8 @@ class Dataset:
         """
         from missmdp.data.tables.read import dataset_from_table
 
-        return dataset_from_table(
-            source,
-            mdp,
-            episode=episode,
-            step=step,
-            action=action,
-            terminated=terminated,
-            bins=bins,
-            missing=missing,
-            per_file=per_file,
-            progress=progress,
-        )
+        parts = dataset_from_table(source, mdp, known_options(options), progress=progress)
+        return cls(mdp, **parts._asdict())
 
     def to_arrow(self) -> pa.Table:
         """Return a trajectory table: episode, step, the features, action, reward (with true states), terminated."""

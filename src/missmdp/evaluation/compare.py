@@ -1,4 +1,7 @@
-"""Policies against each other, episode by episode with the same luck."""
+"""Policies against each other: differences on the same episodes, and values on a common scale.
+
+On that scale 1 is what the optimal policy is worth and 0 what the prior's is worth (Sec. 6, "Metrics").
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
 
-from missmdp.errors import DataError
-from missmdp.evaluation.arena import Arena
-from missmdp.evaluation.rounds import Limits, simulate
-from missmdp.evaluation.statistics import standard_error, student_interval
-from missmdp.evaluation.value import Evaluation, finished
+from missmdp.checks import checked_confidence, checked_number
+from missmdp.errors import Argument, DataError, ParameterError
+from missmdp.evaluation.simulation import Arena
+from missmdp.evaluation.stopping import StoppingRule, simulate
+from missmdp.evaluation.value import Evaluation, finished, standard_error, student_interval
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy, as_policy
 from missmdp.model.pomdp import POMDP
-from missmdp.words import decimals, interval_text, signed
+from missmdp.words import decimals, did_you_mean, interval_text, signed
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Comparison", "Difference", "compare", "difference"]
+__all__ = ["Comparison", "Difference", "NormalisedValue", "compare", "difference", "normalised_value"]
+
 
 Given = Policy | Callable[[Any], Any] | None
 """What `evaluate` takes as a policy."""
@@ -64,16 +70,18 @@ def difference(one: Evaluation, other: Evaluation) -> Difference:
     If one has more episodes than the other, the episodes that both have are compared.
     """
     if (one.controlled is None) != (other.controlled is None):
-        raise DataError("one of the two was evaluated with control_variate and the other without")
-    count = min(one.episodes, other.episodes)
-    mine, theirs = one.estimates[:count], other.estimates[:count]
+        raise DataError(
+            "one of the two was evaluated with ", Argument("control_variate"), " and the other without"
+        )
+    shared = min(one.episodes, other.episodes)
+    mine, theirs = one.estimates[:shared], other.estimates[:shared]
     unpaired = math.hypot(standard_error(mine), standard_error(theirs))
     if not one.shares_luck_with(other):
-        return Difference(float(mine.mean() - theirs.mean()), unpaired, count, 0.0, unpaired)
-    varies = count > 1 and mine.std() > 0.0 and theirs.std() > 0.0
+        return Difference(float(mine.mean() - theirs.mean()), unpaired, shared, 0.0, unpaired)
+    varies = shared > 1 and mine.std() > 0.0 and theirs.std() > 0.0
     correlation = float(np.corrcoef(mine, theirs)[0, 1]) if varies else 0.0
     return Difference(
-        float((mine - theirs).mean()), standard_error(mine - theirs), count, correlation, unpaired
+        float((mine - theirs).mean()), standard_error(mine - theirs), shared, correlation, unpaired
     )
 
 
@@ -86,22 +94,17 @@ class Comparison:
     """The policy that the others are compared with."""
 
     def __getitem__(self, name: str) -> Evaluation:
-        return self.evaluations[self._known(name)]
+        return self.evaluations[_known("name", name, self.evaluations)]
 
     def difference(self, name: str, other: str | None = None) -> Difference:
         """Return how much more a policy is worth than another, by default than the reference."""
-        base = self.reference if other is None else self._known(other)
-        return difference(self.evaluations[self._known(name)], self.evaluations[base])
+        base = self.reference if other is None else _known("other", other, self.evaluations)
+        return difference(self[name], self.evaluations[base])
 
     @property
     def differences(self) -> dict[str, Difference]:
         """How much more each policy is worth than the reference."""
         return {name: self.difference(name) for name in self.evaluations if name != self.reference}
-
-    def _known(self, name: str) -> str:
-        if name not in self.evaluations:
-            raise DataError(f"there is no policy {name!r}; there are {', '.join(self.evaluations)}")
-        return name
 
     def rows(self, confidence: float = 0.95) -> list[dict[str, Any]]:
         """Return one row per policy: its value and its difference to the reference, with errors and intervals."""
@@ -161,7 +164,7 @@ def compare(
     horizon: int | None = None,
     control_variate: bool = False,
     timeout: float | None = None,
-    workers: int | None = None,
+    threads: int | None = None,
     progress: bool | None = None,
 ) -> Comparison:
     """Return several policies' values in one model and their differences, on the same episodes.
@@ -181,14 +184,12 @@ def compare(
     until_stderr
         Simulate until the standard error of every difference to the reference is at most this. The error is itself
         an estimate, and not believed before 1,000 episodes, or `max_episodes` if that is less; see `evaluate`.
-    max_episodes, horizon, control_variate, timeout, workers, progress
+    max_episodes, horizon, control_variate, timeout, threads, progress
         As in `evaluate`.
     """
     named = _named(policies)
-    reference = next(iter(named)) if reference is None else str(reference)
-    if reference not in named:
-        raise DataError(f"the reference {reference!r} is none of the policies: {', '.join(named)}")
-    limits = Limits(episodes, until_stderr, max_episodes, timeout, workers)
+    reference = next(iter(named)) if reference is None else _known("reference", str(reference), named)
+    rule = StoppingRule(episodes, until_stderr, max_episodes, timeout, threads)
     arena = Arena(model, seed, horizon, control_variate=control_variate)
     stores = {name: arena.store(policy) for name, policy in named.items()}
 
@@ -198,11 +199,20 @@ def compare(
         return max(errors, default=standard_error(values[reference]))
 
     began = time.monotonic()
-    status = simulate(list(stores.values()), limits, largest_error, "Comparing", progress)
+    status = simulate(list(stores.values()), rule, largest_error, "Comparing", progress)
     seconds = time.monotonic() - began
     return Comparison(
         {name: finished(store, arena, status, seconds) for name, store in stores.items()}, reference
     )
+
+
+def _known(argument: str, name: str, policies: Mapping[str, Any]) -> str:
+    """Return the name of a policy that there is."""
+    if name not in policies:
+        hint = did_you_mean(name, policies)
+        problem = f"there is no policy {name!r}; the policies are {', '.join(policies)}{hint}"
+        raise ParameterError(argument, name, "the name of a policy", problem)
+    return name
 
 
 def _named(policies: Policies) -> dict[str, Policy]:
@@ -210,7 +220,8 @@ def _named(policies: Policies) -> dict[str, Policy]:
         named = {str(name): as_policy(policy) for name, policy in policies.items()}
         if len(named) < len(policies):
             double = next(name for name in named if sum(str(other) == name for other in policies) > 1)
-            raise DataError(f"two policies have the name {double!r}")
+            problem = f"two policies have the name {double!r}"
+            raise ParameterError("policies", policies, "{name: policy}", problem)
     elif isinstance(policies, list | tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
         named: dict[str, Policy] = {}
         for policy in map(as_policy, policies):
@@ -218,7 +229,150 @@ def _named(policies: Policies) -> dict[str, Policy]:
             same = sum(type(known).__name__ == kind for known in named.values())
             named[kind if not same else f"{kind} {same + 1}"] = policy
     else:
-        raise DataError(f"expected {{name: policy}} or a list of policies, got {cast('object', policies)!r}")
+        problem = f"expected {{name: policy}} or a list of policies, got {cast('object', policies)!r}"
+        raise ParameterError("policies", policies, "{name: policy} or a list of policies", problem)
     if not named:
-        raise DataError("there are no policies to compare")
+        raise ParameterError("policies", policies, "not empty", "there are no policies to compare")
     return named
+
+
+@dataclass(frozen=True)
+class NormalisedValue:
+    """(V − V_prior)/(V_optimal − V_prior), with its error."""
+
+    numerator: float
+    """V − V_prior."""
+    denominator: float
+    """V_optimal − V_prior."""
+    covariance: tuple[tuple[float, float], tuple[float, float]]
+    """Of the two estimates."""
+    episodes: float = math.inf
+    """The fewest episodes behind any of them; infinite where all are known without error."""
+
+    @property
+    def mean(self) -> float:
+        """The normalised value."""
+        return self.numerator / self.denominator
+
+    def __float__(self) -> float:
+        return self.mean
+
+    @property
+    def stderr(self) -> float:
+        """The standard error, to first order (delta method)."""
+        (vn, cov), (_, vd) = self.covariance
+        variance = vn - 2.0 * self.mean * cov + self.mean**2 * vd
+        return math.sqrt(max(0.0, variance)) / abs(self.denominator)
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return Fieller's interval, which is right also where the denominator is uncertain.
+
+        It is unbounded where the data do not even tell the optimal policy from the prior's.
+        """
+        z = float(stats.t.ppf(0.5 + 0.5 * checked_confidence(confidence), self.episodes - 1.0))
+        (vn, cov), (_, vd) = self.covariance
+        n, d = self.numerator, self.denominator
+        # All θ with (n − θd)² ≤ z² Var(n − θd): a θ² − 2 b θ + c ≤ 0.
+        a, b, c = d * d - z * z * vd, n * d - z * z * cov, n * n - z * z * vn
+        if a <= 0.0:
+            return -math.inf, math.inf
+        root = math.sqrt(max(0.0, b * b - a * c))
+        return (b - root) / a, (b + root) / a
+
+    def __str__(self) -> str:
+        places = decimals(self.stderr)
+        value = f"{signed(self.mean, places)} ± {self.stderr:.{places}f}"
+        return f"{value} (95 % interval {interval_text(self.interval(), places)})"
+
+
+def normalised_value(
+    value: Evaluation | float, optimal: Evaluation | float, prior: Evaluation | float
+) -> NormalisedValue:
+    """Return a policy's value on the scale on which the optimal policy has 1 and the prior's has 0.
+
+    Parameters
+    ----------
+    value, optimal, prior
+        The three values: evaluations, or numbers that are known without error. Evaluations that met the same draws
+        are compared episode by episode, which makes the error far smaller; one may have fewer episodes than the others.
+
+    Raises
+    ------
+    DataError
+        If the optimal policy is worth no more than the prior's: then there is no scale.
+    """
+    for name, given in (("value", value), ("optimal", optimal), ("prior", prior)):
+        if not isinstance(given, Evaluation):
+            checked_number(name, given, expected="an Evaluation or a finite number")
+    kinds = {given.controlled is None for given in (value, optimal, prior) if isinstance(given, Evaluation)}
+    if len(kinds) > 1:
+        raise DataError(
+            "some of the three were evaluated with ", Argument("control_variate"), " and others without"
+        )
+    above, scale = _Gap(value, prior), _Gap(optimal, prior)
+    if not scale.mean > 0.0:
+        raise DataError(
+            f"the optimal policy is worth {scale.one:.6g} and the prior's {scale.other:.6g}: no scale from 0 to 1 "
+            "(is the problem solved, and are these the right way round?)"
+        )
+    covariance = _covariance(above, scale)
+    return NormalisedValue(
+        above.mean,
+        scale.mean,
+        ((_covariance(above, above), covariance), (covariance, _covariance(scale, scale))),
+        min(above.episodes, scale.episodes),
+    )
+
+
+class _Gap:
+    """The mean of one value minus that of another, over the same episodes where both met the same luck."""
+
+    def __init__(self, one: Evaluation | float, other: Evaluation | float) -> None:
+        paired = isinstance(one, Evaluation) and isinstance(other, Evaluation) and one.shares_luck_with(other)
+        shared = min(_episodes(one), _episodes(other)) if paired else None
+        self.terms = ((1.0, _Mean(one, shared)), (-1.0, _Mean(other, shared)))
+        (_, first), (_, second) = self.terms
+        self.one, self.other = first.value, second.value
+        self.mean = self.one - self.other
+        self.episodes = min(term.episodes for _, term in self.terms)
+
+
+class _Mean:
+    """A mean over the first episodes of an evaluation, or a number."""
+
+    def __init__(self, given: Evaluation | float, episodes: float | None) -> None:
+        self.source = given if isinstance(given, Evaluation) else None
+        self.episodes = _episodes(given) if episodes is None else episodes
+        if self.episodes == 1:
+            raise DataError("one episode has no error; evaluate at least two")
+        self.value = (
+            float(given) if not isinstance(given, Evaluation) else float(self.estimates(self.episodes).mean())
+        )
+
+    def estimates(self, episodes: float) -> NDArray[np.float64]:
+        """Return the first estimates."""
+        assert self.source is not None
+        return self.source.estimates[: int(episodes)]
+
+
+def _episodes(given: Evaluation | float) -> float:
+    return given.episodes if isinstance(given, Evaluation) else math.inf
+
+
+def _covariance(one: _Gap, other: _Gap) -> float:
+    return sum(
+        sign * other_sign * _covariance_of_means(mine, theirs)
+        for sign, mine in one.terms
+        for other_sign, theirs in other.terms
+    )
+
+
+def _covariance_of_means(one: _Mean, other: _Mean) -> float:
+    """Return the covariance of two means: σ_xy over the larger number of episodes, where luck is shared."""
+    if one.source is None or other.source is None:
+        return 0.0
+    if one.source is not other.source and not one.source.shares_luck_with(other.source):
+        return 0.0
+    both = min(one.episodes, other.episodes)
+    together = np.cov(one.estimates(both), other.estimates(both))[0, 1]
+    return float(together / max(one.episodes, other.episodes))

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from missmdp.data.coverage import Coverage, behaviour_coverage
-from missmdp.errors import ModelError
+from missmdp.errors import Argument, ModelError, ParameterError
 from missmdp.model.missingness import MissingnessFunction, pattern_distance
 from missmdp.model.missmdp import MissMDP
-from missmdp.model.states import StateSpace
+from missmdp.model.space import StateSpace
 
 __all__ = ["TotalVariation", "total_variation"]
 
@@ -49,8 +49,10 @@ class TotalVariation:
         """The mean over observations: states weigh as much as behaviour visits them."""
         if self.weights is None:
             raise ModelError(
-                "visit-weighted total variation needs the shares of visits: give total_variation a MissMDP as "
-                "the truth, or visits="
+                "visit-weighted total variation needs the shares of visits: give total_variation a MissMDP as ",
+                Argument("truth"),
+                ", or ",
+                Argument("visits"),
             )
         return float(self.weights @ self.per_state)
 
@@ -90,7 +92,8 @@ def total_variation(
     """
     if not isinstance(estimate, MissingnessFunction):  # pyright: ignore[reportUnnecessaryIsInstance]
         hint = " (did you mean its missingness_?)" if hasattr(estimate, "missingness_") else ""
-        raise ModelError(f"expected a MissingnessFunction, got {type(estimate).__name__}{hint}")
+        problem = f"expected a MissingnessFunction, got {type(estimate).__name__}{hint}"
+        raise ParameterError("estimate", estimate, "a MissingnessFunction", problem)
     space = estimate.space
     chosen = np.ones(len(space), dtype=np.bool_)
     if isinstance(truth, MissMDP):
@@ -99,7 +102,8 @@ def total_variation(
             visits = behaviour_coverage(truth)
         truth = truth.missingness
     elif not isinstance(truth, MissingnessFunction):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ModelError(f"expected a MissingnessFunction or a MissMDP, got {type(truth).__name__}")
+        problem = f"expected a MissingnessFunction or a MissMDP, got {type(truth).__name__}"
+        raise ParameterError("truth", truth, "a MissingnessFunction or a MissMDP", problem)
     if estimate.space != truth.space:
         raise ModelError("the two missingness functions are over different states")
     if reachable is not None:
@@ -110,7 +114,8 @@ def total_variation(
     if visits is not None:
         weights = _checked(visits.share if isinstance(visits, Coverage) else visits, len(space), "visits")
         if (weights < 0.0).any() or not 0.0 < weights.sum() < np.inf:
-            raise ModelError("visits must not be negative, and some must be positive")
+            problem = "no share may be negative, and some must be positive"
+            raise ParameterError("visits", visits, "shares of visits", problem)
         weights = weights / weights.sum()
     per_state = pattern_distance(
         estimate.patterns, estimate.probabilities, truth.patterns, truth.probabilities
@@ -118,11 +123,12 @@ def total_variation(
     return TotalVariation(space, per_state, chosen, weights)
 
 
-def _checked(values: ArrayLike, n_states: int, what: str) -> NDArray[np.float64]:
+def _checked(values: ArrayLike, n_states: int, name: str) -> NDArray[np.float64]:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         array = np.empty(0)
     if array.shape != (n_states,) or np.isnan(array).any():
-        raise ModelError(f"{what} must have one number for each of the {n_states} states")
+        problem = f"expected one number for each of the {n_states} states"
+        raise ParameterError(name, values, "one number per state", problem)
     return array

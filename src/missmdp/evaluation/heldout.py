@@ -16,28 +16,29 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp._kernels.support import FIRST
 from missmdp.checks import checked_integer, checked_seed
-from missmdp.data.dataset import NO_ACTION, Dataset
-from missmdp.data.validation.support import FIRST, distinct_observations, follow
-from missmdp.errors import AssumptionWarning, DataError
+from missmdp.data.dataset import Dataset
+from missmdp.data.support import distinct_observations, follow
+from missmdp.errors import AssumptionWarning, DataError, ParameterError
 from missmdp.evaluation.likelihood import check_same_features, log_predictions
-from missmdp.learn.base import Estimator
-from missmdp.learn.bounds import counted
+from missmdp.learn.base import MissingnessEstimator
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.missmdp import MissMDP
+from missmdp.model.space import NO_ACTION
 from missmdp.progress import show_progress
-from missmdp.words import decimals, signed
+from missmdp.words import count, decimals, signed
 
-__all__ = ["HeldOut", "held_out_likelihood"]
+__all__ = ["HeldOutScore", "held_out_likelihood"]
 
 _BLOCKS_PER_FOLD = 4
 """Into how many blocks a fold is cut for the standard error, where folds are not made of episodes."""
 
-Learners = Mapping[str, Callable[[], Estimator]]
+Learners = Mapping[str, Callable[[], MissingnessEstimator]]
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutScore:
     """How well a learner predicts observations that it was not fitted on, in nats."""
 
     per_step: float
@@ -66,7 +67,7 @@ class HeldOut:
         if self.difference != 0.0:
             text += f", {_with_error(self.difference, self.difference_stderr)} to the best"
         return text + (
-            f"; {counted(self.impossible, self.by[:-1])} of probability 0" if self.impossible else ""
+            f"; {count(self.impossible, self.by[:-1])} of probability 0" if self.impossible else ""
         )
 
 
@@ -92,7 +93,7 @@ def held_out_likelihood(
     folds: int = 5,
     seed: int = 0,
     progress: bool | None = None,
-) -> dict[str, HeldOut]:
+) -> dict[str, HeldOutScore]:
     """Return how well each learner predicts observations that it was not fitted on.
 
     Episodes are dealt into folds at random. Each learner is fitted on all but one fold, the log-likelihood of that one
@@ -134,8 +135,7 @@ def held_out_likelihood(
     mdp = checked_mdp(mdp)
     check_same_features(dataset, mdp)
     named = _checked_learners(learners)
-    if checked_integer("folds", folds, least=1) < 2:
-        raise DataError(f"folds must be at least 2, got {folds}")
+    folds = checked_integer("folds", folds, least=2)
     log = _in_terms_of(dataset, mdp)
     plan = _plan(log, folds, checked_seed(seed))
     scored = _possible(log)
@@ -153,18 +153,20 @@ def held_out_likelihood(
 
 
 def _checked_learners(learners: Any) -> Learners:
-    if not isinstance(learners, Mapping) or not learners:
-        raise DataError("expected {name: a function that returns a learner}, such as {'AsMAR': mm.AsMAR}")
-    given = cast("Mapping[Any, Any]", learners)
+    empty: Mapping[Any, Any] = {}
+    given = cast("Mapping[Any, Any]", learners) if isinstance(learners, Mapping) else empty
+    if not given:
+        words = "{name: a function that returns a learner}, such as {'AsMAR': mm.AsMAR}"
+        raise ParameterError("learners", cast("object", learners), words, f"expected {words}")
     for name, make in given.items():
         if not callable(make):
-            raise DataError(
-                f"{name!r}: expected a function that returns a new learner, got {type(make).__name__}"
-            )
+            words = "a function that returns a new learner"
+            problem = f"{name!r}: expected {words}, got {type(make).__name__}"
+            raise ParameterError("learners", given, words, problem)
     return given
 
 
-def _learned(make: Callable[[], Estimator], data: Dataset, mdp: FactoredMDP) -> MissMDP:
+def _learned(make: Callable[[], MissingnessEstimator], data: Dataset, mdp: FactoredMDP) -> MissMDP:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumptionWarning)
         return MissMDP(mdp, make().fit(data).missingness_)
@@ -242,17 +244,17 @@ def _episodes_with(log: Dataset, rows: NDArray[np.bool_]) -> tuple[Dataset, NDAr
 
 def _results(
     scores: Mapping[str, NDArray[np.float64]], plan: _Plan, scored: NDArray[np.bool_]
-) -> dict[str, HeldOut]:
+) -> dict[str, HeldOutScore]:
     unit = plan.unit[scored]
     counts = np.bincount(unit)
     used = counts > 0
     sizes = counts[used].astype(np.float64)
     totals = {name: _sums(unit, values[scored])[used] for name, values in scores.items()}
     best = min(totals, key=lambda name: _badness(totals[name], sizes))
-    found: dict[str, HeldOut] = {}
+    found: dict[str, HeldOutScore] = {}
     for name, own in totals.items():
         gap = _gap(own, totals[best], sizes) if name != best else (0.0, 0.0)
-        found[name] = HeldOut(
+        found[name] = HeldOutScore(
             *_ratio(own, sizes),
             steps=int(scored.sum()),
             folds=plan.folds,
@@ -292,8 +294,8 @@ def _gap(
 def _ratio(totals: NDArray[np.float64], sizes: NDArray[np.float64]) -> tuple[float, float]:
     """Return Σ totals / Σ sizes and the standard error of a ratio of means, both random."""
     mean = float(totals.sum() / sizes.sum())
-    count = len(sizes)
-    if count < 2 or not math.isfinite(mean):
+    many = len(sizes)
+    if many < 2 or not math.isfinite(mean):
         return mean, math.nan
     residual = totals - mean * sizes
-    return mean, float(math.sqrt(residual @ residual * count / (count - 1)) / sizes.sum())
+    return mean, float(math.sqrt(residual @ residual * many / (many - 1)) / sizes.sum())

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp._kernels.likelihood import FilterModel, filter_episodes
-from missmdp.data.dataset import NO_ACTION, Dataset
-from missmdp.errors import DataError
+from missmdp._kernels.histories import FilterModel, filter_episodes
+from missmdp.data.dataset import Dataset
+from missmdp.errors import DataError, ParameterError
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP, checked_model
-from missmdp.model.space import MISSING
+from missmdp.model.space import MISSING, NO_ACTION
 from missmdp.words import decimals, signed
 
 __all__ = ["LogLikelihood", "check_same_features", "log_likelihood", "log_predictions"]
@@ -123,9 +123,8 @@ def log_predictions(dataset: Dataset, model: MissMDP) -> NDArray[np.float64]:
 def check_same_features(dataset: Dataset, mdp: FactoredMDP) -> None:
     """Raise `DataError` unless a log has an MDP's features, values and actions, and an action between all steps."""
     if not isinstance(dataset, Dataset):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DataError(
-            f"expected a Dataset, got {type(dataset).__name__} (read a table with Dataset.from_table(table, mdp))"
-        )
+        problem = f"expected a Dataset, got {type(dataset).__name__} (read a table with Dataset.from_table(table, mdp))"
+        raise ParameterError("dataset", dataset, "a Dataset", problem)
     if dataset.mdp.space.features != mdp.space.features or dataset.mdp.actions != mdp.actions:
         raise DataError("the dataset has other features, values or actions than the model")
     acts = np.ones(dataset.n_steps, dtype=np.bool_)

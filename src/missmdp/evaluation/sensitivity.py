@@ -14,27 +14,29 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.checks import checked_integer, checked_seed
-from missmdp.errors import DataError
-from missmdp.evaluation.perturbed_missingness import (
+from missmdp.checks import checked_instance, checked_integer, checked_seed
+from missmdp.errors import ParameterError
+from missmdp.evaluation.perturbed import (
     Intervals,
+    anywhere,
     distance,
     furthest,
     intervals_of,
+    mixed,
+    random_rows,
     random_within,
     with_probabilities,
+    worst_successors,
 )
-from missmdp.evaluation.perturbed_transition import anywhere, mixed, random_rows, worst_successors
-from missmdp.evaluation.statistics import standard_error
-from missmdp.evaluation.value import evaluate
-from missmdp.learn.bounds import Bound, counted
+from missmdp.evaluation.value import evaluate, standard_error
+from missmdp.learn.bounds import Bound
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.policy import Policy, as_policy
-from missmdp.model.value_iteration import optimal_values
+from missmdp.model.pomdp import optimal_values
 from missmdp.progress import show_progress
-from missmdp.words import decimals, signed
+from missmdp.words import count, decimals, signed
 
 __all__ = ["SensitivityRow", "sensitivity"]
 
@@ -140,7 +142,9 @@ def sensitivity(
     seed, draws = checked_seed(seed), checked_integer("draws", draws, least=1)
     cases, total = _transition_cases(model, shares, draws, seed), 1 + len(shares) * (draws + 2)
     if bound is not None:
-        factors = intervals_of(_checked_bound(bound), model)
+        factors = intervals_of(
+            checked_instance("bound", bound, Bound, "a learner's bound, such as learner.bound()"), model
+        )
         cases, total = chain(cases, _missingness_cases(model, factors, draws, seed)), total + draws + 2
     if missingness:
         worlds = [model.with_missingness(other) for other in missingness]
@@ -202,7 +206,7 @@ def _rows(case: _Case, found: list[_Simulated], nominal: NDArray[np.float64]) ->
     if not case.drawn:
         yield _row(case, case.how, found[0], nominal)
         return
-    many = counted(len(found), "draw")
+    many = count(len(found), "draw")
     average = _Simulated(
         np.mean([one.estimates for one in found], axis=0), float(np.mean([one.size for one in found]))
     )
@@ -230,11 +234,5 @@ def _checked_shares(shares: Any) -> tuple[float, ...]:
     except (TypeError, ValueError):
         numbers = (-1.0,)
     if not all(0.0 <= share <= 1.0 for share in numbers):
-        raise DataError(f"shares must be a list of numbers from 0 to 1, such as [0.01, 0.1], got {shares!r}")
+        raise ParameterError("shares", shares, "a list of numbers from 0 to 1, such as [0.01, 0.1]")
     return numbers
-
-
-def _checked_bound(bound: Any) -> Bound:
-    if not isinstance(bound, Bound):
-        raise DataError(f"expected a learner's bound, such as learner.bound(), got {type(bound).__name__}")
-    return bound

@@ -1,4 +1,4 @@
-"""Episodes of a policy in a model, simulated in order by any number of threads, and extended when asked."""
+"""Policies acting in a model: compiled once for all of them, and simulated in order by any number of threads."""
 
 from __future__ import annotations
 
@@ -10,17 +10,84 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.memoryless_episodes import run_memoryless_episodes
-from missmdp._kernels.rollout import Simulation
-from missmdp.data.agents import AgentSimulator
-from missmdp.data.episodes import BulkPolicy, EpisodeRunner, Episodes, empty_episodes, write_outcome
-from missmdp.data.rollout import PolicySampler, compile_policy, row_sampler
-from missmdp.errors import ModelError
+from missmdp._kernels.simulator import Simulation
+from missmdp._kernels.table_episodes import run_memoryless_episodes
+from missmdp.checks import checked_integer
+from missmdp.data.simulation import (
+    AgentSimulator,
+    BulkPolicy,
+    EpisodeRunner,
+    Episodes,
+    PolicySampler,
+    compile_policy,
+    compile_simulation,
+    empty_episodes,
+    row_sampler,
+    seed_words,
+    write_outcome,
+)
+from missmdp.errors import ModelError, ParameterError
+from missmdp.model.mdp import reward_horizon
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy, Policy, UniformPolicy
-from missmdp.model.pomdp import POMDP
+from missmdp.model.pomdp import POMDP, optimal_values
 
-__all__ = ["EpisodeStore", "Stopped"]
+__all__ = ["Arena", "EpisodeStore", "Stopped"]
+
+
+_LONGEST = 10**12
+"""Decisions per episode; more than anybody waits for."""
+
+
+class Arena:
+    """Where policies are evaluated: a model, a seed and a horizon.
+
+    Parameters
+    ----------
+    model
+        The model to act in.
+    seed
+        The seed; None for a fresh one.
+    horizon
+        The most decisions per episode; None for L.
+    control_variate
+        Whether `estimates` are controlled.
+    """
+
+    def __init__(
+        self, model: MissMDP | POMDP, seed: int | None, horizon: int | None, *, control_variate: bool
+    ) -> None:
+        if not isinstance(model, MissMDP | POMDP):  # pyright: ignore[reportUnnecessaryIsInstance]
+            what = "a MissMDP or a POMDP to act in"
+            raise ParameterError("model", model, what, f"expected {what}, got {type(model).__name__}")
+        mdp = model.mdp if isinstance(model, MissMDP) else model
+        self.model = model
+        self.seed, self._words = seed_words(seed)
+        self.horizon = (
+            reward_horizon(mdp.reward, mdp.discount) if horizon is None else _checked_horizon(horizon)
+        )
+        self.controls = control_variate
+        potential = optimal_values(mdp) if control_variate else np.zeros(mdp.n_states)
+        self._start = float(mdp.initial @ potential)
+        self._simulation = compile_simulation(model, potential)
+        largest = float(np.abs(mdp.reward).max(initial=0.0))
+        self.truncation = float(mdp.discount**self.horizon / (1.0 - mdp.discount) * largest)
+        """What the decisions after the horizon can add to the estimate at most, in either direction."""
+
+    def store(self, policy: Policy) -> EpisodeStore:
+        """Return room for a policy's episodes."""
+        return EpisodeStore(policy, self.model, self._simulation, self.seed, self._words, self.horizon)
+
+    def estimates(self, episodes: Episodes) -> NDArray[np.float64]:
+        """Return an estimate of the value per episode: the return, or V*(b₀) plus advantages minus what is cut off."""
+        return self._start + episodes.advantages if self.controls else episodes.returns
+
+
+def _checked_horizon(horizon: int) -> int:
+    checked = checked_integer("horizon", horizon, least=1)
+    if checked > _LONGEST:
+        raise ParameterError("horizon", horizon, f"at most {_LONGEST:,}")
+    return checked
 
 
 class Stopped(Exception):  # noqa: N818 (not an error: what was asked for)

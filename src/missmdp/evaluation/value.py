@@ -17,20 +17,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
-from missmdp.errors import DataError
-from missmdp.evaluation.arena import Arena
-from missmdp.evaluation.rounds import Ended, Limits, simulate
-from missmdp.evaluation.simulation import EpisodeStore
-from missmdp.evaluation.statistics import standard_error, student_interval
+from missmdp.checks import checked_confidence
+from missmdp.errors import Argument, DataError, ParameterError
+from missmdp.evaluation.simulation import Arena, EpisodeStore
+from missmdp.evaluation.stopping import Ended, StoppingRule, simulate
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy, as_policy
 from missmdp.model.pomdp import POMDP
-from missmdp.words import decimals, interval_text, rounded_up, signed
+from missmdp.words import count, decimals, interval_text, rounded_up, signed
 
-__all__ = ["Ended", "Evaluation", "evaluate", "finished"]
+__all__ = ["Evaluation", "evaluate", "finished", "standard_error", "student_interval"]
+
 
 _log = logging.getLogger(__name__)
+
+
 _ROUNDING = 1e-12
 
 
@@ -93,7 +96,7 @@ class Evaluation:
         try:
             found = np.quantile(self.returns, np.asarray(q, dtype=np.float64))
         except (TypeError, ValueError) as error:
-            raise DataError(f"quantiles are for levels between 0 and 1, got {q!r}") from error
+            raise ParameterError("q", q, "a number between 0 and 1, or several") from error
         return float(found) if np.ndim(found) == 0 else found
 
     @property
@@ -114,8 +117,7 @@ class Evaluation:
 
     def __str__(self) -> str:
         places = decimals(self.stderr)
-        many = f"{self.episodes:,} episode{'s' if self.episodes > 1 else ''}"
-        text = f"{signed(self.mean, places)} ± {self.stderr:.{places}f} ({many}"
+        text = f"{signed(self.mean, places)} ± {self.stderr:.{places}f} ({count(self.episodes, 'episode')}"
         return f"{text}; 95 % interval {interval_text(self.interval(), places)})"
 
     def __repr__(self) -> str:
@@ -137,7 +139,7 @@ class Evaluation:
         if self.truncation > self._negligible():
             left = rounded_up(self.truncation)
             lines.append(f"cut off       decisions after the horizon are worth {left} at most")
-        happened = [f"{count:,} {name}" for name, count in self.events.items() if count]
+        happened = [f"{times:,} {name}" for name, times in self.events.items() if times]
         if happened:
             lines.append(f"events        {', '.join(happened)}")
         if self.status in ("timeout", "interrupted"):
@@ -162,14 +164,14 @@ def evaluate(
     horizon: int | None = None,
     control_variate: bool = False,
     timeout: float | None = None,
-    workers: int | None = None,
+    threads: int | None = None,
     progress: bool | None = None,
 ) -> Evaluation:
     """Return the value of a policy in a model.
 
     Policies track the belief under the model that they were made for, which may be a learned one. Those
     made of α-vectors, memoryless ones, POMCP and PPO are simulated in bulk; any other policy is asked for an agent per
-    episode, in Python. The same seed gives the same result for any number of workers, and more episodes extend
+    episode, in Python. The same seed gives the same result for any number of threads, and more episodes extend
     fewer.
 
     Parameters
@@ -197,17 +199,17 @@ def evaluate(
         are.
     timeout
         Stop after this many seconds with the episodes that were finished by then.
-    workers
+    threads
         How many threads; by default one per core.
     progress
         Whether to show progress; by default on a terminal.
     """
-    limits = Limits(episodes, until_stderr, max_episodes, timeout, workers)
+    rule = StoppingRule(episodes, until_stderr, max_episodes, timeout, threads)
     arena = Arena(model, seed, horizon, control_variate=control_variate)
     store = arena.store(as_policy(policy))
     began = time.monotonic()
     status = simulate(
-        [store], limits, lambda: standard_error(arena.estimates(store.episodes())), "Evaluating", progress
+        [store], rule, lambda: standard_error(arena.estimates(store.episodes())), "Evaluating", progress
     )
     return finished(store, arena, status, time.monotonic() - began)
 
@@ -215,7 +217,7 @@ def evaluate(
 def finished(store: EpisodeStore, arena: Arena, status: Ended, seconds: float) -> Evaluation:
     """Return what the episodes so far say."""
     if not len(store):
-        raise DataError("not one episode was finished in time; give it more time")
+        raise DataError("not one episode was finished in time; give it a longer ", Argument("timeout"))
     episodes = store.episodes()
     result = Evaluation(
         returns=episodes.returns,
@@ -232,3 +234,19 @@ def finished(store: EpisodeStore, arena: Arena, status: Ended, seconds: float) -
     )
     _log.info("evaluated %d episodes with seed %d: %s", result.episodes, result.seed, result)
     return result
+
+
+def standard_error(values: NDArray[np.float64]) -> float:
+    """Return the standard error of the mean; nan for fewer than two values."""
+    if len(values) < 2:
+        return math.nan
+    return float(values.std(ddof=1) / math.sqrt(len(values)))
+
+
+def student_interval(mean: float, stderr: float, samples: int, confidence: float) -> tuple[float, float]:
+    """Return Student's interval for a mean of so many samples; without a standard error it is unbounded."""
+    confidence = checked_confidence(confidence)
+    if math.isnan(stderr):
+        return -math.inf, math.inf
+    half = stderr * float(stats.t.ppf(0.5 + 0.5 * confidence, samples - 1))
+    return mean - half, mean + half

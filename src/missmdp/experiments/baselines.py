@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from missmdp.errors import ModelError
-from missmdp.model.missmdp import MissMDP
+from missmdp.model.missmdp import MissMDP, prior_model
 from missmdp.model.policy import Policy, UniformPolicy
 from missmdp.model.pomdp import POMDP
-from missmdp.model.variants import prior_model
 from missmdp.plan.ppo.extra import require
 from missmdp.plan.ppo.settings import PPOSettings
 from missmdp.plan.ppo.solver import PPO

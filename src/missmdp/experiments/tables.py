@@ -49,7 +49,7 @@ def write_table(rows: Sequence[Mapping[str, Any]], path: str | Path) -> None:
 
 def write_columns(columns: Mapping[str, Any], path: str | Path) -> None:
     """Write columns of the same length, lists or arrays, to a .csv or .parquet file; for many rows."""
-    from missmdp.data.tables.arrow import arrow_csv, pa, parquet
+    from missmdp.data.tables.cells import arrow_csv, pa, parquet
 
     path = Path(path)
     table, sink = pa.table(dict(columns)), pa.BufferOutputStream()

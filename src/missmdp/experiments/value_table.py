@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from missmdp._version import __version__
 from missmdp.errors import DataError
-from missmdp.evaluation.compare import Comparison
-from missmdp.evaluation.normalise import NormalisedValue, normalised_value
+from missmdp.evaluation.compare import Comparison, NormalisedValue, normalised_value
 from missmdp.experiments.baselines import MadePolicy
 
 __all__ = ["named_end", "normalised_values", "return_columns", "value_rows"]

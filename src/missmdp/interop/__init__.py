@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from missmdp.interop.model_files import read_model, write_model
-    from missmdp.interop.policyx import read_policyx, write_policyx
-    from missmdp.interop.pomdp_reader import read_pomdp
-    from missmdp.interop.pomdp_writer import write_pomdp
-    from missmdp.interop.pomdpx_reader import read_pomdpx
-    from missmdp.interop.pomdpx_writer import write_pomdpx
+    from missmdp.interop.pomdp.reader import read_pomdp
+    from missmdp.interop.pomdp.writer import write_pomdp
+    from missmdp.interop.pomdpx.policyx import read_policyx, write_policyx
+    from missmdp.interop.pomdpx.reader import read_pomdpx
+    from missmdp.interop.pomdpx.writer import write_pomdpx
 
 _MODULE_OF = {
     "read_model": "missmdp.interop.model_files",
-    "read_policyx": "missmdp.interop.policyx",
-    "read_pomdp": "missmdp.interop.pomdp_reader",
-    "read_pomdpx": "missmdp.interop.pomdpx_reader",
+    "read_policyx": "missmdp.interop.pomdpx.policyx",
+    "read_pomdp": "missmdp.interop.pomdp.reader",
+    "read_pomdpx": "missmdp.interop.pomdpx.reader",
     "write_model": "missmdp.interop.model_files",
-    "write_policyx": "missmdp.interop.policyx",
-    "write_pomdp": "missmdp.interop.pomdp_writer",
-    "write_pomdpx": "missmdp.interop.pomdpx_writer",
+    "write_policyx": "missmdp.interop.pomdpx.policyx",
+    "write_pomdp": "missmdp.interop.pomdp.writer",
+    "write_pomdpx": "missmdp.interop.pomdpx.writer",
 }
 
 __all__ = [

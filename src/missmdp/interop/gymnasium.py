@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.random import episode_key
-from missmdp._kernels.rollout import first_state, next_state, seen_as
+from missmdp._kernels.simulator import first_state, next_state, seen_as
 from missmdp.benchmarks.registry import load_benchmark
-from missmdp.checks import checked_integer
-from missmdp.data.rollout import compile_simulation, seed_words, seen_codes
-from missmdp.errors import ModelError
+from missmdp.checks import checked_choice, checked_integer
+from missmdp.data.simulation import compile_simulation, seed_words, seen_codes
+from missmdp.errors import ModelError, ParameterError
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.space import MISSING
@@ -28,7 +28,7 @@ _gymnasium: Any = require("gymnasium")
 
 
 class MissMDPEnv(_gymnasium.Env):
-    """A miss-MDP, observed with holes.
+    """A miss-MDP in which some values are missing from observations.
 
     An observation has one integer per feature: the position of its value among the nᵢ values of the feature, or nᵢ,
     the last that the space allows, where it is missing. An action is the position of its name among the actions. The
@@ -63,8 +63,7 @@ class MissMDPEnv(_gymnasium.Env):
         model = load_benchmark(model) if isinstance(model, str) else checked_model(model)
         if fully_observed:
             model = model.with_missingness(MissingnessFunction.fully_observed(model.mdp))
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise ModelError(f"render_mode must be None or 'ansi', got {render_mode!r}")
+        checked_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
         self.model = model
         self.horizon: int = (
             model.mdp.horizon() if horizon is None else checked_integer("horizon", horizon, least=1)
@@ -105,7 +104,7 @@ class MissMDPEnv(_gymnasium.Env):
         if self._step is None:
             raise ModelError("the episode has not started: call reset first")
         if not self.action_space.contains(action):
-            raise ModelError(f"an action is an integer from 0 to {self.model.n_actions - 1}, got {action!r}")
+            raise ParameterError("action", action, f"an integer from 0 to {self.model.n_actions - 1}")
         action = int(action)
         reward = float(self._simulation.reward[self._state, action])
         self._step += 1
@@ -133,7 +132,7 @@ class MissMDPEnv(_gymnasium.Env):
     def decode(self, observation: Any) -> Any:
         """Return an observation as missmdp's agents take it: a named tuple of values, with None for missing."""
         if not self.observation_space.contains(observation):
-            raise ModelError(f"{observation!r} is no observation of this environment")
+            raise ParameterError("observation", observation, "one of this environment")
         features = self.model.space.features
         codes = np.where(observation == features.sizes, MISSING, observation)
         return features.decode_observation(codes)

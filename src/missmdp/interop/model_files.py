@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from missmdp.errors import FormatError
-from missmdp.interop.pomdp_reader import read_pomdp
-from missmdp.interop.pomdp_writer import write_pomdp
-from missmdp.interop.pomdpx_reader import read_pomdpx
-from missmdp.interop.pomdpx_writer import write_pomdpx
+from missmdp.interop.pomdp.reader import read_pomdp
+from missmdp.interop.pomdp.writer import write_pomdp
+from missmdp.interop.pomdpx.reader import read_pomdpx
+from missmdp.interop.pomdpx.writer import write_pomdpx
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 

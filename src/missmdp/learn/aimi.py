@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.checks import checked_names
 from missmdp.data.counts import ObservationCounts
 from missmdp.errors import DataError
 from missmdp.learn.assumptions import (
@@ -18,7 +19,8 @@ from missmdp.learn.assumptions import (
     few_samples,
     never_observed,
 )
-from missmdp.learn.base import MissingnessEstimator, Structure, UnseenChoice, checked_blocks, checked_names
+from missmdp.learn.base import CountingEstimator, Structure, UnseenChoice
+from missmdp.learn.blocks import checked_feature_blocks
 from missmdp.learn.groups import Counter, GroupCounts
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.space import FeatureSpace
@@ -30,7 +32,7 @@ Assumption = Literal["simple MAR", "MCAR"]
 _ASSUMPTIONS: dict[str, Assumption] = {"simple mar": "simple MAR", "smar": "simple MAR", "mcar": "MCAR"}
 
 
-class AIMI(MissingnessEstimator):
+class AIMI(CountingEstimator):
     """Learns M when indicators are independent and no feature drives its own missingness (Eq. 2, eq:Mhat-AIMI).
 
     M̂(r | s) = Π_i (#(s, i, r_i) + κ) / (#(s, i, 0) + #(s, i, 1) + 2κ), where #(s, i, r_i) counts the observations
@@ -109,7 +111,7 @@ class AIMI(MissingnessEstimator):
             raise DataError(f"graph must be a MissingnessGraph, got {type(self.graph).__name__}")
         if self.assume is not None:
             raise DataError("give either graph or assume: an m-graph already says what depends on what")
-        checked_names(features, self.graph.features, "graph")
+        checked_names("graph", self.graph.features, features.names)
         for a, b in self.graph.edges:
             if any(a in block and b in block for block in blocks):
                 raise DataError(
@@ -126,7 +128,7 @@ class AIMI(MissingnessEstimator):
 
     def _blocks(self, features: FeatureSpace) -> list[tuple[str, ...]]:
         """Return the blocks that cover all features: the given ones, and one for every other feature."""
-        given = checked_blocks(features, self.blocks)
+        given = checked_feature_blocks(features, self.blocks)
         owned = [name for block in given for name in block]
         first = {block[0]: block for block in given}
         return [first.get(name, (name,)) for name in features.names if name in first or name not in owned]

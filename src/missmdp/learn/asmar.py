@@ -9,10 +9,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.checks import checked_names
 from missmdp.data.counts import ObservationCounts
 from missmdp.errors import DataError
 from missmdp.learn.assumptions import Finding, dependence_on_values, few_samples
-from missmdp.learn.base import MissingnessEstimator, Structure, UnseenChoice, checked_names
+from missmdp.learn.base import CountingEstimator, Structure, UnseenChoice
 from missmdp.learn.groups import Counter, GroupCounts
 from missmdp.model.space import FeatureSpace
 
@@ -21,7 +22,7 @@ __all__ = ["AMCAR", "AsMAR"]
 PatternChoice = Literal["all", "seen"]
 
 
-class _JointPatterns(MissingnessEstimator):
+class _JointPatterns(CountingEstimator):
     """Counts whole patterns of the features that go missing."""
 
     patterns: PatternChoice
@@ -118,7 +119,7 @@ class AsMAR(_JointPatterns):
     def check_parameters(self, features: FeatureSpace) -> None:
         """Raise `DataError` if a parameter cannot be."""
         super().check_parameters(features)
-        checked_names(features, self.ignore, "ignore")
+        checked_names("ignore", self.ignore, features.names)
 
     def _given(self, features: FeatureSpace, missing: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return ~missing & ~features.mask(self.ignore)

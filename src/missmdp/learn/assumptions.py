@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from missmdp.data.counts import ObservationCounts
-from missmdp.data.fisher import fisher_log_p
+from missmdp.data.statistics import fisher_log_p
 from missmdp.learn.groups import GroupCounts, assigned
 from missmdp.model.space import MISSING
 

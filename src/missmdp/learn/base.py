@@ -1,4 +1,4 @@
-"""The contract of learners: parameters in the constructor, `fit` returns self, what was learned ends in `_`."""
+"""The base of all learners: parameters in the constructor, `fit` returns self, what was learned ends in `_`."""
 
 from __future__ import annotations
 
@@ -6,43 +6,39 @@ import inspect
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple, Self, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.checks import checked_choice, checked_integer, checked_names, checked_number, checked_seed
 from missmdp.data.counts import ObservationCounts, as_counts
 from missmdp.data.dataset import Behaviour, Dataset
-from missmdp.errors import AssumptionWarning, DataError
+from missmdp.errors import AssumptionWarning, DataError, ParameterError
 from missmdp.learn.assumptions import Finding, outside_the_model
+from missmdp.learn.bootstrap import bootstrap_bound, drawn_anew
 from missmdp.learn.bounds import Bound, learned_bound
+from missmdp.learn.group_truth import GroupTruth, group_truths
 from missmdp.learn.groups import Counter, GroupCounts, Unseen, as_missingness, count_groups
 from missmdp.learn.limits import Method
+from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missingness import MissingnessFunction
+from missmdp.model.missmdp import MissMDP
 from missmdp.model.space import FeatureSpace
+from missmdp.progress import show_progress
 
-__all__ = ["Estimator", "MissingnessEstimator", "Structure"]
+__all__ = ["CountingEstimator", "MissingnessEstimator", "Structure"]
 
 UnseenChoice = Literal["uniform", "pooled"]
 
 _MOST_SMOOTHING = 1e9
 
 
-class Structure(NamedTuple):
-    """What a learner counts, once it is known which features go missing."""
-
-    counters: tuple[Counter, ...]
-    """One for each factor of M̂; the factors are independent given the state."""
-    sentinels: tuple[Counter, ...]
-    """Features that seem always observed, each with a counter of its own for the bounds."""
-    hidden: int
-    """Categories beyond the patterns: 1 if a feature that seems always observed may turn out missing."""
-    candidates: int
-    """In how many ways the data could have decided what the groups are; the failure budget is split over them."""
-
-
-class Estimator(ABC):
+class MissingnessEstimator(ABC):
     """What learns a missingness function from data: parameters in the constructor, what was learned ends in `_`.
+
+    A learner of your own has a constructor that only stores its parameters, `assumes`, `check_parameters` and `fit`,
+    which sets the attributes below. Without a `bound` of its own it gets intervals from a bootstrap.
 
     Attributes
     ----------
@@ -56,13 +52,27 @@ class Estimator(ABC):
         Where the data speak against what the learner assumes.
     assumed_ : str
         What was assumed.
+    n_parameters_ : int
+        How many probabilities were free, over reachable states.
+    data_ : Dataset or ObservationCounts
+        What it was fitted to.
+    graph_ : MissingnessGraph or None
+        What M̂ depends on, where the learner has a structure that says so.
     """
+
+    has_bound: ClassVar[bool] = False
+    """Whether `bound` is guaranteed for a finite number of samples; if not, it comes from a bootstrap."""
+    needs_histories: ClassVar[bool] = False
+    """Whether it learns from whole histories and their actions, so that counts of observations are not enough."""
 
     missingness_: MissingnessFunction
     always_observed_: tuple[str, ...]
     unseen_: tuple[Unseen, ...]
     warnings_: tuple[Finding, ...]
     assumed_: str
+    n_parameters_: int
+    data_: Dataset | ObservationCounts
+    graph_: MissingnessGraph | None = None
 
     @property
     @abstractmethod
@@ -74,12 +84,93 @@ class Estimator(ABC):
         """Learn M̂ and return self."""
 
     @abstractmethod
-    def bound(self, confidence: float = 0.95) -> Bound:
-        """Return how far M̂ can be from M."""
-
-    @abstractmethod
     def check_parameters(self, features: FeatureSpace) -> None:
-        """Raise `DataError` if a parameter cannot be."""
+        """Raise `ParameterError` if a parameter cannot be."""
+
+    def bound(
+        self,
+        confidence: float = 0.95,
+        method: Method = "auto",
+        *,
+        behaviour: Behaviour | None = None,
+        draws: int = 100,
+        seed: int = 0,
+    ) -> Bound:
+        """Return intervals for M from a bootstrap. They are not guaranteed: `has_bound` is False.
+
+        Parameters
+        ----------
+        confidence
+            Of each interval on its own.
+        method
+            "bootstrap" is the only one; "auto" is the same.
+        behaviour
+            Has no influence.
+        draws
+            How many logs to draw.
+        seed
+            Decides what is drawn.
+        """
+        self.check_fitted()
+        self._check_bootstrap(method)
+        drawn = self.bootstrap(draws, seed)
+        counts = as_counts(self.data_)
+        return bootstrap_bound(self.missingness_, drawn, counts, confidence, self.assumed_)
+
+    def bootstrap(self, draws: int = 100, seed: int = 0) -> list[MissingnessFunction]:
+        """Return what is learned from logs that are drawn from the log with replacement.
+
+        Whole episodes are drawn, or single observations where there are fewer than 20 episodes, or only counts.
+        """
+        self.check_fitted()
+        checked_integer("draws", draws, least=1)
+        found: list[MissingnessFunction] = []
+        logs = drawn_anew(self.data_, draws, checked_seed(seed), histories=self.needs_histories)
+        with show_progress("Drawing the log anew", draws, enabled=getattr(self, "progress", None)) as advance:
+            for log in logs:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", AssumptionWarning)
+                    found.append(type(self)(**self.get_params()).fit(log).missingness_)
+                advance()
+        return found
+
+    def group_truths(self, bound: Bound, truth: MissMDP, weights: NDArray[np.float64]) -> list[GroupTruth]:
+        """Return what is true of each group of a bound, in its order, where the true M is known.
+
+        Parameters
+        ----------
+        bound
+            What `bound` returned.
+        truth
+            The model with the true M.
+        weights
+            How often each state is visited, shape (S,).
+        """
+        return group_truths(bound.per_group, truth, weights)
+
+    def title(self) -> str:
+        """Return the learner with its parameters, as a heading."""
+        return repr(self)
+
+    def details(self) -> list[str]:
+        """Return what else was found, one sentence each; nothing where M̂ says it all."""
+        return []
+
+    def check_fitted(self) -> None:
+        """Raise `DataError` before `fit`."""
+        if not hasattr(self, "missingness_"):
+            raise DataError(f"{type(self).__name__} has learned nothing yet: call fit(data) first")
+
+    def _check_bootstrap(self, method: str) -> None:
+        if method not in ("bootstrap", "auto"):
+            name = type(self).__name__
+            raise ParameterError(
+                "method",
+                method,
+                "'bootstrap' or 'auto'",
+                f"{name} has no finite-sample bound, so there is no method {method!r}; it has 'bootstrap' (AIMI has "
+                "bounds if indicators are independent, AsMAR if they depend on always-observed features only)",
+            )
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters of the constructor by name."""
@@ -105,7 +196,20 @@ class Estimator(ABC):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-class MissingnessEstimator(Estimator):
+class Structure(NamedTuple):
+    """What a learner counts, once it is known which features go missing."""
+
+    counters: tuple[Counter, ...]
+    """One for each factor of M̂; the factors are independent given the state."""
+    sentinels: tuple[Counter, ...]
+    """Features that seem always observed, each with a counter of its own for the bounds."""
+    hidden: int
+    """Categories beyond the patterns: 1 if a feature that seems always observed may turn out missing."""
+    candidates: int
+    """In how many ways the data could have decided what the groups are; the failure budget is split over them."""
+
+
+class CountingEstimator(MissingnessEstimator):
     """Base of the learners that count.
 
     Attributes
@@ -117,6 +221,8 @@ class MissingnessEstimator(Estimator):
     structure_ : Structure
         What was counted.
     """
+
+    has_bound = True
 
     smoothing: float
     unseen: UnseenChoice
@@ -144,7 +250,8 @@ class MissingnessEstimator(Estimator):
         self.assumed_ = self.assumes
         self.always_observed_ = features.chosen(~_counted(structure.counters, len(features)))
         self.unseen_ = tuple(group for part in parts for group in part.unseen(self.unseen))
-        self.observation_counts_ = counts
+        self.n_parameters_ = sum(int(part.reachable.sum()) * (len(part.patterns) - 1) for part in parts)
+        self.data_, self.observation_counts_ = data, counts
         self.warnings_ = (*outside_the_model(counts, parts), *self._findings(counts, self.counts_))
         for finding in self.warnings_:
             warnings.warn(str(finding), AssumptionWarning, stacklevel=2)
@@ -156,6 +263,8 @@ class MissingnessEstimator(Estimator):
         method: Method = "auto",
         *,
         behaviour: Behaviour | None = None,
+        draws: int = 100,
+        seed: int = 0,
     ) -> Bound:
         """Return how far M̂ can be from M, with probability at least `confidence`, if the assumption holds.
 
@@ -173,9 +282,10 @@ class MissingnessEstimator(Estimator):
             default what the data say of themselves, and "adaptive" where they say nothing. Under adaptive
             behaviour the number of samples depends on the outcomes, so the bound must hold for every
             number at once: bounds for a fixed number spend α/(n(n + 1)) on n samples.
+        draws, seed
+            Have no influence: nothing is drawn.
         """
-        if not hasattr(self, "missingness_"):
-            raise DataError(f"{type(self).__name__} has learned nothing yet: call fit(data) first")
+        self.check_fitted()
         counts = self.observation_counts_
         # What was learned, whatever has been set since.
         structure = self.structure_
@@ -219,17 +329,11 @@ class MissingnessEstimator(Estimator):
 def check_shared_parameters(
     features: FeatureSpace, smoothing: Any, unseen: Any, always_observed: Sequence[str] | None
 ) -> None:
-    """Raise `DataError` if a parameter that learners share cannot be."""
-    if (
-        isinstance(smoothing, bool)
-        or not isinstance(smoothing, int | float | np.integer | np.floating)
-        or not (0.0 <= smoothing <= _MOST_SMOOTHING)
-    ):
-        raise DataError(f"smoothing must be a number from 0 to {_MOST_SMOOTHING:g}, got {smoothing!r}")
-    if unseen not in ("uniform", "pooled"):
-        raise DataError(f"unseen must be 'uniform' or 'pooled', got {unseen!r}")
+    """Raise `ParameterError` if a parameter that learners share cannot be."""
+    checked_number("smoothing", smoothing, least=0.0, most=_MOST_SMOOTHING)
+    checked_choice("unseen", unseen, ("uniform", "pooled"))
     if always_observed is not None:
-        checked_names(features, always_observed, "always_observed")
+        checked_names("always_observed", always_observed, features.names)
 
 
 def check_always_observed(
@@ -248,40 +352,6 @@ def check_always_observed(
                 else f", in {counts.counts[~counts.observed[:, place]].sum():,} observations"
             )
             raise DataError(f"{name!r} is declared always observed, but it goes missing{seen}")
-
-
-def checked_names(features: FeatureSpace, names: Any, what: str) -> tuple[str, ...]:
-    """Return names of features; raise `DataError` for anything else."""
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise DataError(f"{what} must be a list of features, got {names!r}")
-    listed = tuple(cast("Iterable[Any]", names))
-    for name in listed:
-        if name not in features.names:
-            raise DataError(
-                f"{what}: there is no feature {name!r}; the features are {', '.join(features.names)}"
-            )
-    return listed
-
-
-def checked_blocks(features: FeatureSpace, blocks: Any) -> list[tuple[str, ...]]:
-    """Return blocks of features that do not overlap; raise `DataError` for anything else."""
-    if isinstance(blocks, str) or not isinstance(blocks, Iterable):
-        raise DataError(f"blocks must be a list of lists of features, got {blocks!r}")
-    given: list[tuple[str, ...]] = []
-    for block in cast("Iterable[Any]", blocks):
-        if isinstance(block, str):
-            raise DataError(
-                f"blocks must be a list of lists of features, such as [('x', 'y')]; {block!r} is no list"
-            )
-        names = checked_names(features, block, "blocks")
-        if not names:
-            raise DataError("a block of features is empty")
-        given.append(names)
-    owned = [name for block in given for name in block]
-    for name in owned:
-        if owned.count(name) > 1:
-            raise DataError(f"the feature {name!r} is in two blocks, or in one twice")
-    return given
 
 
 def _counted(counters: Sequence[Counter], n_features: int) -> NDArray[np.bool_]:

@@ -17,8 +17,7 @@ from missmdp.data.counts import ObservationCounts
 from missmdp.errors import DataError
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
-from missmdp.model.space import MISSING
-from missmdp.model.states import StateSpace
+from missmdp.model.space import MISSING, StateSpace
 
 __all__ = [
     "Counter",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, NoReturn, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,12 @@ from missmdp.data.dataset import Dataset
 from missmdp.errors import AssumptionWarning, DataError
 from missmdp.learn.assumptions import Finding, never_observed
 from missmdp.learn.base import (
-    Estimator,
+    MissingnessEstimator,
     UnseenChoice,
     check_always_observed,
     check_shared_parameters,
-    checked_blocks,
 )
-from missmdp.learn.em.structures import Blocks
+from missmdp.learn.blocks import Blocks, checked_feature_blocks
 from missmdp.learn.groups import Unseen
 from missmdp.learn.icin_weights import Shown, Weights, pattern_probabilities, pattern_weights
 from missmdp.model.mdp import FactoredMDP
@@ -36,7 +35,7 @@ _MOST_NAMED = 3
 """Patterns that one warning names."""
 
 
-class ICIN(Estimator):
+class ICIN(MissingnessEstimator):
     """Learns M when indicators may depend on each other, but none on its own feature.
 
     Itemwise conditionally independent nonresponse: given all other values and all other indicators, whether a
@@ -103,7 +102,7 @@ class ICIN(Estimator):
     def check_parameters(self, features: FeatureSpace) -> None:
         """Raise `DataError` if a parameter cannot be."""
         check_shared_parameters(features, self.smoothing, self.unseen, self.always_observed)
-        checked_blocks(features, self.blocks)
+        checked_feature_blocks(features, self.blocks)
 
     def fit(self, data: Dataset | ObservationCounts) -> Self:
         """Learn M̂ from a dataset or from its counts, and return self."""
@@ -115,13 +114,15 @@ class ICIN(Estimator):
         check_always_observed(
             self.always_observed or (), features, ~features.mask(counts.always_observed()), counts
         )
-        blocks = _blocks(counts, checked_blocks(features, self.blocks))
+        blocks = _blocks(counts, checked_feature_blocks(features, self.blocks))
         sets = [_count(counts, pattern) for pattern in blocks.patterns]
         weights = pattern_weights(
             [one.shown for one in sets], smoothing=float(self.smoothing), pooled=self.unseen == "pooled"
         )
         table = pattern_probabilities(weights)
         self.missingness_ = MissingnessFunction(mdp.space, blocks.patterns, table)
+        self.n_parameters_ = sum(len(np.unique(one.shown.label[mdp.reachable])) for one in sets[1:])
+        self.data_ = data
         self.blocks_ = blocks.names
         self.always_observed_ = counts.always_observed()
         self.assumed_ = self.assumes
@@ -136,15 +137,6 @@ class ICIN(Estimator):
         for finding in self.warnings_:
             warnings.warn(str(finding), AssumptionWarning, stacklevel=2)
         return self
-
-    def bound(self, confidence: float = 0.95) -> NoReturn:
-        """Raise `DataError`: there is no finite-sample bound for this M̂."""
-        if not hasattr(self, "missingness_"):
-            raise DataError("ICIN has learned nothing yet: call fit(data) first")
-        raise DataError(
-            "ICIN has no bound that holds for a finite number of samples; AIMI has one, if indicators are independent, "
-            "and AsMAR, if they depend on always-observed features only"
-        )
 
 
 class _Set(NamedTuple):

@@ -20,7 +20,7 @@ from missmdp.data.coverage import behaviour_coverage
 from missmdp.data.dataset import Behaviour
 from missmdp.errors import AssumptionWarning, DataError
 from missmdp.learn.asmar import AsMAR
-from missmdp.learn.base import MissingnessEstimator, Structure
+from missmdp.learn.base import CountingEstimator, Structure
 from missmdp.learn.fitting import distance_from_structure
 from missmdp.learn.groups import Counter, group_states
 from missmdp.learn.limits import Method, checked_method, group_limits
@@ -101,7 +101,7 @@ def samples_needed(
     epsilon: float = 0.05,
     confidence: float = 0.95,
     *,
-    learner: MissingnessEstimator | None = None,
+    learner: CountingEstimator | None = None,
     policy: Policy | Callable[[Any], Any] | None = None,
     method: Method = "auto",
     total_variation: bool = False,
@@ -142,7 +142,7 @@ def samples_needed(
     """
     model, policy = checked_model(model), as_policy(policy)
     learner = AsMAR() if learner is None else learner
-    if not isinstance(learner, MissingnessEstimator):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(learner, CountingEstimator):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DataError(f"learner must be a learner such as AsMAR(), got {learner!r}")
     learner.check_parameters(model.space.features)
     learner.check_declared(model.space.features, _goes_missing(model))
@@ -184,7 +184,7 @@ def _goes_missing(model: MissMDP) -> NDArray[np.bool_]:
     return (~model.missingness.patterns[occurs]).sum(axis=0) > 0
 
 
-def _off_by(model: MissMDP, learner: MissingnessEstimator) -> float:
+def _off_by(model: MissMDP, learner: CountingEstimator) -> float:
     """Return how far M is from what the learner assumes, and warn if it is."""
     structure = learner.structure(model.space.features, _goes_missing(model))
     distance = distance_from_structure(model, structure.counters)
@@ -203,7 +203,7 @@ def _result(
     histories: int,
     deciding: VisitedGroup | None,
     model: MissMDP,
-    learner: MissingnessEstimator,
+    learner: CountingEstimator,
     off_by: float,
     epsilon: float,
     confidence: float,
@@ -223,7 +223,7 @@ def _result(
 
 def _groups(
     model: MissMDP,
-    learner: MissingnessEstimator,
+    learner: CountingEstimator,
     policy: MemorylessPolicy,
     epsilon: float,
     confidence: float,
@@ -303,7 +303,7 @@ def _groups(
 
 
 def _must_appear(
-    learner: MissingnessEstimator, features: FeatureSpace, missing: NDArray[np.bool_], structure: Structure
+    learner: CountingEstimator, features: FeatureSpace, missing: NDArray[np.bool_], structure: Structure
 ) -> list[int]:
     """Return the features without whose missing values in the data the learner would form other groups."""
 

@@ -44,7 +44,7 @@ def learned_rows(bound: Bound, features: tuple[str, ...]) -> list[dict[str, Any]
 
 def write_learned(bound: Bound, features: tuple[str, ...], path: str | Path) -> None:
     """Write `learned_rows` to a .csv or .parquet file."""
-    from missmdp.data.tables.arrow import arrow_csv, pa, parquet
+    from missmdp.data.tables.cells import arrow_csv, pa, parquet
 
     path = Path(path)
     rows = learned_rows(bound, features)

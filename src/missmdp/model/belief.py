@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from missmdp._kernels.belief import condition, predict
+from missmdp._kernels.beliefs import condition, predict
 from missmdp.errors import ImpossibleObservation, ModelError
-from missmdp.model.checks import as_floats, checked_distribution
-from missmdp.model.enumeration import probability_pairs
+from missmdp.model.given import probability_pairs
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.missmdp import MissMDP, checked_model
+from missmdp.model.probabilities import as_floats, checked_distribution
 
 __all__ = ["initial_belief", "initial_belief_ignorable", "update_belief", "update_belief_ignorable"]
 

@@ -17,21 +17,33 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from missmdp.errors import ModelError
-from missmdp.model.checks import as_floats, call, checked_discount, checked_distribution, checked_rows, number
-from missmdp.model.enumeration import Distribution, enumerate_reachable
 from missmdp.model.given import (
+    Distribution,
     checked_actions,
+    enumerate_reachable,
     given_initial,
     given_matrices,
     given_states,
     given_terminal,
     one_of,
 )
-from missmdp.model.space import FeatureSpace, Rows
-from missmdp.model.states import StateSpace
+from missmdp.model.probabilities import (
+    as_floats,
+    call,
+    checked_discount,
+    checked_distribution,
+    checked_rows,
+    number,
+)
+from missmdp.model.space import FeatureSpace, Rows, StateSpace
+from missmdp.model.tables import mdp_from_tables
 from missmdp.progress import show_progress
 
-__all__ = ["FactoredMDP", "checked_mdp", "reward_horizon"]
+__all__ = [
+    "FactoredMDP",
+    "checked_mdp",
+    "reward_horizon",
+]
 
 
 class FactoredMDP:
@@ -226,10 +238,16 @@ class FactoredMDP:
         features
             Name → values; by default the values that occur, sorted, or in the order of ordered pandas categories.
         """
-        from missmdp.model.tables import mdp_from_tables
-
-        return mdp_from_tables(
-            transitions, rewards, initial, discount=discount, terminal=terminal, features=features
+        parts = mdp_from_tables(transitions, rewards, initial, terminal=terminal, features=features)
+        return cls(
+            parts.features,
+            parts.actions,
+            parts.transition,
+            parts.reward,
+            parts.initial,
+            parts.terminal,
+            discount,
+            states=parts.states,
         )
 
     def horizon(self, precision: float = 1e-3) -> int:
@@ -248,9 +266,7 @@ class FactoredMDP:
         suggests. Before the first action the new feature has the value `none`. It is a state feature
         like any other: whether the agent sees it is up to the missingness function.
         """
-        from missmdp.model.last_action import with_last_action
-
-        return with_last_action(self, name, none)
+        return _with_last_action(self, name, none)
 
     def _checked_transition(
         self, action: Any, matrix: sparse.csr_array, *, enumerated: bool
@@ -331,3 +347,44 @@ def reward_horizon(reward: NDArray[np.float64], discount: float, precision: floa
     # In logarithms, so that nothing underflows.
     log_target = math.log1p(-discount) + math.log(precision) - math.log(largest)
     return max(1, math.ceil(log_target / math.log(discount)))
+
+
+def _with_last_action(mdp: FactoredMDP, name: str, none: Any) -> FactoredMDP:
+    """Return the MDP whose states also say which action led to them; see `FactoredMDP.with_last_action`."""
+    if name in mdp.space.features.names:
+        raise ModelError(f"there is a feature {name!r} already; give another name")
+    if none in mdp.actions:
+        raise ModelError(f"{none!r} is an action; give another value for 'no action yet' (none=…)")
+    n_copies = mdp.n_actions + 1
+    # Copy 0 of a state is "none", copy a + 1 follows action a; s * n_copies + copy keeps the order of rank.
+    occurs = np.zeros((mdp.n_states, n_copies), dtype=np.bool_)
+    starts = np.flatnonzero(mdp.initial > 0.0)
+    occurs[starts, 0] = True
+    alive = np.flatnonzero(mdp.reachable & ~mdp.terminal)
+    for a, matrix in enumerate(mdp.transition):
+        occurs[matrix[alive].indices, a + 1] = True
+    kept = np.flatnonzero(occurs.reshape(-1))
+    state, copy = np.divmod(kept, n_copies)
+    place = np.full(mdp.n_states * n_copies, -1)
+    place[kept] = np.arange(len(kept))
+
+    def lift(a: int, matrix: sparse.csr_array) -> sparse.csr_array:
+        rows = matrix[state]
+        columns = place[rows.indices.astype(np.int64) * n_copies + a + 1]
+        # Rows of terminal states lead to copies that need not exist: they are overwritten anyway.
+        data = np.where(columns < 0, 0.0, rows.data)
+        return sparse.csr_array((data, np.maximum(columns, 0), rows.indptr), shape=(len(kept), len(kept)))
+
+    initial = np.zeros(len(kept))
+    initial[place[starts * n_copies]] = mdp.initial[starts]
+    features = FeatureSpace({**mdp.features, name: (none, *mdp.actions)})
+    return FactoredMDP(
+        features,
+        mdp.actions,
+        [lift(a, matrix) for a, matrix in enumerate(mdp.transition)],
+        mdp.reward[state],
+        initial,
+        mdp.terminal[state],
+        mdp.discount,
+        states=StateSpace(features, np.column_stack([mdp.space.codes[state], copy])),
+    )

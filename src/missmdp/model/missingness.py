@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.errors import ModelError
-from missmdp.model.checks import as_floats, call, checked_table, number
-from missmdp.model.space import MISSING, Rows
-from missmdp.model.states import StateSpace
+from missmdp.model.probabilities import as_floats, call, checked_table, number
+from missmdp.model.space import MISSING, Rows, StateSpace
 from missmdp.progress import show_progress
 
 if TYPE_CHECKING:

@@ -17,11 +17,20 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.pomdp import POMDP
-from missmdp.model.space import FeatureSpace, Rows
-from missmdp.model.states import StateSpace
+from missmdp.model.space import FeatureSpace, Rows, StateSpace
 from missmdp.model.types import MissingnessTypes, classify
 
-__all__ = ["MissMDP", "checked_model", "model_from_parts", "model_parts", "named_damage"]
+__all__ = [
+    "PRIOR_RATE",
+    "MissMDP",
+    "checked_model",
+    "fully_observed_model",
+    "model_from_parts",
+    "model_parts",
+    "named_damage",
+    "prior_model",
+]
+
 
 KIND = "miss-MDP"
 
@@ -246,3 +255,24 @@ def checked_model(model: object) -> MissMDP:
     raise ModelError(
         f"expected a MissMDP, got {type(model).__name__} (make one with MissMDP(mdp, missingness))"
     )
+
+
+PRIOR_RATE = 0.5
+"""The probability with which each feature goes missing under the uninformed prior."""
+
+
+def prior_model(model: MissMDP) -> MissMDP:
+    """Return the miss-MDP with an uninformed guess at M, whose policy is the paper's baseline π^prior (Sec. 6).
+
+    Every feature, also one that a model always observes, independently goes missing with probability 0.5, in every
+    state.
+    """
+    mdp = checked_model(model).mdp
+    return model.with_missingness(
+        MissingnessFunction.independent(mdp, dict.fromkeys(mdp.features, PRIOR_RATE))
+    )
+
+
+def fully_observed_model(model: MissMDP) -> MissMDP:
+    """Return the miss-MDP in which nothing goes missing."""
+    return checked_model(model).with_missingness(MissingnessFunction.fully_observed(model.mdp))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.errors import ModelError
-from missmdp.model.checks import call, checked_distribution, number
+from missmdp.model.probabilities import call, checked_distribution, number
 
 if TYPE_CHECKING:
     from missmdp.model.missmdp import MissMDP

@@ -1,7 +1,8 @@
-"""The sparse tabular POMDP: all that solvers see."""
+"""The sparse tabular POMDP, all that solvers see, and the values of the MDP under it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp.errors import ModelError
-from missmdp.model.checks import checked_discount, checked_distribution, checked_rows
+from missmdp.model.mdp import FactoredMDP
+from missmdp.model.probabilities import checked_discount, checked_distribution, checked_rows
 
-__all__ = ["POMDP"]
+__all__ = ["POMDP", "Labels", "action_values", "advantages", "optimal_values"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,3 +134,61 @@ class POMDP:
     def observation_of(self, action: int) -> sparse.csr_array:
         """Return O(z | s′) after an action given by its index, shape (S, Z)."""
         return self.observation[action if len(self.observation) > 1 else 0]
+
+
+class Labels:
+    """Where each label is in a list.
+
+    Parameters
+    ----------
+    labels
+        The labels, in order; where one occurs twice, the first counts.
+    what
+        What they are called in errors, such as "observation".
+    """
+
+    def __init__(self, labels: Sequence[Any], what: str) -> None:
+        self._labels = labels
+        self._what = what
+        self._index: dict[Any, int] = {}
+        for index, label in enumerate(labels):
+            self._index.setdefault(label, index)
+
+    def index(self, label: Any) -> int:
+        """Return the index of a label; raise `ModelError` if there is none of that name."""
+        try:
+            return self._index[label]
+        except (KeyError, TypeError):
+            shown = ", ".join(repr(known) for known in list(self._index)[:8])
+            more = f", … ({len(self._index)} in all)" if len(self._index) > 8 else ""
+            raise ModelError(
+                f"there is no {self._what} {label!r}; the {self._what}s are {shown}{more}"
+            ) from None
+
+
+_PRECISION = 1e-10
+"""Relative to the largest value that rewards allow."""
+
+
+def optimal_values(mdp: FactoredMDP | POMDP) -> NDArray[np.float64]:
+    """Return V* to ten digits of the largest value that rewards allow, shape (S,)."""
+    values = np.zeros(mdp.n_states)
+    scale = float(np.abs(mdp.reward).max(initial=0.0))
+    if scale == 0.0:
+        return values
+    # The error shrinks by γ per sweep and starts at most at scale / (1 − γ).
+    sweeps = math.ceil(math.log(_PRECISION) / math.log(mdp.discount)) if mdp.discount > 0.0 else 1
+    for _ in range(sweeps):
+        values = action_values(mdp, values).max(axis=1)
+    return values
+
+
+def action_values(mdp: FactoredMDP | POMDP, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ρ(s, a) + γ Σ_s′ T(s′ | s, a) V(s′), 0 in terminal states, shape (S, A)."""
+    future = np.stack([matrix @ values for matrix in mdp.transition], axis=1)
+    return np.where(mdp.terminal[:, None], 0.0, mdp.reward + mdp.discount * future)
+
+
+def advantages(mdp: FactoredMDP | POMDP, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ρ(s, a) + γ Σ_s′ T(s′ | s, a) V(s′) − V(s), shape (S, A)."""
+    return action_values(mdp, values) - values[:, None]

@@ -116,7 +116,7 @@ class Drawing:
         )
 
     def mark(self, shape: str, x: float, y: float, style: str, hint: str | None = None) -> None:
-        """Add a mark of about 9 pixels: a circle, square, triangle, wedge, diamond, ring or cross."""
+        """Add a mark of about 9 pixels: a circle, square, triangle, wedge, hexagon, diamond, ring or cross."""
         content = [] if hint is None else [element("title", hint)]
         if shape in ("circle", "ring"):
             body = element("circle", cx=x, cy=y, r=4.5 if shape == "circle" else 4.0)
@@ -146,6 +146,7 @@ _PATHS = {
     "triangle": "M{x} {y}m0-5l5 9h-10z",
     "diamond": "M{x} {y}m0-5.5l5.5 5.5l-5.5 5.5l-5.5-5.5z",
     "wedge": "M{x} {y}m0 5l5-9h-10z",
+    "hexagon": "M{x} {y}m-2.5-4.3h5l2.5 4.3l-2.5 4.3h-5l-2.5-4.3z",
     "cross": "M{x} {y}m-4-4l8 8m0-8l-8 8",
 }
 

@@ -11,23 +11,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from missmdp.errors import ModelError
-from missmdp.model.checks import as_floats, checked_distribution
-from missmdp.model.enumeration import probability_pairs
-from missmdp.model.labels import Labels
+from missmdp.model.given import probability_pairs
 from missmdp.model.missmdp import MissMDP
-from missmdp.model.pomdp import POMDP
-from missmdp.plan.blocks import BlockVectors
+from missmdp.model.pomdp import POMDP, Labels
+from missmdp.model.probabilities import as_floats, checked_distribution
+from missmdp.plan.components import ComponentVectors
 from missmdp.plan.interface import check_acts_in, check_interface
 from missmdp.plan.value_function import ValueFunction
 
 if TYPE_CHECKING:
-    from missmdp._kernels.rollout import Simulation
-    from missmdp.data.episodes import EpisodeRunner
+    from missmdp._kernels.simulator import Simulation
+    from missmdp.data.simulation import EpisodeRunner
     from missmdp.plan.agent import AlphaVectorAgent
     from missmdp.plan.explain import Explanation
     from missmdp.plan.graph import PolicyGraph
 
-__all__ = ["AlphaVectorPolicy", "BlockVectors"]
+__all__ = ["AlphaVectorPolicy"]
 
 Belief = ArrayLike | Mapping[Any, float]
 """A distribution over states: an array of shape (S,), or {state: probability}."""
@@ -37,17 +36,17 @@ class AlphaVectorPolicy:
     """A policy that acts on the belief, by α-vectors.
 
     An α-vector is the value of a plan, state by state, with the plan's first action. At a belief the policy
-    takes the action of the vector of highest expected value. Vectors belong to *blocks*: sets of
+    takes the action of the vector of highest expected value. Vectors belong to *components*: sets of
     states that some observation can leave undecided. After any observation the belief is inside one
-    block, terminal states aside, and the best of that block's vectors decides. A belief that spans blocks
+    component, terminal states aside, and the best of that component's vectors decides. A belief that spans components
     (before the first observation, or one that somebody made up) is decided by a one-step lookahead.
 
     Parameters
     ----------
     model
         The model that the policy was made for; agents track the belief under it.
-    blocks
-        The vectors of each block. Blocks are disjoint and together hold all states that are not terminal;
+    components
+        The vectors of each component. Components are disjoint and together hold all states that are not terminal;
         terminal states are in none and have value 0.
     observe_initial
         Whether an observation comes before the first action; by default as the model's POMDP says, which is
@@ -59,14 +58,18 @@ class AlphaVectorPolicy:
         The model.
     pomdp : POMDP
         The model as solvers see it.
-    blocks : tuple of BlockVectors
+    components : tuple of ComponentVectors
         The vectors.
     observe_initial : bool
         Whether an observation comes before the first action.
     """
 
     def __init__(
-        self, model: MissMDP | POMDP, blocks: Sequence[BlockVectors], *, observe_initial: bool | None = None
+        self,
+        model: MissMDP | POMDP,
+        components: Sequence[ComponentVectors],
+        *,
+        observe_initial: bool | None = None,
     ) -> None:
         if not isinstance(model, MissMDP | POMDP):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ModelError(f"expected a MissMDP or a POMDP, got {type(model).__name__}")
@@ -75,19 +78,19 @@ class AlphaVectorPolicy:
         self.observe_initial: bool = (
             self.pomdp.observe_initial if observe_initial is None else observe_initial
         )
-        self.value_function = ValueFunction(self.pomdp, blocks)
+        self.value_function = ValueFunction(self.pomdp, components)
 
     def __repr__(self) -> str:
-        return f"AlphaVectorPolicy({self.n_vectors} vectors, {len(self.blocks)} blocks, for {self.model!r})"
+        return f"AlphaVectorPolicy({self.n_vectors} vectors, {len(self.components)} components, for {self.model!r})"
 
     @property
-    def blocks(self) -> tuple[BlockVectors, ...]:
-        """The vectors of each block."""
-        return self.value_function.blocks
+    def components(self) -> tuple[ComponentVectors, ...]:
+        """The vectors of each component."""
+        return self.value_function.components
 
     @property
     def n_vectors(self) -> int:
-        """The number of vectors in all blocks."""
+        """The number of vectors in all components."""
         return self.value_function.n_vectors
 
     @property
@@ -100,7 +103,7 @@ class AlphaVectorPolicy:
         return self.pomdp.actions[self.value_function.decide(self.checked_belief(belief)).action]
 
     def value(self, belief: Belief) -> float:
-        """Return V(b): the best vector's value, or the lookahead's where the belief spans blocks."""
+        """Return V(b): the best vector's value, or the lookahead's where the belief spans components."""
         return self.value_function.decide(self.checked_belief(belief)).value
 
     def action_values(self, belief: Belief) -> dict[Any, float]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.alpha_episodes import ActingVectors, OwnObservations, run_alpha_episodes
-from missmdp._kernels.rollout import Simulation
-from missmdp._kernels.tracking import FALLBACKS
-from missmdp.data.episodes import EpisodeRunner, Episodes, empty_episodes
+from missmdp._kernels.alpha import ActingVectors, OwnObservations, run_alpha_episodes
+from missmdp._kernels.beliefs import FALLBACKS
+from missmdp._kernels.simulator import Simulation
+from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.tracking import EVENTS, compile_tracker
@@ -52,12 +52,14 @@ def alpha_runner(
 
 
 def _acting_vectors(value_function: ValueFunction) -> ActingVectors:
-    blocks = value_function.blocks
-    flat = [np.ascontiguousarray(block.values.T).reshape(-1) for block in blocks]
+    components = value_function.components
+    flat = [np.ascontiguousarray(component.values.T).reshape(-1) for component in components]
     return ActingVectors(
         table=value_function.table,
         by_state=np.concatenate(flat) if flat else np.empty(0),
-        action=np.concatenate([block.actions for block in blocks]) if blocks else np.empty(0, np.int64),
+        action=np.concatenate([component.actions for component in components])
+        if components
+        else np.empty(0, np.int64),
     )
 
 

@@ -100,7 +100,7 @@ class SolveResult:
             f"gap           {self.gap:.6g}{relative}",
             f"status        {self.status}: {self.ended} after {self.seconds:.1f} s",
             f"policy        {_count(self.policy.n_vectors, 'vector')} in "
-            f"{_count(len(self.policy.blocks), 'block')}",
+            f"{_count(len(self.policy.components), 'component')}",
             f"explored      {_count(self.beliefs.shape[0], 'belief')}",
         ]
         return "\n".join(lines)

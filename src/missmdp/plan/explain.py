@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.belief import condition
+from missmdp._kernels.beliefs import condition
 from missmdp.errors import ModelError
 from missmdp.plan.value_function import NO_VECTOR
 from missmdp.plan.wording import decimal, full_text
@@ -57,9 +57,9 @@ class Explanation:
     value: float
     """V(b)."""
     decided_by: str
-    """What decided: "vector", "lookahead" (the belief spans blocks), or "end" (only terminal states)."""
+    """What decided: "vector", "lookahead" (the belief spans components), or "end" (only terminal states)."""
     n_rivals: int
-    """How many vectors the block has; 0 where no vector decided."""
+    """How many vectors the component has; 0 where no vector decided."""
     states: tuple[tuple[Any, float], ...]
     """The most probable states with their probabilities, most probable first."""
     n_states: int
@@ -90,7 +90,7 @@ class Explanation:
         reason = (
             f"the best of {self.n_rivals} vectors at this belief"
             if self.decided_by == "vector"
-            else "by looking one step ahead, since this belief spans blocks of states that any observation tells apart"
+            else "by looking one step ahead, since this belief spans sets of states that any observation tells apart"
         )
         text = f"Action: {self.action}   (value {decimal(self.value)}; {reason})"
         best = self.actions[0]
@@ -147,7 +147,9 @@ def explain(policy: AlphaVectorPolicy, belief: NDArray[np.float64], *, most: int
     values, pomdp = policy.value_function, policy.pomdp
     decision = values.decide(belief)
     ended = bool(pomdp.terminal[belief > 0.0].all())
-    rivals = 0 if decision.vector == NO_VECTOR else len(policy.blocks[values.place_of(decision.vector)[0]])
+    rivals = (
+        0 if decision.vector == NO_VECTOR else len(policy.components[values.place_of(decision.vector)[0]])
+    )
     likely = _largest(belief, most)
     seen, n_seen, follow_up = _next_observations(policy, belief, decision.action, most)
     return Explanation(

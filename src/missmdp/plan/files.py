@@ -15,7 +15,7 @@ from missmdp.model.archive import decode_values, encode_values, read_archive, wr
 from missmdp.model.missmdp import MissMDP, model_from_parts, model_parts, named_damage
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.alpha import AlphaVectorPolicy
-from missmdp.plan.blocks import BlockVectors
+from missmdp.plan.components import ComponentVectors
 
 __all__ = ["load_policy", "policy_from_parts", "policy_parts", "save_policy"]
 
@@ -37,7 +37,7 @@ def policy_parts(policy: AlphaVectorPolicy) -> tuple[dict[str, Any], dict[str, N
     meta, arrays = (
         model_parts(policy.model) if isinstance(policy.model, MissMDP) else _pomdp_parts(policy.pomdp)
     )
-    blocks = policy.blocks
+    components = policy.components
     empty = np.empty(0, dtype=np.int64)
     return {
         "model": meta,
@@ -45,11 +45,13 @@ def policy_parts(policy: AlphaVectorPolicy) -> tuple[dict[str, Any], dict[str, N
         "observe_initial": policy.observe_initial,
     }, {
         **{_MODEL + name: array for name, array in arrays.items()},
-        "block_states": np.concatenate([empty, *(block.states for block in blocks)]),
-        "block_sizes": np.array([len(block.states) for block in blocks], dtype=np.int64),
-        "block_vectors": np.array([len(block) for block in blocks], dtype=np.int64),
-        "vector_actions": np.concatenate([empty, *(block.actions for block in blocks)]),
-        "vector_values": np.concatenate([np.empty(0), *(block.values.reshape(-1) for block in blocks)]),
+        "block_states": np.concatenate([empty, *(component.states for component in components)]),
+        "block_sizes": np.array([len(component.states) for component in components], dtype=np.int64),
+        "block_vectors": np.array([len(component) for component in components], dtype=np.int64),
+        "vector_actions": np.concatenate([empty, *(component.actions for component in components)]),
+        "vector_values": np.concatenate(
+            [np.empty(0), *(component.values.reshape(-1) for component in components)]
+        ),
     }
 
 
@@ -73,18 +75,18 @@ def policy_from_parts(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
             model = _pomdp_from_parts(meta["model"], parts)
         case kind:
             raise FormatError(f"the policy is for {kind!r}, which this missmdp does not know")
-    return AlphaVectorPolicy(model, _blocks(arrays), observe_initial=observe_initial)
+    return AlphaVectorPolicy(model, _components(arrays), observe_initial=observe_initial)
 
 
-def _blocks(arrays: Mapping[str, NDArray[Any]]) -> list[BlockVectors]:
+def _components(arrays: Mapping[str, NDArray[Any]]) -> list[ComponentVectors]:
     sizes, counts = arrays["block_sizes"], arrays["block_vectors"]
     states, actions, values = arrays["block_states"], arrays["vector_actions"], arrays["vector_values"]
     expected = (sizes.sum(), counts.sum(), (sizes * counts).sum())
     if (len(states), len(actions), len(values)) != expected or (sizes < 0).any() or (counts < 0).any():
-        raise FormatError("the sizes of its blocks do not match their content")
+        raise FormatError("the sizes of its components do not match their content")
     return (
         [
-            BlockVectors(own_states, own_values.reshape(count, size), own_actions)
+            ComponentVectors(own_states, own_values.reshape(count, size), own_actions)
             for own_states, own_values, own_actions, count, size in zip(
                 np.split(states, np.cumsum(sizes)[:-1]),
                 np.split(values, np.cumsum(sizes * counts)[:-1]),

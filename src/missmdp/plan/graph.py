@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.belief import condition
+from missmdp._kernels.beliefs import condition
 from missmdp.errors import ModelError
 from missmdp.model.missmdp import MissMDP
 from missmdp.plan.value_function import NO_VECTOR, Decision
@@ -41,7 +41,7 @@ class GraphNode:
     value: float
     """V at the belief."""
     vector: int | None
-    """The number of the vector, counted over all blocks; None where a lookahead decides."""
+    """The number of the vector, counted over all components; None where a lookahead decides."""
     belief: NDArray[np.float64]
     """The belief that stands for the node, shape (S,)."""
     depth: int
@@ -252,7 +252,7 @@ class _Walk:
     def _meet(self, belief: NDArray[np.float64], decision: Decision, depth: int) -> int | None:
         """Return the number of a belief's node, new or old, or None where there is no room for a new one."""
         over = bool(self.policy.pomdp.terminal[belief > 0.0].all())
-        # No vector and not over: the root, which spans blocks; no observation leads back to it.
+        # No vector and not over: the root, which spans components; no observation leads back to it.
         key = "end" if over else "root" if decision.vector == NO_VECTOR else decision.vector
         if key in self.numbers:
             known = self.nodes[self.numbers[key]]

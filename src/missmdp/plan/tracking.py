@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp._kernels.tracking import Tracker
-from missmdp.data.rollout import interleaved, seen_codes
+from missmdp._kernels.beliefs import Tracker
+from missmdp.data.simulation import interleaved, seen_codes
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 

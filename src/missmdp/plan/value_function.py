@@ -1,8 +1,8 @@
 """The value function that α-vectors stand for, over arrays and indices.
 
-Inside one block V(b) = max_α Σ_s α(s) b(s), where terminal states count 0. For a belief that spans blocks
+Inside one component V(b) = max_α Σ_s α(s) b(s), where terminal states count 0. For a belief that spans components
 there are no vectors, and V is the one-step lookahead max_a ρ(b, a) + γ Σ_z P(z | b, a) V(τ(b, a, z)), whose
-posteriors are inside one block each.
+posteriors are inside one component each.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp._kernels.alpha import NOWHERE, SEVERAL, block_of, look_ahead
-from missmdp._kernels.belief import predict
+from missmdp._kernels.alpha import NOWHERE, SEVERAL, component_of, look_ahead
+from missmdp._kernels.beliefs import predict
 from missmdp.model.pomdp import POMDP
-from missmdp.plan.blocks import BlockVectors, checked_blocks, checked_labels, vector_table
+from missmdp.plan.components import ComponentVectors, checked_components, checked_labels, vector_table
 
 __all__ = ["NO_VECTOR", "Columns", "Decision", "Outcomes", "ValueFunction"]
 
@@ -33,7 +33,7 @@ class Decision(NamedTuple):
     value: float
     """V(b)."""
     vector: int
-    """Number of the vector that decided, counted over all blocks, or `NO_VECTOR`."""
+    """Number of the vector that decided, counted over all components, or `NO_VECTOR`."""
 
 
 class Outcomes(NamedTuple):
@@ -56,41 +56,41 @@ class ValueFunction:
     ----------
     pomdp
         The model.
-    blocks
-        The vectors of each block.
+    components
+        The vectors of each component.
     """
 
-    def __init__(self, pomdp: POMDP, blocks: Sequence[BlockVectors]) -> None:
+    def __init__(self, pomdp: POMDP, components: Sequence[ComponentVectors]) -> None:
         self.pomdp = pomdp
-        self.blocks = checked_blocks(blocks, pomdp)
-        self.table = vector_table(self.blocks, checked_labels(self.blocks, pomdp))
+        self.components = checked_components(components, pomdp)
+        self.table = vector_table(self.components, checked_labels(self.components, pomdp))
         self.columns = tuple(_columns(matrix) for matrix in pomdp.observation)
         # Terminal states are worth 0, whatever a table of rewards has in their rows.
         self.reward = np.where(pomdp.terminal[:, None], 0.0, pomdp.reward)
 
     @property
     def n_vectors(self) -> int:
-        """The number of vectors in all blocks."""
+        """The number of vectors in all components."""
         return int(self.table.first[-1])
 
     def place_of(self, vector: int) -> tuple[int, int]:
-        """Return the block of a vector and its row there."""
-        block = int(np.searchsorted(self.table.first, vector, side="right")) - 1
-        return block, vector - int(self.table.first[block])
+        """Return the component of a vector and its row there."""
+        component = int(np.searchsorted(self.table.first, vector, side="right")) - 1
+        return component, vector - int(self.table.first[component])
 
     def decide(self, belief: NDArray[np.float64]) -> Decision:
         """Return what to do at a belief; of equal choices the first. Where everything has ended, action 0."""
-        k = block_of(belief, self.table.label)
+        k = component_of(belief, self.table.label)
         if k == NOWHERE:
             return Decision(0, 0.0, NO_VECTOR)
         if k == SEVERAL:
             values = self.action_values(belief)
             best = int(np.argmax(values))
             return Decision(best, float(values[best]), NO_VECTOR)
-        block = self.blocks[k]
-        scores = block.values @ belief[block.states]
+        component = self.components[k]
+        scores = component.values @ belief[component.states]
         best = int(np.argmax(scores))
-        return Decision(int(block.actions[best]), float(scores[best]), int(self.table.first[k]) + best)
+        return Decision(int(component.actions[best]), float(scores[best]), int(self.table.first[k]) + best)
 
     def action_values(self, belief: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the one-step lookahead ρ(b, a) + γ Σ_z P(z | b, a) V(τ(b, a, z)) of every action, shape (A,)."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import missmdp as mm
-from missmdp.data.description.labels import range_labels, value_labels
+from missmdp.data.description.groups import range_labels, value_labels
 from random_logs import table_of
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
-from missmdp.data.tables.read import read_log
+from missmdp.data.tables.read import log_from_table
 from oracles import trajectory_tables as oracle
 from oracles.trajectory_tables import (
     TABLE,
@@ -236,7 +236,7 @@ def test_what_is_no_table_is_refused(source, mdp):
         with pytest.raises(mm.DataError):
             read(source, mdp)
     with pytest.raises(mm.DataError):
-        read_log(source)
+        log_from_table(source)
 
 
 def test_names_of_columns_must_differ_and_differ_from_features(mdp):
@@ -311,7 +311,7 @@ def test_only_free_columns_are_suggested(rename, options, fragment, mdp):
 def test_columns_that_are_named_must_be_there_also_without_a_model(rename, options, fragment):
     table = {rename.get(n, n): v for n, v in TABLE.items()}
     with pytest.raises(mm.DataError, match=fragment):
-        read_log(table, **options)
+        log_from_table(table, **options)
 
 
 def test_a_column_of_ends_that_is_named_must_be_in_one_of_the_files(mdp, tmp_path):
@@ -331,4 +331,4 @@ def test_features_are_never_suggested_as_episodes():
         mm.Dataset.from_table(table, mdp)
     # Without a model, no column is known to be a feature.
     with pytest.raises(mm.DataError, match="no column 'episode'.*pass episode='episodes'"):
-        read_log(table)
+        log_from_table(table)

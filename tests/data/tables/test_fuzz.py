@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import missmdp as mm
-from missmdp.data.tables.read import read_log
+from missmdp.data.tables.read import log_from_table
 from oracles import trajectory_tables as oracle
 
 MDP = oracle.small_mdp(mm)
@@ -33,7 +33,7 @@ TABLE = {
 READERS = {
     "dataset": lambda source, **options: mm.Dataset.from_table(source, MDP, **options),
     "counts": lambda source, **options: mm.ObservationCounts.from_table(source, MDP, **options),
-    "log": lambda source, **options: read_log(source, **options),
+    "log": lambda source, **options: log_from_table(source, **options),
     "validate": lambda source, **options: str(mm.validate(source, MDP, **options)),
 }
 

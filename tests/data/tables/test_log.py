@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 import missmdp as mm
-from missmdp.data.tables.read import read_log
+from missmdp.data.tables.read import log_from_table
 
 
 def test_a_log_has_the_values_that_occur(tmp_path):
@@ -16,7 +16,7 @@ def test_a_log_has_the_values_that_occur(tmp_path):
         "step,episode,ward,level,bp,drip,empty,action,reward,terminated\n"
         "1,b,n,10,1.5,true,,x,1,\n0,b,s,9,,False,NA,x,1,\n0,a,,10,2,,,,,\n"
     )
-    log = read_log(tmp_path / "log.csv")
+    log = log_from_table(tmp_path / "log.csv")
     assert log.features.as_dict() == {
         "ward": ("n", "s"),
         "level": (9, 10),
@@ -35,7 +35,7 @@ def test_the_words_of_a_log_are_numbers_only_if_all_are_over_all_files(tmp_path)
     (tmp_path / "1.csv").write_text("episode,step,x,y\n1,0,1,1\n")
     (tmp_path / "2.csv").write_text("episode,step,x,y\n2,0,hall,2\n")
     parquet.write_table(pa.table({"episode": [3], "step": [0], "x": ["1"], "y": [2]}), tmp_path / "3.parquet")
-    log = read_log(tmp_path)
+    log = log_from_table(tmp_path)
     assert log.features.as_dict() == {"x": ("1", "hall"), "y": (1, 2)}
     assert log.observations.tolist() == [[0, 0], [1, 1], [0, 1]]
     assert log.episode_ids == ("1", "2", 3)
@@ -44,7 +44,7 @@ def test_the_words_of_a_log_are_numbers_only_if_all_are_over_all_files(tmp_path)
 def test_words_beside_text_are_text(tmp_path):
     (tmp_path / "1.csv").write_text("episode,step,x\n1,0,1\n")
     parquet.write_table(pa.table({"episode": [2], "step": [0], "x": ["1"]}), tmp_path / "2.parquet")
-    log = read_log(tmp_path)
+    log = log_from_table(tmp_path)
     assert log.features.as_dict() == {"x": ("1",)}
     assert log.observations.tolist() == [[0], [0]]
 
@@ -56,7 +56,7 @@ def test_a_log_may_mix_types_and_hold_lists():
         "x": [1, "a", (1, 2), None],
         "y": [[1], [1, 2], [1], None],
     }
-    log = read_log(table)
+    log = log_from_table(table)
     assert set(log.features.as_dict()["x"]) == {1, "a", (1, 2)}
     assert log.features.as_dict()["y"] == ("[1, 2]", "[1]")
     assert log.observations[:, 1].tolist() == [1, 0, 1, -1]
@@ -64,7 +64,7 @@ def test_a_log_may_mix_types_and_hold_lists():
 
 def test_a_log_with_bins_has_the_bins_as_values():
     table = {"episode": [1, 1, 1], "step": [0, 1, 2], "temperature": [36.0, None, 39.5]}
-    log = read_log(table, bins={"temperature": mm.Binning.from_edges([37, 38])})
+    log = log_from_table(table, bins={"temperature": mm.Binning.from_edges([37, 38])})
     assert log.features.as_dict() == {"temperature": ("below 37", "37 to below 38", "38 and above")}
     assert log.observations.tolist() == [[0], [-1], [2]]
 
@@ -80,7 +80,7 @@ def test_a_log_with_bins_has_the_bins_as_values():
 )
 def test_broken_logs_are_refused(table, fragments):
     with pytest.raises(mm.DataError) as caught:
-        read_log(table)
+        log_from_table(table)
     for fragment in fragments:
         assert fragment in str(caught.value)
 
@@ -88,6 +88,6 @@ def test_broken_logs_are_refused(table, fragments):
 def test_a_log_may_have_more_values_than_a_model_could():
     numbers = np.random.default_rng(0).random((5, 40_000))
     table = {"episode": np.arange(40_000), "step": np.zeros(40_000, dtype=int)}
-    log = read_log(table | {f"x{i}": row for i, row in enumerate(numbers)})
+    log = log_from_table(table | {f"x{i}": row for i, row in enumerate(numbers)})
     assert np.array_equal(log.features.values[3], np.sort(numbers[3]))
     assert np.array_equal(log.observations[:, 3], np.argsort(np.argsort(numbers[3])))

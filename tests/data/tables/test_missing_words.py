@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import missmdp as mm
-from missmdp.data.tables.read import read_log
+from missmdp.data.tables.read import log_from_table
 from oracles import trajectory_tables as oracle
 from oracles.trajectory_tables import TABLE, csv_file, parquet_file, with_cell
 
@@ -65,7 +65,7 @@ def test_further_words_are_missing_in_all_tables(word, kind, mdp, tmp_path):
     counts = mm.ObservationCounts.from_table(source, mdp, missing=(word,))
     assert counts == mm.ObservationCounts.from_dataset(data)
     assert not mm.validate(source, mdp, missing=word).unknown_values
-    assert read_log(source, missing=[word]).observations[0, 0] == -1
+    assert log_from_table(source, missing=[word]).observations[0, 0] == -1
     for read in (mm.Dataset.from_table, mm.ObservationCounts.from_table):
         with pytest.raises(mm.DataError, match="row 1.*'ward'"):
             read(source, mdp)
@@ -98,7 +98,7 @@ def test_words_that_look_missing_lead_to_the_option(word, mdp, tmp_path):
 
 def test_without_a_model_words_that_count_as_missing_are_noted(tmp_path):
     (tmp_path / "log.csv").write_text("episode,step,drug,action\n1,0,none,a\n1,1,,a\n1,2,much,\n")
-    log = read_log(tmp_path / "log.csv")
+    log = log_from_table(tmp_path / "log.csv")
     assert log.observations.tolist() == [[-1], [-1], [0]]
     assert "'drug': 'none' counts as missing" in log.notes
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import missmdp as mm
-from missmdp.data.tables.read import read_log
+from missmdp.data.tables.read import log_from_table
 from missmdp.model.space import FeatureSpace
 from oracles import trajectory_tables as oracle
 from oracles.trajectory_tables import (
@@ -149,15 +149,15 @@ def test_what_cells_of_a_frame_mean(values, cells, codes):
         table = {"episode": [1], "step": [0], "x": [cell]}
         if code is None:
             with pytest.raises(mm.DataError, match="'x' cannot be"):
-                read_log(table, features)
+                log_from_table(table, features)
         else:
-            assert read_log(table, features).observations.tolist() == [[code]], cell
+            assert log_from_table(table, features).observations.tolist() == [[code]], cell
 
 
 def test_words_that_several_values_are_written_like_are_refused_in_csv(tmp_path):
     (tmp_path / "log.csv").write_text("episode,step,x\n1,0,1\n")
     with pytest.raises(mm.DataError, match="row 1, episode '1': 'x' cannot be '1'; it could mean several"):
-        read_log(tmp_path / "log.csv", FeatureSpace({"x": ["1", 1]}))
+        log_from_table(tmp_path / "log.csv", FeatureSpace({"x": ["1", 1]}))
 
 
 def test_order_of_rows_does_not_matter(mdp):
@@ -171,7 +171,7 @@ def test_order_of_rows_does_not_matter(mdp):
 def test_steps_may_count_from_one_if_all_do(mdp):
     from_one = {**TABLE, "step": [step + 1 for step in TABLE["step"]]}
     assert histories(mm.Dataset.from_table(from_one, mdp)) == HISTORIES
-    assert read_log(from_one, FeatureSpace(FEATURES)).step.tolist() == TABLE["step"]
+    assert log_from_table(from_one, FeatureSpace(FEATURES)).step.tolist() == TABLE["step"]
     with pytest.raises(mm.DataError, match="row 1, episode 'a': 'step' starts at 1; steps count from 0"):
         mm.Dataset.from_table(with_cell(from_one, "step", 6, 0), mdp)
 
@@ -240,9 +240,9 @@ def test_the_same_episode_in_two_files_is_one_unless_files_number_their_own(mdp,
 
 def test_ids_in_csv_files_are_numbers_only_if_all_are(tmp_path):
     (tmp_path / "log.csv").write_text("episode,step,x\n2,0,1\n01,0,1\n1,0,1\n")
-    assert read_log(tmp_path / "log.csv").episode_ids == ("2", "01", "1")
+    assert log_from_table(tmp_path / "log.csv").episode_ids == ("2", "01", "1")
     (tmp_path / "log.csv").write_text("episode,step,x\n2,0,1\n-1,0,1\n")
-    assert read_log(tmp_path / "log.csv").episode_ids == (2, -1)
+    assert log_from_table(tmp_path / "log.csv").episode_ids == (2, -1)
 
 
 @settings(max_examples=40)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import missmdp as mm
-from missmdp.data.tables import csv_files
+from missmdp.data.tables import parts
 from missmdp.data.tables.structure import Orderly, broken_episodes, sort_rows
 
 ROWS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.booleans()), min_size=1, max_size=9)
@@ -89,7 +89,7 @@ def test_broken_episodes_are_found(rows):
 @pytest.mark.parametrize("first", [0, 1, 30])
 def test_queries_find_the_same_broken_episodes(first, tmp_path):
     """Many episodes around the borders of windows of steps, each with at most one thing wrong."""
-    from missmdp.data.tables.queries import engine, episode_summary, health
+    from missmdp.data.tables.count import engine, episode_summary, health
 
     rng = np.random.default_rng(first)
     rows = []
@@ -124,7 +124,7 @@ def test_queries_find_the_same_broken_episodes(first, tmp_path):
 
 @pytest.mark.parametrize(("episode", "step"), [(None, 0), (2, None)])
 def test_queries_see_rows_without_episode_or_step(episode, step, tmp_path):
-    from missmdp.data.tables.queries import engine, episode_summary, health
+    from missmdp.data.tables.count import engine, episode_summary, health
 
     columns = {"e": [1, 1, episode], "s": [0, 1, step], "idle": [False, True, True]}
     with engine() as (connection, _):
@@ -136,7 +136,7 @@ def test_queries_see_rows_without_episode_or_step(episode, step, tmp_path):
 
 
 def test_rows_are_named_right_in_later_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_files, "_BLOCK_BYTES", 100)
+    monkeypatch.setattr(parts, "_BLOCK_BYTES", 100)
     mdp = mm.FactoredMDP({"x": [1, 2]}, ["go"], [np.eye(2)], 0.0, [0.5, 0.5])
     lines = [f"e{row},0,{1 + row % 2}," for row in range(100)]
     lines[77] = "e77,0,5,"
@@ -162,7 +162,7 @@ def test_steps_from_one_are_explained_as_such_in_any_order(tmp_path):
 
 
 def test_quoted_line_ends_may_fall_anywhere(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_files, "_BLOCK_BYTES", 100)
+    monkeypatch.setattr(parts, "_BLOCK_BYTES", 100)
     mdp = mm.FactoredMDP({"x": ["a\nb", "c"]}, ["go"], [np.eye(2)], 0.0, [0.5, 0.5])
     lines = [f"e{row},0,{'c' if row % 3 else chr(34) + 'a' + chr(10) + 'b' + chr(34)}," for row in range(100)]
     (tmp_path / "log.csv").write_text("\n".join(["episode,step,x,action", *lines]))

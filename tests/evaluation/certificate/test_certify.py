@@ -10,11 +10,9 @@ import missmdp as mm
 from evaluation.certificate.wards import CASES, learned
 from missmdp.errors import DataError, ModelError
 from missmdp.evaluation.certificate import certify as certify_module
-from missmdp.evaluation.certificate.controller_value import ControllerValues
-from missmdp.evaluation.certificate.halve import data_to_halve
-from missmdp.evaluation.certificate.learned import bound_with_more_data
-from missmdp.evaluation.certificate.product import controller_product
-from missmdp.evaluation.certificate.simulated_occupancy import simulated_charge
+from missmdp.evaluation.certificate.alternatives import simulated_charge
+from missmdp.evaluation.certificate.controller_value import ControllerValues, controller_product
+from missmdp.evaluation.certificate.learned import bound_with_more_data, data_to_halve
 from missmdp.evaluation.certificate.uniform import value_span
 from random_pomdps import tiger
 
@@ -164,7 +162,7 @@ def test_support(case):
         found = mm.certify(result, learner, method="closed form", halve=False, minimum_probability=p)
         assert found.support.established is needed
         assert found.support.describe() == found.conditions[-1]
-    with pytest.raises(DataError, match="minimum_probability must be between 0 and 1"):
+    with pytest.raises(DataError, match="minimum_probability must be a number between 0 and 1"):
         mm.certify(result, learner, method="closed form", halve=False, minimum_probability=1.0)
 
 
@@ -217,13 +215,13 @@ def test_wrong_calls(case):
     result, learner = case
     with pytest.raises(DataError, match="has learned nothing yet"):
         mm.certify(result, mm.AsMAR())
-    with pytest.raises(ModelError, match="certify takes what a solver found"):
+    with pytest.raises(ModelError, match="result: expected what a solver found"):
         mm.certify(result.policy, learner)
     with pytest.raises(ModelError, match="are for miss-MDPs"):
         mm.certify(SOLVER.solve(tiger()), learner)
     with pytest.raises(DataError, match="for another missingness function"):
         mm.certify(SOLVER.solve(CASES["AsMAR"][1]), learner)
-    with pytest.raises(DataError, match="there is no certificate 'magic'"):
+    with pytest.raises(DataError, match="method must be 'auto', .* got 'magic'"):
         mm.certify(result, learner, method="magic")
     with pytest.raises(DataError, match="deploy must be"):
         mm.certify(result, learner, deploy="graph")

@@ -5,9 +5,8 @@ import pytest
 
 import missmdp as mm
 from missmdp.errors import ModelError
-from missmdp.evaluation.certificate import product as product_module
-from missmdp.evaluation.certificate.controller_value import ControllerValues
-from missmdp.evaluation.certificate.product import controller_product
+from missmdp.evaluation.certificate import controller_value as product_module
+from missmdp.evaluation.certificate.controller_value import ControllerValues, controller_product
 from missmdp.evaluation.certificate.uniform import policy_uniform, value_span
 from missmdp.learn.groups import all_patterns
 from oracles.controllers import controller_value, random_controller, random_model, within
@@ -159,7 +158,7 @@ def test_charges_are_discounted_visits():
             mdp.discount,
             states=mdp.space,
         )
-        policy = mm.AlphaVectorPolicy(mm.MissMDP(rewarded, model.missingness), controller.policy.blocks)
+        policy = mm.AlphaVectorPolicy(mm.MissMDP(rewarded, model.missingness), controller.policy.components)
         same = mm.FiniteController(policy, controller.plan)
         found = values_of(controller, model.missingness).charged(charge)
         assert found == pytest.approx(controller_value(same, model.missingness), abs=1e-4)

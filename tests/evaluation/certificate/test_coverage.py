@@ -5,8 +5,7 @@ from scipy import stats
 
 import missmdp as mm
 from evaluation.certificate.wards import CASES, learned, react
-from missmdp.evaluation.certificate.controller_value import ControllerValues
-from missmdp.evaluation.certificate.product import controller_product
+from missmdp.evaluation.certificate.controller_value import ControllerValues, controller_product
 from missmdp.evaluation.certificate.uniform import value_span
 
 CONFIDENCE = 0.8

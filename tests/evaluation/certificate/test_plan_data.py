@@ -8,7 +8,7 @@ import pytest
 import missmdp as mm
 from evaluation.certificate.wards import CASES
 from missmdp.errors import DataError
-from missmdp.evaluation.certificate.halve import factor_for
+from missmdp.evaluation.certificate.learned import factor_for
 from missmdp.evaluation.certificate.uniform import closed_form, policy_uniform, value_span
 
 SOLVER = mm.Sarsop(precision=1e-4, max_trials=40, progress=False)
@@ -87,10 +87,10 @@ def test_a_model_that_is_not_as_assumed_is_said_to_be_so():
     ("arguments", "message"),
     [
         ({"epsilon": 1e6}, "without any data every policy is within"),
-        ({"epsilon": -1.0}, "epsilon must be positive"),
-        ({"epsilon": 1.5, "relative": True}, "as a share"),
+        ({"epsilon": -1.0}, "epsilon must be a positive number"),
+        ({"epsilon": 1.5, "relative": True}, "epsilon must be a share between 0 and 1"),
         ({"epsilon": 0.1, "solver_gap": 0.2}, "more than the solver's gap of 0.2"),
-        ({"epsilon": 0.1, "solver_gap": -0.2}, "solver_gap must not be negative"),
+        ({"epsilon": 0.1, "solver_gap": -0.2}, "solver_gap must be a number of at least 0"),
         ({"epsilon": 0.1, "learner": "asmar"}, "learner must be"),
     ],
 )

@@ -102,7 +102,7 @@ def test_wrong_calls(case):
         mm.value_interval(result.controller, mm.AsMAR())
     with pytest.raises(DataError, match="neither counts nor a bootstrap"):
         mm.value_interval(result.controller, Nothing())
-    with pytest.raises(DataError, match="prior must be positive"):
+    with pytest.raises(DataError, match="prior must be a positive number"):
         mm.value_interval(result.controller, learner, prior=0.0)
     with pytest.raises(DataError, match="for another MDP"):
         mm.value_interval(result.controller, learner, mm.load_benchmark("example-3").mdp)

@@ -40,7 +40,7 @@ def _by_day(state):
     )
 
 
-def _cases() -> dict[str, tuple[mm.MissingnessEstimator, mm.MissMDP]]:
+def _cases() -> dict[str, tuple[mm.CountingEstimator, mm.MissMDP]]:
     mdp, M = ward(), mm.MissingnessFunction
     always = {(1, 1, 1): 0.4, (1, 0, 1): 0.35, (1, 0, 0): 0.25}
     independent = {"fever": lambda s: 0.3 + 0.4 * s.pulse, "pulse": lambda s: 0.1 + 0.1 * (s.day == "day")}
@@ -64,7 +64,7 @@ def react(observation):
     )
 
 
-def learned(case: str, steps: int, seed: int, policy=None) -> mm.MissingnessEstimator:
+def learned(case: str, steps: int, seed: int, policy=None) -> mm.CountingEstimator:
     """Return a learner that has seen so many steps of its ward."""
     learner, model = CASES[case]
     data = mm.collect(model, steps, policy, seed=seed, horizon=40, threads=1, progress=False)

@@ -38,6 +38,7 @@ from missmdp.experiments.record.record import (
     VariantRecord,
     WorldRecord,
 )
+from missmdp.learn.registry import find_learner
 
 WHY = "AsMAR predicts best"
 FEATURES = {"infection": ("0", "1", "2"), "test": ("0", "1"), "heart_rate": ("low", "high")}
@@ -181,10 +182,14 @@ def bound(assumes, **changes):
 
 
 def learner(label, name, assumes, groups, known, **changes):
+    words = find_learner(label)
     values = {
         "label": label,
         "name": name,
         "assumes": assumes,
+        "short": words.short,
+        "meaning": words.meaning,
+        "clause": words.clause,
         "warnings": (),
         "always_observed": ("test",),
         "unseen_groups": 0,

@@ -218,11 +218,11 @@ def test_what_cannot_go_well_is_told_before_any_work(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"learners": ()}, "there is no learner"),
-        ({"learners": ("amcar", "ppo")}, "no learner 'ppo'; there are amcar, asmar, aimi, em, auto"),
+        ({"learners": ()}, "learners must be one or more of amcar"),
+        ({"learners": ("amcar", "ppo")}, "no learner 'ppo'; there are amcar, asmar, aimi, icin, em, auto"),
         (
             {"learners": ("auto", "em")},
-            "auto is the one that the diagnosis recommends: it goes with no other",
+            "auto is the one learner that the diagnosis recommends: it goes with no other",
         ),
         ({"learners": ("auto",), "diagnosis": False}, "the diagnosis recommends, which is left out"),
         ({"learners": ("amcar", "amcar")}, "given twice"),
@@ -230,13 +230,13 @@ def test_what_cannot_go_well_is_told_before_any_work(tmp_path, monkeypatch):
         ({"confidence": 1.0}, "confidence must be"),
         ({"behaviour": "wild"}, "behaviour must be"),
         ({"folds": 1}, "folds must be"),
-        ({"episodes": 1}, "episodes must be at least 2"),
+        ({"episodes": 1}, "episodes must be an integer of at least 2"),
         ({"sensitivity_episodes": -1}, "episodes must be"),
         ({"sensitivity_draws": 0}, "sensitivity_draws must be"),
         ({"seed": -1}, "seed must be"),
         ({"precision": -0.1}, "precision must be"),
         ({"timeout": -1.0}, "timeout must be"),
-        ({"learners": ("amcar",), "blocks": (("x", "y"),)}, "blocks are for the learners aimi and em"),
+        ({"learners": ("amcar",), "blocks": (("x", "y"),)}, "only aimi, icin and em know blocks"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(changes, message):

@@ -7,7 +7,8 @@ import missmdp as mm
 from experiments.run.wards import censored_ward, three_dice, ward
 from missmdp.data.coverage import behaviour_coverage
 from missmdp.experiments.run.learned_graph import THRESHOLD, learned_edges, learned_graph
-from missmdp.experiments.run.learning import factor_truths, group_truths
+from missmdp.learn.em.factor_truth import factor_truths
+from missmdp.learn.group_truth import group_truths
 from missmdp.learn.table import learned_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
@@ -91,7 +92,7 @@ def test_the_truth_of_a_structure_is_the_average_given_earlier_indicators(truth,
     learner = mm.DynamicsEM(log.mdp, structure, progress=False).fit(log)
     bound = learner.bound(0.9, draws=2)
     weights = behaviour_coverage(truth).share
-    found = factor_truths(learner, truth, weights)
+    found = factor_truths(learner.fit_.model, truth, weights)
     assert len(found) == len(bound.per_group)
     parts = learner.fit_.model.factors.parts
     places = [(part, g) for part in parts for g in np.unique(part.label[:, truth.mdp.reachable])]

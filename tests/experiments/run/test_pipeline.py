@@ -16,10 +16,12 @@ from missmdp.evaluation.sensitivity import sensitivity
 from missmdp.experiments.record.coding import read_record
 from missmdp.experiments.record.limitations import limitations
 from missmdp.experiments.run.folder import TABLE_NAMES
-from missmdp.experiments.run.settings import LEARNERS, RunSeeds
+from missmdp.experiments.run.settings import RunSeeds
+from missmdp.learn.registry import run_by_default
 
 pytestmark = pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
 
+LEARNERS = run_by_default()
 BY_HAND = {
     "amcar": mm.AMCAR,
     "asmar": mm.AsMAR,

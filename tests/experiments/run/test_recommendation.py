@@ -7,8 +7,8 @@ import pytest
 
 import missmdp as mm
 from experiments.run.wards import three_dice, ward
-from missmdp.evaluation.heldout import HeldOut
-from missmdp.experiments.run.recommendation import free_parameters, recommend
+from missmdp.evaluation.heldout import HeldOutScore
+from missmdp.experiments.run.recommendation import recommend
 from missmdp.words import at_most, with_error
 
 pytestmark = pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
@@ -22,7 +22,7 @@ def learners():
 
 
 def score(difference, stderr, per_step=-1.5):
-    return HeldOut(per_step + difference, 0.01, 500, 5, difference, stderr, 0, "episodes", 0, 40)
+    return HeldOutScore(per_step + difference, 0.01, 500, 5, difference, stderr, 0, "episodes", 0, 40)
 
 
 def test_free_parameters_are_counted():
@@ -30,9 +30,9 @@ def test_free_parameters_are_counted():
     mdp = three_dice()
     model = mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, {"a": 0.5, "b": 0.4}))
     log = mm.collect(model, 300, seed=0)
-    assert free_parameters(mm.AMCAR().fit(log)) == 3  # 2² patterns
-    assert free_parameters(mm.AsMAR().fit(log)) == 2 * 3  # by c
-    assert free_parameters(mm.AIMI().fit(log)) == 3 * 2 + 2 * 2  # a by b and c, b by a and c
+    assert mm.AMCAR().fit(log).n_parameters_ == 3  # 2² patterns
+    assert mm.AsMAR().fit(log).n_parameters_ == 2 * 3  # by c
+    assert mm.AIMI().fit(log).n_parameters_ == 3 * 2 + 2 * 2  # a by b and c, b by a and c
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ from scipy import optimize, stats
 
 import missmdp as mm
 from learn.diagnosis.wards import models, ward
+from missmdp.learn.blocks import Blocks
 from missmdp.learn.diagnosis import ratio
 from missmdp.learn.diagnosis.classes import ALL, MCAR, NO_SELF, SIMPLE, Best
 from missmdp.learn.diagnosis.nested import chain_tests, own_tests
 from missmdp.learn.em.histories import prepare_histories
 from missmdp.learn.em.search import Searcher
 from missmdp.learn.em.start import asmar_table
-from missmdp.learn.em.structures import Blocks
 
 MDP = ward()
 TRUTHS = models(MDP)

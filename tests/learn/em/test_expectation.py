@@ -8,8 +8,8 @@ from hypothesis import given, settings
 
 import missmdp as mm
 from missmdp.data.counts import as_counts
+from missmdp.learn.blocks import Blocks
 from missmdp.learn.em.histories import prepare_histories
-from missmdp.learn.em.structures import Blocks
 from oracles.expectation import expected_by_paths
 from strategies import missmdps, seeds
 

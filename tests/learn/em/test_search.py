@@ -10,9 +10,9 @@ import pytest
 
 import missmdp as mm
 from missmdp.data.counts import as_counts
+from missmdp.learn.blocks import Blocks
 from missmdp.learn.em.clustering import best_lumps, entropy_gain, log_partitions
 from missmdp.learn.em.histories import prepare_histories
-from missmdp.learn.em.structures import Blocks
 from missmdp.learn.em.trees import block_cells, grow
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import missmdp as mm
-from missmdp.learn.em.structures import Blocks, Factors, block_factor
+from missmdp.learn.blocks import Blocks
+from missmdp.learn.em.structures import Factors, block_factor
 from missmdp.learn.identifiability.given_structure import as_structure
 
 __all__ = ["graph_of", "iid", "narrow_problem", "random_problem"]

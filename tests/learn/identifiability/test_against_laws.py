@@ -8,8 +8,8 @@ from scipy import optimize
 
 import missmdp as mm
 from learn.identifiability.small_models import graph_of, iid, narrow_problem, random_problem
+from missmdp.learn.blocks import Blocks
 from missmdp.learn.em.logistic import logistic_model
-from missmdp.learn.em.structures import Blocks
 from missmdp.learn.identifiability.another import another_with_the_same_law
 from missmdp.learn.identifiability.given_structure import as_structure
 from missmdp.learn.identifiability.sights import possible_sights

@@ -80,15 +80,15 @@ def test_the_default_is_best_if_all_states_that_admit_it_are_equally_likely():
         policy = controller.policy
         for codes in model.space.all_observations():
             admitted = model.space.admit(codes) & ~model.mdp.terminal
-            sizes = [admitted[block.states].sum() for block in policy.blocks]
+            sizes = [admitted[component.states].sum() for component in policy.components]
             node = controller.defaults_of_codes(codes[None])[0]
             if not sum(sizes):
                 assert node == 0
                 continue
             largest = int(np.argmax(sizes))
-            block = policy.blocks[largest]
-            worth = block.values[:, admitted[block.states]].sum(axis=1)
-            first = sum(len(b) for b in policy.blocks[:largest])
+            component = policy.components[largest]
+            worth = component.values[:, admitted[component.states]].sum(axis=1)
+            first = sum(len(b) for b in policy.components[:largest])
             assert worth[node - first] == worth.max()
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import missmdp as mm
-from missmdp.data.rollout import compile_simulation, seed_words
+from missmdp.data.simulation import compile_simulation, seed_words
 from missmdp.plan.pomcp import deciding, episodes, options
 from random_pomdps import build, pomdps, tiger
 from strategies import missmdps, seeds
@@ -149,7 +149,7 @@ def test_an_evaluation_against_the_clock_warns_once(observe_initial, caplog):
     )
     policy = mm.POMCP(tree_queries=5, max_time=1e6).solve(told).policy
     with caplog.at_level(logging.WARNING):
-        value = mm.evaluate(policy, truth, 6, seed=0, horizon=4, workers=2, progress=False)
+        value = mm.evaluate(policy, truth, 6, seed=0, horizon=4, threads=2, progress=False)
     assert value.events["ignored"] == 6 * (4 if observe_initial else 3)
     assert len(caplog.records) == 1
     when = "as the first observation" if observe_initial else "after the action 'a0'"

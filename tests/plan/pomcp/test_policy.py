@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import missmdp as mm
-from missmdp.data.agents import AgentSimulator
-from missmdp.data.episodes import BulkPolicy
-from missmdp.data.rollout import compile_simulation, seed_words
+from missmdp.data.simulation import AgentSimulator, BulkPolicy, compile_simulation, seed_words
 from missmdp.plan.pomcp.agent import POMCPAgent
 from random_pomdps import build, pomdps, tiger
 from strategies import missmdps, seeds
@@ -107,7 +105,7 @@ def test_threads_and_tasks_make_no_difference():
         parts = list(pool.map(lambda first: runner.run(first, 2), range(0, 12, 2)))
     for i, name in enumerate(whole._fields):
         assert np.concatenate([part[i] for part in parts]).tolist() == whole[i].tolist(), name
-    one, two = (mm.evaluate(policy, model, 8, seed=1, horizon=15, workers=workers) for workers in (1, 2))
+    one, two = (mm.evaluate(policy, model, 8, seed=1, horizon=15, threads=threads) for threads in (1, 2))
     assert one.returns.tolist() == two.returns.tolist()
     assert list(one.events) == list(EVENTS)
 
@@ -190,7 +188,7 @@ def test_time_limits_end_a_search_early():
     agent = policy.agent(seed=0)
     agent.reset(tuple(model.states[int(np.argmax(model.mdp.initial))]))
     assert agent.search.queries == 256, "the clock is looked at after a batch"
-    assert len(mm.evaluate(policy, model, 2, seed=0, horizon=3, workers=1).returns) == 2
+    assert len(mm.evaluate(policy, model, 2, seed=0, horizon=3, threads=1).returns) == 2
 
 
 def test_a_time_limit_that_is_never_reached_changes_nothing():
@@ -229,7 +227,7 @@ def test_rewards_end_with_the_episode_and_the_horizon():
         ({"belief": "kalman"}, "belief must be 'particles' or 'exact'"),
         ({"belief": "exact", "particles": 5}, "leave particles out"),
         ({"particles": 0}, "particles must be an integer of at least 1"),
-        ({"seed": -1}, "the seed must be an integer"),
+        ({"seed": -1}, "seed must be an integer"),
     ],
 )
 def test_options_are_checked(options, message):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
-from missmdp.data.rollout import seed_words
+from missmdp.data.simulation import seed_words
 from oracles.frames import network_input
 
 pytest.importorskip("stable_baselines3")

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 import missmdp as mm
 from missmdp._kernels.random import DRAW_ACTION, episode_key, uniform
-from missmdp._kernels.rollout import first_state, next_state, seen_as
-from missmdp.data.episodes import BulkPolicy
-from missmdp.data.rollout import compile_simulation, seed_words
+from missmdp._kernels.simulator import first_state, next_state, seen_as
+from missmdp.data.simulation import BulkPolicy, compile_simulation, seed_words
 from missmdp.plan.ppo.encoding import Encoder
 from missmdp.plan.ppo.policy import Layer, PPOPolicy
 from policies import random_policy

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
-from missmdp.data.rollout import seed_words
+from missmdp.data.simulation import seed_words
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("stable_baselines3")

@@ -3,7 +3,7 @@
 Walker's alias method with a power of two of columns per row: the first bits of a random word choose the column, the
 others decide between the column's two outcomes. A column is a pair of words: of 32 bits each where outcomes fit into
 16, since searches wait for memory more than for anything else, and of 64 bits elsewhere. Probabilities are rounded to
-multiples of 2⁻³², or 2⁻⁵², of a column. Unlike in `_kernels.sampling`, equal words give no coupled draws; inside a
+multiples of 2⁻³², or 2⁻⁵², of a column. Unlike in `_kernels.random`, equal words give no coupled draws; inside a
 search nobody asks.
 """
 

@@ -1,7 +1,7 @@
 """The arrays that the solver's kernels share.
 
 What grows is a pool with a counter: `Points` (beliefs), `Seen` and `Entries` (what can follow a point and an
-action), `Weights` (of which points an entry is a mixture), `Vectors` (α-vectors). Python owns the arrays and
+action), `MixtureWeights` (of which points an entry is a mixture), `Vectors` (α-vectors). Python owns the arrays and
 makes them larger; kernels say when they need room.
 """
 
@@ -23,11 +23,11 @@ __all__ = [
     "WORK",
     "Compiled",
     "Entries",
+    "MixtureWeights",
     "Points",
     "Scratch",
     "Seen",
     "Vectors",
-    "Weights",
 ]
 
 Int32s: TypeAlias = Any
@@ -42,10 +42,10 @@ N_COUNTERS = 10
 
 
 class Compiled(NamedTuple):
-    """A POMDP as the kernels see it: C classes of states in blocks, A actions, N nodes (observations), P pairs.
+    """A POMDP as the kernels see it: C classes of states in components, A actions, N nodes (observations), P pairs.
 
-    A *pair* is a node and a class that it leaves possible. Classes of one block are neighbours, and so are pairs of
-    one node. The start may be the last class, alone in the last block: its row is what comes first.
+    A *pair* is a node and a class that it leaves possible. Classes of one component are neighbours, and so are pairs of
+    one node. The start may be the last class, alone in the last component: its row is what comes first.
     """
 
     reward: Floats
@@ -62,14 +62,14 @@ class Compiled(NamedTuple):
     """(P,)"""
     node_start: Int64s
     """(N + 1,): the pairs of each node."""
-    node_block: Int32s
+    node_component: Int32s
     """(N,)"""
-    block_start: Int64s
-    """(B + 1,): the classes of each block."""
-    block_of: Int32s
+    component_start: Int64s
+    """(B + 1,): the classes of each component."""
+    component_of: Int32s
     """(C,)"""
     next_start: Int64s
-    """(B · A + 1,): the nodes that can follow a block and an action."""
+    """(B · A + 1,): the nodes that can follow a component and an action."""
     next_node: Int32s
 
 
@@ -80,11 +80,11 @@ class Points(NamedTuple):
     """(points + 1,): the classes that are possible at each point."""
     support: Int32s
     prob: Floats
-    block: Int32s
-    next_in_block: Int32s
-    first_in_block: Int32s
+    component: Int32s
+    next_in_component: Int32s
+    first_in_component: Int32s
     """(B,)"""
-    n_in_block: Int64s
+    n_in_component: Int64s
     """(B,)"""
     hash: Int64s
     slots: Int32s
@@ -137,40 +137,40 @@ class Entries(NamedTuple):
     room: Int32s
     """How many weights fit there."""
     stamp: Int64s
-    """Points in the block when the mixture was made; −1 if the belief is itself a point."""
+    """Points in the component when the mixture was made; −1 if the belief is itself a point."""
 
 
-class Weights(NamedTuple):
+class MixtureWeights(NamedTuple):
     point: Int32s
     weight: Floats
 
 
 class Vectors(NamedTuple):
-    """α-vectors, each over the classes of one block, and the controller that they form."""
+    """α-vectors, each over the classes of one component, and the controller that they form."""
 
     start: Int64s
-    """Where the values begin: one per class of the block."""
+    """Where the values begin: one per class of the component."""
     values: Floats
-    block: Int32s
+    component: Int32s
     action: Int32s
     choice_start: Int64s
     choice: Int32s
-    """The vector that follows, for each node that can follow the block and the action."""
+    """The vector that follows, for each node that can follow the component and the action."""
     origin: Int32s
     """The point at which the vector was made; −1 for blind ones, and where the point is gone."""
     fall: Floats
     """How far the vector was above the value of its plan when last evaluated, in some class."""
     needed: Bools
     """Whether the start's vector leads to it."""
-    next_in_block: Int32s
-    first_in_block: Int32s
+    next_in_component: Int32s
+    first_in_component: Int32s
     """(B,)"""
     default: Int32s
     """(N,): the vector for nodes that have probability zero at a point."""
 
 
 class Scratch(NamedTuple):
-    """Working space; D is the size of the largest block."""
+    """Working space; D is the size of the largest component."""
 
     joint: Floats
     """(P,), all zero between calls."""

@@ -15,24 +15,23 @@ from missmdp._kernels.sarsop.arrays import (
     WORK,
     Compiled,
     Entries,
+    MixtureWeights,
     Points,
     Scratch,
     Seen,
     Vectors,
-    Weights,
 )
-from missmdp._kernels.sarsop.mixture import mix
+from missmdp._kernels.sarsop.lower import best_vector
 from missmdp._kernels.sarsop.points import add_belief
-from missmdp._kernels.sarsop.successors import clear, find_point, gather, hash_belief, nearly, spread
+from missmdp._kernels.sarsop.successors import clear, find_point, gather, hash_belief, mix, nearly, spread
 from missmdp._kernels.sarsop.upper import entry_value, mixture_value
-from missmdp._kernels.sarsop.vectors import best_vector
 
 __all__ = ["expand_points", "refine_entries"]
 
 
 @inner
 def _place(
-    entries: Entries, weights: Weights, entry: int, scratch: Scratch, count: int, counters: Any
+    entries: Entries, weights: MixtureWeights, entry: int, scratch: Scratch, count: int, counters: Any
 ) -> bool:
     """Store the mixture in scratch with an entry; return whether there was room."""
     if count > entries.room[entry]:
@@ -54,7 +53,7 @@ def _describe(
     model: Compiled,
     points: Points,
     entries: Entries,
-    weights: Weights,
+    weights: MixtureWeights,
     vectors: Vectors,
     scratch: Scratch,
     counters: Any,
@@ -73,10 +72,12 @@ def _describe(
         scratch.weight[0] = 1.0
         entries.stamp[entry] = -1
         return _place(entries, weights, entry, scratch, 1, counters)
-    block = model.block_of[scratch.support[0]]
-    _, entries.lower[entry] = best_vector(model, vectors, block, scratch.support, scratch.prob, n, counters)
+    component = model.component_of[scratch.support[0]]
+    _, entries.lower[entry] = best_vector(
+        model, vectors, component, scratch.support, scratch.prob, n, counters
+    )
     count = mix(model, points, scratch, n, max_steps, counters)
-    entries.stamp[entry] = points.n_in_block[block]
+    entries.stamp[entry] = points.n_in_component[component]
     # The program minimises the mixture of maxima, not the maximum of mixtures, so that it may also do worse.
     if mixture_value(points, scratch, count, scratch.per_action) < before:
         return _place(entries, weights, entry, scratch, count, counters)
@@ -106,7 +107,7 @@ def _expand(
     model: Compiled,
     points: Points,
     entries: Entries,
-    weights: Weights,
+    weights: MixtureWeights,
     vectors: Vectors,
     scratch: Scratch,
     counters: Any,
@@ -174,7 +175,7 @@ def expand_points(
     model: Compiled,
     points: Points,
     entries: Entries,
-    weights: Weights,
+    weights: MixtureWeights,
     vectors: Vectors,
     scratch: Scratch,
     counters: Any,
@@ -214,7 +215,7 @@ def refine_entries(
     model: Compiled,
     points: Points,
     entries: Entries,
-    weights: Weights,
+    weights: MixtureWeights,
     vectors: Vectors,
     scratch: Scratch,
     counters: Any,
@@ -229,8 +230,8 @@ def refine_entries(
 ) -> int:
     """Make the mixtures of entries todo[place], todo[place + 1], … better, as far as the budget goes.
 
-    An entry that has been mixed when the block had about as many points as now (a share of at least `fresh`) becomes a
-    point, as long as there are fewer than max_points; others are mixed again.
+    An entry that has been mixed when the component had about as many points as now (a share of at least `fresh`)
+    becomes a point, as long as there are fewer than max_points; others are mixed again.
     Returns the next place, or −1 − place if there is no room.
     """
     stop = counters[WORK] + budget
@@ -239,8 +240,8 @@ def refine_entries(
         n_touched = spread(model, points, of_point[place], of_action[place], scratch)
         n, _ = gather(model, scratch, entries.node[entry])
         clear(model, scratch, n_touched)
-        block = model.block_of[scratch.support[0]]
-        if entries.stamp[entry] < fresh * points.n_in_block[block]:
+        component = model.component_of[scratch.support[0]]
+        if entries.stamp[entry] < fresh * points.n_in_component[component]:
             before = entry_value(points, entries, weights, entry)
             if not _describe(
                 model, points, entries, weights, vectors, scratch, counters, entry, n, max_steps, before

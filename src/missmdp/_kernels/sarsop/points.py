@@ -1,4 +1,4 @@
-"""New points: beliefs of an earlier search, or such as the policy meets."""
+"""Points: which beliefs matter, and new ones from an earlier search or such as the policy meets."""
 
 from __future__ import annotations
 
@@ -10,16 +10,25 @@ from missmdp._kernels.sarsop.arrays import (
     SUPPORT,
     WORK,
     Compiled,
+    Entries,
+    MixtureWeights,
     Points,
     Scratch,
+    Seen,
     Vectors,
 )
-from missmdp._kernels.sarsop.mixture import mix
-from missmdp._kernels.sarsop.successors import clear, find_point, gather, hash_belief, spread
-from missmdp._kernels.sarsop.upper import link_point, mixture_value
-from missmdp._kernels.sarsop.vectors import best_vector
+from missmdp._kernels.sarsop.lower import best_vector
+from missmdp._kernels.sarsop.successors import clear, find_point, gather, hash_belief, mix, spread
+from missmdp._kernels.sarsop.upper import entry_value, link_point, mixture_value
 
-__all__ = ["add_belief", "add_beliefs", "follow_policy"]
+__all__ = [
+    "add_belief",
+    "add_beliefs",
+    "follow_policy",
+    "optimistic_actions",
+    "score_entries",
+    "sweep_visits",
+]
 
 
 @inner
@@ -35,7 +44,7 @@ def add_belief(
 ) -> int:
     """Make the belief in scratch a point, with the upper bounds of the mixture there; −1 if there is no room."""
     new, first = counters[POINTS], counters[SUPPORT]
-    if new >= len(points.block) or first + n > len(points.support) or 2 * new >= len(points.slots):
+    if new >= len(points.component) or first + n > len(points.support) or 2 * new >= len(points.slots):
         return -1
     points.upper[new] = mixture_value(points, scratch, count, points.q[new])
     for a in range(points.q.shape[1]):
@@ -49,10 +58,10 @@ def add_belief(
     points.start[new + 1] = first + n
     counters[SUPPORT] = first + n
     counters[POINTS] = new + 1
-    block = model.block_of[scratch.support[0]]
-    link_point(points, new, block)
+    component = model.component_of[scratch.support[0]]
+    link_point(points, new, component)
     points.best[new], points.value[new] = best_vector(
-        model, vectors, block, scratch.support, scratch.prob, n, counters
+        model, vectors, component, scratch.support, scratch.prob, n, counters
     )
     points.lower[new] = points.value[new]
     points.hash[new] = key
@@ -77,9 +86,10 @@ def add_beliefs(
     place: int,
     budget: int,
 ) -> int:
-    """Make beliefs points: those in rows place, place + 1, … of a sparse matrix over classes, each inside one block.
+    """Make beliefs points: those in rows place, place + 1, … of a sparse matrix over classes.
 
-    Their upper bounds are those of the corners. Returns the next place, or −1 − place if there is no room.
+    Each is inside one component. Their upper bounds are those of the corners.
+    Returns the next place, or −1 − place if there is no room.
     """
     stop = counters[WORK] + budget
     while place < len(start) - 1 and counters[WORK] < stop:
@@ -147,3 +157,87 @@ def follow_policy(
                 return -1 - episode
             point = found
     return len(draws)
+
+
+@kernel
+def optimistic_actions(points: Points, n_points: int, out: Any) -> None:
+    """Fill out with the action of the largest upper bound at each point."""
+    for point in range(n_points):
+        best = 0
+        for a in range(1, points.q.shape[1]):
+            if points.q[point, a] > points.q[point, best]:
+                best = a
+        out[point] = best
+
+
+@kernel
+def sweep_visits(
+    points: Points,
+    seen: Seen,
+    entries: Entries,
+    weights: MixtureWeights,
+    actions: Any,
+    root: int,
+    n_points: int,
+    out: Any,
+) -> float:
+    """Set visits to one step of d = 1[root] + Pᵀ d; return the largest change. `out` is working space."""
+    for point in range(n_points):
+        out[point] = 0.0
+    out[root] = 1.0
+    for point in range(n_points):
+        d = points.visits[point]
+        a = actions[point]
+        first_seen = points.seen[point, a]
+        if d <= 0.0 or first_seen < 0:
+            continue
+        for j in range(first_seen, first_seen + points.n_seen[point, a]):
+            out[seen.point[j]] += d * seen.prob[j]
+        begin = points.entries[point, a]
+        for e in range(begin, begin + points.n_entries[point, a]):
+            p = d * entries.prob[e]
+            for k in range(entries.first[e], entries.first[e] + entries.size[e]):
+                out[weights.point[k]] += p * weights.weight[k]
+    change = 0.0
+    for point in range(n_points):
+        change = max(change, abs(out[point] - points.visits[point]))
+        points.visits[point] = out[point]
+    return change
+
+
+@kernel
+def score_entries(
+    points: Points,
+    entries: Entries,
+    weights: MixtureWeights,
+    actions: Any,
+    n_points: int,
+    floor: float,
+    out_score: Any,
+    out_point: Any,
+    out_entry: Any,
+) -> int:
+    """List the entries whose mixtures add more than `floor` to the gap at the start, with that score; return how many.
+
+    The gap of an entry beyond the mixture of its points' gaps is the error of the mixture; times its expected visits,
+    it is what the gap at the start owes to it.
+    """
+    count = 0
+    for point in range(n_points):
+        if points.visits[point] <= 0.0 or points.seen[point, actions[point]] < 0:
+            continue
+        begin = points.entries[point, actions[point]]
+        for e in range(begin, begin + points.n_entries[point, actions[point]]):
+            if entries.stamp[e] < 0:
+                continue
+            error = entry_value(points, entries, weights, e) - entries.lower[e]
+            for k in range(entries.first[e], entries.first[e] + entries.size[e]):
+                j = weights.point[k]
+                error -= weights.weight[k] * (points.upper[j] - points.lower[j])
+            score = points.visits[point] * entries.prob[e] * error
+            if score > floor and count < len(out_score):
+                out_score[count] = score
+                out_point[count] = point
+                out_entry[count] = e
+                count += 1
+    return count

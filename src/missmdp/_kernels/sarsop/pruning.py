@@ -15,8 +15,8 @@ from missmdp._kernels.sarsop.arrays import (
     Scratch,
     Vectors,
 )
+from missmdp._kernels.sarsop.lower import best_vector, choose_defaults
 from missmdp._kernels.sarsop.successors import clear, gather, spread
-from missmdp._kernels.sarsop.vectors import best_vector, choose_defaults
 
 __all__ = ["mark_certified", "prune_vectors"]
 
@@ -27,10 +27,10 @@ def _redirect(
 ) -> None:
     """Let vector k lead to vectors that are best at some point, where that costs nothing at the belief it was made for.
 
-    Only those are in the lists of the blocks now, and have keep = 1. Nodes that are impossible there do not count.
+    Only those are in the lists of the components now, and have keep = 1. Nodes that are impossible there do not count.
     Where the belief is not known any more, everything stays as it is.
     """
-    row = vectors.block[k] * model.reward.shape[1] + vectors.action[k]
+    row = vectors.component[k] * model.reward.shape[1] + vectors.action[k]
     first = vectors.choice_start[k] - model.next_start[row]
     whole = True
     for j in range(model.next_start[row], model.next_start[row + 1]):
@@ -49,12 +49,12 @@ def _redirect(
         if n == 0:
             vectors.choice[first + j] = vectors.default[node]
         else:
-            offset = vectors.start[old] - model.block_start[vectors.block[old]]
+            offset = vectors.start[old] - model.component_start[vectors.component[old]]
             value = 0.0
             for i in range(n):
                 value += scratch.prob[i] * vectors.values[offset + scratch.support[i]]
             new, better = best_vector(
-                model, vectors, model.node_block[node], scratch.support, scratch.prob, n, counters
+                model, vectors, model.node_component[node], scratch.support, scratch.prob, n, counters
             )
             if better >= value:
                 vectors.choice[first + j] = new
@@ -63,12 +63,12 @@ def _redirect(
 
 @inner
 def _relink(vectors: Vectors, n_vectors: int, keep: Any, least: int) -> None:
-    for block in range(len(vectors.first_in_block)):
-        vectors.first_in_block[block] = -1
+    for component in range(len(vectors.first_in_component)):
+        vectors.first_in_component[component] = -1
     for k in range(n_vectors):
         if keep[k] >= least:
-            vectors.next_in_block[k] = vectors.first_in_block[vectors.block[k]]
-            vectors.first_in_block[vectors.block[k]] = k
+            vectors.next_in_component[k] = vectors.first_in_component[vectors.component[k]]
+            vectors.first_in_component[vectors.component[k]] = k
 
 
 @kernel
@@ -102,7 +102,7 @@ def prune_vectors(
         height -= 1
         k = stack[height]
         _redirect(model, points, vectors, scratch, counters, k, number)
-        row = vectors.block[k] * n_actions + vectors.action[k]
+        row = vectors.component[k] * n_actions + vectors.action[k]
         first = vectors.choice_start[k]
         for j in range(first, first + model.next_start[row + 1] - model.next_start[row]):
             if number[vectors.choice[j]] < 0:
@@ -124,15 +124,15 @@ def _compact(model: Compiled, points: Points, vectors: Vectors, counters: Any, n
     for k in range(counters[VECTORS]):
         if number[k] < 0:
             continue
-        block, action = vectors.block[k], vectors.action[k]
-        row = block * n_actions + action
+        component, action = vectors.component[k], vectors.action[k]
+        row = component * n_actions + action
         first, first_choice = vectors.start[k], vectors.choice_start[k]
-        vectors.block[new] = block
+        vectors.component[new] = component
         vectors.action[new] = action
         vectors.origin[new] = vectors.origin[k]
         vectors.start[new] = values
         vectors.choice_start[new] = choices
-        for j in range(model.block_start[block + 1] - model.block_start[block]):
+        for j in range(model.component_start[component + 1] - model.component_start[component]):
             vectors.values[values] = vectors.values[first + j]
             values += 1
         for j in range(model.next_start[row + 1] - model.next_start[row]):
@@ -162,7 +162,7 @@ def _mark_needed(model: Compiled, vectors: Vectors, root_vector: int, n_vectors:
     while height > 0:
         height -= 1
         k = stack[height]
-        row = vectors.block[k] * model.reward.shape[1] + vectors.action[k]
+        row = vectors.component[k] * model.reward.shape[1] + vectors.action[k]
         first = vectors.choice_start[k]
         for j in range(first, first + model.next_start[row + 1] - model.next_start[row]):
             chosen = vectors.choice[j]
@@ -183,7 +183,7 @@ def mark_certified(model: Compiled, vectors: Vectors, n_vectors: int, most: floa
         changed = False
         for k in range(n_vectors):
             if out[k]:
-                row = vectors.block[k] * n_actions + vectors.action[k]
+                row = vectors.component[k] * n_actions + vectors.action[k]
                 first = vectors.choice_start[k]
                 for j in range(first, first + model.next_start[row + 1] - model.next_start[row]):
                     out[k] &= out[vectors.choice[j]]

@@ -1,4 +1,9 @@
-"""What can follow a belief and an action."""
+"""What can follow a belief and an action, and beliefs written as mixtures of points.
+
+V* is convex, so Σ w_j U(b_j) bounds V*(Σ w_j b_j) from above. The best mixture solves the linear program
+min Σ w_j U(b_j) subject to Σ w_j b_j = b, w ≥ 0. It is solved by the primal simplex method from the basis of corners;
+every basis on the way is a valid mixture, so that it may stop early.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from missmdp._kernels.jit import inner, kernel
-from missmdp._kernels.sarsop.arrays import Compiled, Points, Scratch
+from missmdp._kernels.sarsop.arrays import WORK, Compiled, Points, Scratch
 
-__all__ = ["clear", "fill_slots", "find_point", "gather", "hash_belief", "nearly", "spread"]
+__all__ = ["clear", "fill_slots", "find_point", "gather", "hash_belief", "mix", "nearly", "spread"]
+
 
 _GRAIN = float(2**42)
 
@@ -106,3 +112,122 @@ def fill_slots(points: Points, n_points: int) -> None:
             while points.slots[slot] >= 0:
                 slot = (slot + 1) & mask
             points.slots[slot] = point
+
+
+_TOLERANCE = 1e-10
+_ROUNDING = 1e-15
+"""Relative errors below this are those of the arithmetic."""
+
+
+@inner
+def _entering(points: Points, component: int, price: Any, tolerance: float, counters: Any) -> int:
+    """Return the point with the lowest reduced cost, or −1 if none is below −tolerance."""
+    best, lowest = -1, -tolerance
+    work = 0
+    point = points.first_in_component[component]
+    while point >= 0:
+        cost = points.upper[point]
+        for k in range(points.start[point], points.start[point + 1]):
+            cost -= price[points.support[k]] * points.prob[k]
+            work += 1
+        if cost < lowest:
+            best, lowest = point, cost
+        point = points.next_in_component[point]
+    counters[WORK] += work
+    return best
+
+
+@inner
+def mix(model: Compiled, points: Points, scratch: Scratch, n: int, max_steps: int, counters: Any) -> int:
+    """Fill scratch.mixed and scratch.weight with a mixture for the belief in scratch.support, scratch.prob.
+
+    Returns how many points it has. The corner of class c is point c.
+    """
+    support, prob = scratch.support, scratch.prob
+    inverse, level, price = scratch.inverse, scratch.level, scratch.price
+    direction, basis = scratch.direction, scratch.basis
+    component = model.component_of[support[0]]
+    scale = 0.0
+    for r in range(n):
+        c = support[r]
+        scratch.row_of[c] = r
+        basis[r] = c
+        level[r] = prob[r]
+        price[c] = points.upper[c]
+        scale = max(scale, abs(points.upper[c]))
+        for k in range(n):
+            inverse[r, k] = 0.0
+        inverse[r, r] = 1.0
+    for _ in range(max_steps):
+        point = _entering(points, component, price, _TOLERANCE * scale, counters)
+        if point < 0:
+            break
+        cost = points.upper[point]
+        for r in range(n):
+            direction[r] = 0.0
+        for k in range(points.start[point], points.start[point + 1]):
+            c = points.support[k]
+            cost -= price[c] * points.prob[k]
+            row = scratch.row_of[c]
+            for r in range(n):
+                direction[r] += inverse[r, row] * points.prob[k]
+        leaving, step = -1, np.inf
+        for r in range(n):
+            if direction[r] > 1e-11 and level[r] < step * direction[r]:
+                leaving, step = r, level[r] / direction[r]
+        if leaving < 0:
+            break
+        pivot = direction[leaving]
+        for r in range(n):
+            if r != leaving and direction[r] != 0.0:
+                level[r] = max(level[r] - step * direction[r], 0.0)
+                factor = direction[r] / pivot
+                for k in range(n):
+                    inverse[r, k] -= factor * inverse[leaving, k]
+        level[leaving] = step
+        basis[leaving] = point
+        for k in range(n):
+            inverse[leaving, k] /= pivot
+            price[support[k]] += cost * inverse[leaving, k]
+        counters[WORK] += n * n
+    return _settle(points, scratch, n)
+
+
+@inner
+def _settle(points: Points, scratch: Scratch, n: int) -> int:
+    """Turn the basis into weights that make up the belief exactly, what is left going to the corners."""
+    support, prob, level, basis = scratch.support, scratch.prob, scratch.level, scratch.basis
+    rest = scratch.rest
+    shrink = 0.0
+    for attempt in range(2):
+        for r in range(n):
+            rest[r] = prob[r]
+        for r in range(n):
+            point = basis[r]
+            w = level[r] * (1.0 - shrink)
+            for k in range(points.start[point], points.start[point + 1]):
+                rest[scratch.row_of[points.support[k]]] -= w * points.prob[k]
+        if attempt == 0:
+            # Rounding may overshoot in some class; then all weights give way a little.
+            for r in range(n):
+                if rest[r] < -_ROUNDING * prob[r]:
+                    shrink = max(shrink, -rest[r] / prob[r])
+            shrink = min(1.0, shrink + 4e-16) if shrink > 0.0 else 0.0
+            if shrink == 0.0:
+                break
+    count = 0
+    for r in range(n):
+        w = level[r] * (1.0 - shrink)
+        if w > 0.0:
+            scratch.mixed[count] = basis[r]
+            scratch.weight[count] = w
+            count += 1
+    for r in range(n):
+        if rest[r] > _ROUNDING * prob[r]:
+            scratch.mixed[count] = support[r]
+            scratch.weight[count] = rest[r]
+            count += 1
+    for r in range(n):
+        scratch.row_of[support[r]] = -1
+        scratch.price[support[r]] = -np.inf
+    return count

@@ -18,10 +18,10 @@ from missmdp._kernels.sarsop.arrays import (
     WORK,
     Compiled,
     Entries,
+    MixtureWeights,
     Points,
     Scratch,
     Seen,
-    Weights,
 )
 
 __all__ = [
@@ -38,27 +38,27 @@ __all__ = [
 @kernel
 def start_corners(model: Compiled, points: Points, highest: float, counters: Any) -> None:
     """Make every class a point, with an upper bound that holds everywhere."""
-    for c in range(len(model.block_of)):
+    for c in range(len(model.component_of)):
         points.start[c + 1] = c + 1
         points.support[c] = c
         points.prob[c] = 1.0
-        link_point(points, c, model.block_of[c])
+        link_point(points, c, model.component_of[c])
         for a in range(model.reward.shape[1]):
             points.reward[c, a] = model.reward[c, a]
             points.q[c, a] = highest
         points.upper[c] = highest
         points.lower[c] = -np.inf
         points.value[c] = -np.inf
-    counters[POINTS] = len(model.block_of)
-    counters[SUPPORT] = len(model.block_of)
+    counters[POINTS] = len(model.component_of)
+    counters[SUPPORT] = len(model.component_of)
 
 
 @inner
-def link_point(points: Points, point: int, block: int) -> None:
-    points.block[point] = block
-    points.next_in_block[point] = points.first_in_block[block]
-    points.first_in_block[block] = point
-    points.n_in_block[block] += 1
+def link_point(points: Points, point: int, component: int) -> None:
+    points.component[point] = component
+    points.next_in_component[point] = points.first_in_component[component]
+    points.first_in_component[component] = point
+    points.n_in_component[component] += 1
     for a in range(points.q.shape[1]):
         points.seen[point, a] = -1
         points.n_seen[point, a] = 0
@@ -98,7 +98,7 @@ def sweep_seen(points: Points, seen: Seen, n_points: int) -> None:
 
 
 @inner
-def entry_value(points: Points, entries: Entries, weights: Weights, entry: int) -> float:
+def entry_value(points: Points, entries: Entries, weights: MixtureWeights, entry: int) -> float:
     """Return the upper bound of an entry's belief."""
     first, count = entries.first[entry], entries.size[entry]
     if count == 1:
@@ -113,7 +113,9 @@ def entry_value(points: Points, entries: Entries, weights: Weights, entry: int) 
 
 
 @kernel
-def sweep_upper(points: Points, entries: Entries, weights: Weights, counters: Any, order: Any) -> float:
+def sweep_upper(
+    points: Points, entries: Entries, weights: MixtureWeights, counters: Any, order: Any
+) -> float:
     """Back up the upper bounds of points in the order given; return the largest change."""
     change = 0.0
     n_actions = points.q.shape[1]

@@ -6,24 +6,29 @@ whether a value goes missing because of what it would have been (self-censoring)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.describing import count_missing_by_step, count_missing_by_value
-from missmdp.data.binning import Binning
+from missmdp._kernels.counting import count_missing_by_step, count_missing_by_value
 from missmdp.data.dataset import Dataset
 from missmdp.data.description.description import Description
 from missmdp.data.description.groups import Groups, MissingBy, group_steps, group_values
-from missmdp.data.description.selection import with_dates, without, without_identifiers
-from missmdp.data.log import Log
+from missmdp.data.tables.content import LogRows, TableOptions, known_options
+from missmdp.data.tables.structure import Names
 from missmdp.errors import DataError
 from missmdp.model.space import MISSING, FeatureSpace
+from missmdp.words import did_you_mean
 
 __all__ = ["describe", "describe_log"]
 
+
+MANY_WORDS = 50
+"""Columns with at most so many different words are never taken for identifiers."""
 MOST_PATTERNS = 1000
 """Rarer patterns than these are only counted."""
 MOST_FEATURES = 12
@@ -33,15 +38,9 @@ MOST_FEATURES = 12
 def describe(
     data: Any,
     *,
-    episode: str = "episode",
-    step: str = "step",
-    action: str = "action",
-    terminated: str = "terminated",
-    bins: Mapping[str, Binning] | None = None,
-    missing: Iterable[str] = (),
-    per_file: bool = False,
     ignore: str | Iterable[str] = (),
     progress: bool | None = None,
+    **options: Unpack[TableOptions],
 ) -> Description:
     """Return what is missing in a log: how often, together with what, over steps, and by other features' values.
 
@@ -52,20 +51,14 @@ def describe(
     data
         A `Dataset`, or a table as `Dataset.from_table` reads it: CSV or Parquet files, a folder or a pattern of
         these, or a pandas, polars or pyarrow frame.
-    episode, step, action, terminated
-        For tables: the names of the columns that are no features.
-    bins
-        For tables: feature → `Binning` for columns that hold measurements; without it their values are put in
-        ranges, but only where there are not too many.
-    missing
-        For tables: words that mean missing, besides the usual ones.
-    per_file
-        For tables: whether each file numbers its own episodes.
     ignore
         Columns to leave out. Columns of words that hardly ever recur, such as ids and notes, are left out of tables
         anyway, with a note.
     progress
         Whether to show progress; by default on a terminal.
+    options
+        For tables: how to read them, as for `Dataset.from_table`. Without `bins`, measurements are put in ranges,
+        but only where they have not too many values.
 
     Examples
     --------
@@ -74,29 +67,17 @@ def describe(
     >>> mm.describe(data).strongest(1)[0].given
     'test'
     """
+    table = known_options(options)
     if isinstance(data, Dataset):
-        log = without(_log_of(data), ignore)
-    else:
-        from missmdp.data.tables.layout import Names
-        from missmdp.data.tables.read import read_log
+        return describe_log(_without(_log_of(data), ignore))
+    from missmdp.data.tables.read import log_from_table
 
-        log = read_log(
-            data,
-            episode=episode,
-            step=step,
-            action=action,
-            terminated=terminated,
-            bins=bins,
-            missing=missing,
-            per_file=per_file,
-            progress=progress,
-        )
-        log = without(log, ignore, harmless=(action, terminated, Names.reward))
-        log = without_identifiers(with_dates(log))
-    return describe_log(log)
+    log = log_from_table(data, progress=progress, **table)
+    others = (table.get("action", Names.action), table.get("terminated", Names.terminated), Names.reward)
+    return describe_log(_without_identifiers(_with_dates(_without(log, ignore, harmless=others))))
 
 
-def describe_log(log: Log) -> Description:
+def describe_log(log: LogRows) -> Description:
     """Return what is missing in a log that has been read."""
     n_rows = len(log.observations)
     if n_rows == 0:
@@ -124,14 +105,14 @@ def describe_log(log: Log) -> Description:
     )
 
 
-def _log_of(dataset: Dataset) -> Log:
+def _log_of(dataset: Dataset) -> LogRows:
     episode = np.repeat(np.arange(dataset.n_episodes), dataset.lengths)
     step = np.arange(dataset.n_steps) - dataset.offsets[episode]
     ids = dataset.episode_ids or tuple(range(dataset.n_episodes))
-    return Log(dataset.mdp.space.features, dataset.observations, episode, step, ids, dataset.notes)
+    return LogRows(dataset.mdp.space.features, dataset.observations, episode, step, ids, dataset.notes)
 
 
-def _by_step(log: Log) -> tuple[MissingBy, NDArray[np.int64]]:
+def _by_step(log: LogRows) -> tuple[MissingBy, NDArray[np.int64]]:
     """Return missing rates by step, and each row's gaps as bits of one or more words, shape (words, N)."""
     groups = group_steps(np.bincount(log.step))
     rows = np.zeros(len(groups.labels), dtype=np.int64)
@@ -170,7 +151,7 @@ def _patterns_of(
     return (found[order, None] >> bits & 1).astype(np.bool_), rows[order].astype(np.int64)
 
 
-def _by_value(log: Log) -> tuple[MissingBy, ...]:
+def _by_value(log: LogRows) -> tuple[MissingBy, ...]:
     groups = _value_groups(log.features, log.observations)
     starts = np.cumsum([0, *(len(each.labels) for each in groups)])
     group_of = np.concatenate([each.group_of + start for each, start in zip(groups, starts, strict=False)])
@@ -190,3 +171,91 @@ def _value_groups(features: FeatureSpace, observations: NDArray[np.integer[Any]]
         group_values(values, np.bincount(column.astype(np.int64) + 1, minlength=len(values) + 1)[1:])
         for values, column in zip(features.values, observations.T, strict=True)
     ]
+
+
+def _without(log: LogRows, ignore: str | Iterable[str], *, harmless: Collection[str] = ()) -> LogRows:
+    """Return a log without some of its columns.
+
+    Parameters
+    ----------
+    log
+        The log.
+    ignore
+        The columns that are not wanted.
+    harmless
+        Columns that are no features, but that may be ignored as well.
+    """
+    names = log.features.names
+    ignored = [ignore] if isinstance(ignore, str) else list(ignore)
+    for name in ignored:
+        if name not in names and name not in harmless:
+            raise DataError(
+                f"cannot ignore {name!r}: no feature has this name; the features are {', '.join(names)}"
+                f"{did_you_mean(name, names)}"
+            )
+    kept = [i for i, name in enumerate(names) if name not in ignored]
+    if not kept:
+        raise DataError("all features are ignored, so there is nothing to describe")
+    return _only(log, kept)
+
+
+def _without_identifiers(log: LogRows) -> LogRows:
+    """Return a log without columns of words that hardly ever recur, such as ids and notes, and with a note on these.
+
+    These are columns with more than 50 different words, of which there are more than half as many as rows that have
+    one, or as episodes if hardly any episode has two. If no column would be left, all are.
+    """
+    kept: list[int] = []
+    notes: list[str] = []
+    for i, (name, values) in enumerate(log.features.as_dict().items()):
+        identified = _what_words_identify(log, i, values)
+        if identified:
+            notes.append(f"{name!r} is left out, since it has {identified}")
+        else:
+            kept.append(i)
+    return replace(_only(log, kept), notes=(*log.notes, *notes)) if kept else log
+
+
+def _what_words_identify(log: LogRows, i: int, values: Sequence[Any]) -> str:
+    """Return how many words a column has in how many rows or episodes if it tells these apart, otherwise nothing."""
+    if len(values) <= MANY_WORDS or not all(isinstance(value, str) for value in values):
+        return ""
+    seen = np.flatnonzero(log.observations[:, i] >= 0)
+    words = log.observations[seen, i].astype(np.int64)
+    n_words = len(np.unique(words))
+    if n_words <= MANY_WORDS:
+        return ""
+    if 2 * n_words > len(seen):
+        return f"{n_words:,} different words in {len(seen):,} rows"
+    episode = log.episode[seen]
+    n_episodes, n_pairs = len(np.unique(episode)), len(np.unique(episode * len(values) + words))
+    if n_pairs < 1.1 * n_episodes and 2 * n_words > n_episodes:
+        return f"{n_words:,} different words in {n_episodes:,} episodes"
+    return ""
+
+
+def _with_dates(log: LogRows) -> LogRows:
+    """Return a log in which words that are all dates (ISO 8601) are dates, as they are in frames and Parquet files."""
+    values = log.features.as_dict()
+    dates = {name: found for name, words in values.items() if (found := _dates(words))}
+    return replace(log, features=FeatureSpace({**values, **dates})) if dates else log
+
+
+def _dates(words: Sequence[Any]) -> list[datetime]:
+    """Return words as dates, or nothing if some are not, or if two are the same."""
+    found: list[datetime] = []
+    for word in words:
+        try:
+            found.append(datetime.fromisoformat(word))
+        except (TypeError, ValueError):
+            return []
+    return found if len(set(found)) == len(found) else []
+
+
+def _only(log: LogRows, kept: Sequence[int]) -> LogRows:
+    """Return a log with the features at some positions."""
+    if len(kept) == len(log.features):
+        return log
+    values = log.features.as_dict()
+    features = FeatureSpace({log.features.names[i]: values[log.features.names[i]] for i in kept})
+    return replace(log, features=features, observations=np.ascontiguousarray(log.observations[:, kept]))

@@ -1,5 +1,8 @@
 """Which of a feature's values a cell means.
 
+In CSV files everything is a word, so the usual ones count as missing there. In tables with types a null is a
+null, and a word is one of the values unless the user says otherwise.
+
 Cells are compared as Python compares: 3.0 means 3 and True means 1. Where nothing is equal, what counts is
 how values are written: the word "3" means 3, and the number 1 means a value that is the word "1".
 """
@@ -7,14 +10,92 @@ how values are written: the word "3" means 3, and the number 1 means a value tha
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
-from missmdp.data.tables.missing_words import USUAL, MissingWords, hint
-from missmdp.model.columns import decimal_comma_hint
+from missmdp.errors import DataError
 from missmdp.model.space import MISSING, is_missing, plain
+from missmdp.model.tables import decimal_comma_hint
 
-__all__ = ["UNKNOWN", "Matcher", "listed", "parse_number"]
+__all__ = ["UNKNOWN", "USUAL", "Matcher", "MissingWords", "hint", "listed", "parse_number", "same_word"]
+
+
+_USUAL = frozenset({"", "na", "n/a", "nan", "null", "none", "nat", "<na>", "#n/a", "#na"})
+_SUSPECTS = frozenset(
+    {
+        "-",
+        "--",
+        "---",
+        "–",
+        "—",
+        ".",
+        "..",
+        "?",
+        "??",
+        "*",
+        "x",
+        "nil",
+        "unknown",
+        "unk",
+        "missing",
+        "empty",
+        "nd",
+    }
+    | {
+        "n.a.",
+        "n. a.",
+        "n.d.",
+        "k.a.",
+        "k. a.",
+        "ka",
+        "not done",
+        "not measured",
+        "not available",
+        "not known",
+    }
+)
+"""What people write where nothing is known, and what may as well be a value."""
+
+
+class MissingWords:
+    """The words that mean missing, upper or lower case, unless a value of the column is written like that.
+
+    Parameters
+    ----------
+    further
+        Words besides the usual ones; they count in all tables, not only in CSV files.
+    """
+
+    def __init__(self, further: Any = ()) -> None:
+        given: Any = (further,) if isinstance(further, str) else further
+        if not isinstance(given, Iterable) or isinstance(given, bytes):
+            raise DataError(f"missing= must be a list of words such as ['-', 'unknown'], got {further!r}")
+        self.further = frozenset(same_word(word).strip().lower() for word in cast("Iterable[Any]", given))
+
+    def include(self, value: Any, *, is_text: bool) -> bool:
+        """Return whether a cell that is none of its column's values means missing."""
+        if isinstance(value, str):
+            word = value.strip().lower()
+            return (is_text and word in _USUAL) or word in self.further
+        return bool(self.further) and same_word(value).lower() in self.further
+
+
+USUAL = MissingWords()
+
+
+def hint(value: Any) -> str:
+    """Return advice for a word that looks as if it meant missing, nothing for others."""
+    if not isinstance(value, str) or value.strip().lower() not in _USUAL | _SUSPECTS:
+        return ""
+    return f"; if it means that the value is missing, pass missing=[{value!r}] (--missing {value!r} for commands)"
+
+
+def same_word(value: Any) -> str:
+    """Return how a value is written when values of different files are compared: 3.0 and "3" are the same."""
+    if isinstance(value, float) and not is_missing(value) and value.is_integer():
+        value = int(value)
+    return str(value)
+
 
 UNKNOWN = -2
 """The code of a cell that means none of the values."""

@@ -15,17 +15,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.data.binning import Binning, bin_notes, checked_bins
-from missmdp.data.tables.discovery import DiscoveredColumn
-from missmdp.data.tables.encoding import BinnedColumn, ColumnEncoder, TruthColumn, ValueColumn
-from missmdp.data.tables.layout import Names, check_columns, check_named, extra_columns
-from missmdp.data.tables.missing_words import USUAL, MissingWords
+from missmdp.data.tables.content import TableOptions
+from missmdp.data.tables.encoding import (
+    BinnedColumn,
+    ColumnEncoder,
+    DiscoveredColumn,
+    TruthColumn,
+    ValueColumn,
+)
+from missmdp.data.tables.matching import USUAL, MissingWords
+from missmdp.data.tables.parts import Part
 from missmdp.data.tables.rows import FAULTY, Batch, Encoders, Episodes, Fault, encoded_batches
-from missmdp.data.tables.sources import Part, open_source
+from missmdp.data.tables.sources import open_source
 from missmdp.data.tables.structure import (
+    Names,
     Place,
     Sorting,
     broken_episodes,
+    check_columns,
+    check_named,
     explain_episode,
+    extra_columns,
     first_step,
     sort_rows,
 )
@@ -38,7 +48,8 @@ __all__ = [
     "OpenTable",
     "TableRows",
     "all_parts",
-    "feature_columns",
+    "column_names",
+    "open_features",
     "open_table",
     "raise_if_broken",
     "read_rows",
@@ -105,34 +116,52 @@ class TableRows:
         )
 
 
-def open_table(
-    source: Any,
-    mdp: FactoredMDP,
-    *,
-    episode: str = "episode",
-    step: str = "step",
-    action: str = "action",
-    terminated: str = "terminated",
-    bins: Any = None,
-    missing: Any = (),
-    per_file: bool = False,
-) -> OpenTable:
+def column_names(options: TableOptions) -> Names:
+    """Return what the columns are called that are not features."""
+    roles = ("episode", "step", "action", "terminated")
+    return Names(**{role: options[role] for role in roles if role in options})
+
+
+def open_table(source: Any, mdp: FactoredMDP, options: TableOptions) -> OpenTable:
     """Return a source whose columns fit an MDP."""
     features = checked_mdp(mdp).space.features
-    names = Names(episode, step, action, terminated=terminated).checked(features.names)
-    binned = checked_bins(bins, {name: len(v) for name, v in features.as_dict().items()})
-    words = MissingWords(missing)
-    columns = feature_columns(features, binned, words)
-    parts = open_source(source, [episode, step, action, terminated, *features.names])
-    has_end = terminated not in features.names
-    encoders = Encoders(
-        names,
-        columns,
+    words = MissingWords(options.get("missing", ()))
+    ends = column_names(options).terminated not in features.names
+    return open_features(
+        source,
+        features,
+        options,
         ValueColumn(mdp.actions, missing=words),
-        TruthColumn(words) if has_end else None,
+        TruthColumn(words) if ends else None,
     )
+
+
+def open_features(
+    source: Any,
+    features: FeatureSpace,
+    options: TableOptions,
+    action: ColumnEncoder | None = None,
+    terminated: ColumnEncoder | None = None,
+) -> OpenTable:
+    """Return a source whose columns fit some features; actions and ends are read if there are encoders for them."""
+    names = column_names(options).checked(features.names)
+    binned = checked_bins(options.get("bins"), {name: len(v) for name, v in features.as_dict().items()})
+    words = MissingWords(options.get("missing", ()))
+    columns: dict[str, ColumnEncoder] = {
+        name: BinnedColumn(binned[name], words) if name in binned else ValueColumn(values, name, words)
+        for name, values in features.as_dict().items()
+    }
+    roles = [names.episode, names.step, names.action, names.terminated]
+    parts = open_source(source, [*roles, *features.names])
     notes = bin_notes(binned, features.as_dict())
-    return replace(understood(parts, encoders, binned, per_file=per_file, notes=notes), missing=words)
+    table = understood(
+        parts,
+        Encoders(names, columns, action, terminated),
+        binned,
+        per_file=options.get("per_file", False),
+        notes=notes,
+    )
+    return replace(table, missing=words)
 
 
 def read_rows(
@@ -188,16 +217,6 @@ def raise_if_broken(rows: TableRows) -> None:
     broken = broken_episodes(rows.step, rows.actions, rows.offsets)
     if broken.size:
         raise DataError(rows.explain(int(broken[0])))
-
-
-def feature_columns(
-    features: FeatureSpace, binned: dict[str, Binning], missing: MissingWords
-) -> dict[str, ColumnEncoder]:
-    """Return how to encode the columns of known features."""
-    return {
-        name: BinnedColumn(binned[name], missing) if name in binned else ValueColumn(values, name, missing)
-        for name, values in features.as_dict().items()
-    }
 
 
 def understood(

@@ -9,13 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.data.tables.cells import Cells, cell, factorise, in_order, take
 from missmdp.data.tables.encoding import ColumnEncoder, StepColumn
-from missmdp.data.tables.factors import Cells, cell, factorise, in_order, take
-from missmdp.data.tables.failures import reading
-from missmdp.data.tables.layout import Names, how_to_number
-from missmdp.data.tables.matching import UNKNOWN
-from missmdp.data.tables.missing_words import USUAL, same_word
-from missmdp.data.tables.sources import Part
+from missmdp.data.tables.matching import UNKNOWN, USUAL, same_word
+from missmdp.data.tables.parts import Part, reading
+from missmdp.data.tables.structure import Names, how_to_number
 from missmdp.errors import DataError
 from missmdp.model.space import MISSING, is_missing, plain
 

@@ -7,54 +7,27 @@ batches, so that no more than one batch is in memory as it was written.
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from missmdp.data.tables.factors import Cells
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.data.tables.cells import Cells, pa
+from missmdp.data.tables.parts import CSV_SUFFIXES, PARQUET_SUFFIXES, Batches, Part, file_part, reading
 from missmdp.errors import DataError
+from missmdp.model.space import is_missing, plain
 
-__all__ = ["CSV_SUFFIXES", "PARQUET_SUFFIXES", "Batches", "Part", "find_files", "open_source"]
-
-Batches = Iterator[Mapping[str, Cells]]
-
-CSV_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-PARQUET_SUFFIXES = (".parquet", ".pq")
-_EXPECTED = "a .csv, .csv.gz, .tsv, .parquet or .pq file"
+__all__ = ["open_source"]
 
 
-@dataclass(frozen=True)
-class Part:
-    """One file or frame of a table."""
-
-    name: str
-    """What errors call it; empty for frames."""
-    columns: tuple[str, ...]
-    """The names of the columns."""
-    read: Callable[[Sequence[str]], Batches]
-    """Yields batches of some columns, in order."""
-    is_text: bool = False
-    """Whether all cells are words (CSV)."""
-    path: Path | None = None
-    """The file, if it is one."""
-    n_rows: int | None = None
-    """The number of rows, where it is known beforehand."""
-    metadata: Mapping[bytes, bytes] = field(default_factory=dict[bytes, bytes])
-    """What the file says about itself."""
-    schema: Any = None
-    """The Arrow schema, where the file has types."""
-    query: Any = None
-    """The ibis table, if it is one."""
-
-    def row(self, row: int) -> str:
-        """Return the place of a row (from 0) in words; people count from 1."""
-        return f"{self.name}, row {row + 1}" if self.name else f"row {row + 1}"
-
-    @property
-    def shown(self) -> str:
-        """The name for sentences."""
-        return self.name or "the table"
+_BATCH_ROWS = 1 << 19
+_EXPECTED = (
+    "a path, a folder, a glob or a list of paths of CSV or Parquet files, a pandas, polars or pyarrow frame, "
+    "an ibis table, or a mapping from column to values"
+)
+_EXPECTED_FILE = "a .csv, .csv.gz, .tsv, .parquet or .pq file"
 
 
 def open_source(source: Any, known: Iterable[str]) -> list[Part]:
@@ -65,16 +38,14 @@ def open_source(source: Any, known: Iterable[str]) -> list[Part]:
     DataError
         If there is nothing to read, or a file is unreadable, damaged or of an unknown kind.
     """
-    files = find_files(source)
+    files = _find_files(source)
     if files is None:
-        from missmdp.data.tables.frames import frame_part
-
-        return [frame_part(source)]
+        return [_frame_part(source)]
     known = frozenset(known)
-    return [_file_part(path, known) for path in files]
+    return [file_part(path, known) for path in files]
 
 
-def find_files(source: Any) -> list[Path] | None:
+def _find_files(source: Any) -> list[Path] | None:
     """Return the files that a source names, in order, or None if it is a table in memory."""
     if isinstance(source, str | Path):
         return _expand(source)
@@ -109,15 +80,15 @@ def _expand(source: str | Path) -> list[Path]:
         found = sorted(
             Path(name)
             for name in glob.glob(str(path), recursive=True)
-            if is_table(name) and Path(name).is_file()
+            if _is_table(name) and Path(name).is_file()
         )
         if not found:
-            raise DataError(f"no file matches {str(source)!r} (looking for {_EXPECTED})")
+            raise DataError(f"no file matches {str(source)!r} (looking for {_EXPECTED_FILE})")
         return found
     if not exists:
-        raise DataError(f"{path}: there is no such file (looking for {_EXPECTED})")
-    if not is_table(path):
-        raise DataError(f"{path}: cannot tell what this file holds; expected {_EXPECTED}")
+        raise DataError(f"{path}: there is no such file (looking for {_EXPECTED_FILE})")
+    if not _is_table(path):
+        raise DataError(f"{path}: cannot tell what this file holds; expected {_EXPECTED_FILE}")
     return [path]
 
 
@@ -127,27 +98,136 @@ def _tables_in(folder: Path) -> list[Path]:
         found = sorted(
             path
             for path in folder.rglob("*")
-            if is_table(path)
+            if _is_table(path)
             and path.is_file()
             and not any(part.startswith(".") for part in path.relative_to(folder).parts)
         )
     except OSError as error:
         raise DataError(f"{folder} cannot be read ({error.strerror or error})") from error
     if not found:
-        raise DataError(f"{folder}: the folder holds no tables (looking for {_EXPECTED})")
+        raise DataError(f"{folder}: the folder holds no tables (looking for {_EXPECTED_FILE})")
     return found
 
 
-def is_table(path: str | Path) -> bool:
+def _is_table(path: str | Path) -> bool:
     """Return whether a file's name says that it holds a table."""
     return str(path).lower().endswith(CSV_SUFFIXES + PARQUET_SUFFIXES)
 
 
-def _file_part(path: Path, known: frozenset[str]) -> Part:
-    if str(path).lower().endswith(PARQUET_SUFFIXES):
-        from missmdp.data.tables.parquet_files import parquet_part
+def _frame_part(source: Any) -> Part:
+    """Return a table in memory, or the result of a query, as a part."""
+    library = type(source).__module__.split(".")[0]
+    with reading(f"a table of type {type(source).__name__}", f"; expected {_EXPECTED}"):
+        if isinstance(source, Mapping):
+            return _columns_part(_mapping_columns(cast("Mapping[Any, Any]", source)))
+        if library == "pandas" and hasattr(source, "columns"):
+            return _columns_part(_pandas_columns(source))
+        if _is_query(source):
+            return _query_part(source)
+        if library == "polars" and hasattr(source, "collect"):
+            source = source.collect()
+        if isinstance(source, pa.RecordBatchReader):
+            source = source.read_all()
+        if isinstance(source, pa.Table | pa.RecordBatch) or hasattr(source, "__arrow_c_stream__"):
+            return _arrow_part(pa.table(source))
+    raise DataError(f"a table of type {type(source).__name__} cannot be read; expected {_EXPECTED}")
 
-        return parquet_part(path)
-    from missmdp.data.tables.csv_files import csv_part
 
-    return csv_part(path, known)
+def _is_query(source: Any) -> bool:
+    """Return whether a source is an ibis table, whose rows live in some back end."""
+    return type(source).__module__.split(".")[0] == "ibis" and hasattr(source, "to_pyarrow_batches")
+
+
+def _columns_part(columns: dict[str, Cells]) -> Part:
+    lengths = {name: len(cells) for name, cells in columns.items()}
+    if len(set(lengths.values())) > 1:
+        (first, n), (other, m) = next(
+            (a, b) for a in lengths.items() for b in lengths.items() if a[1] != b[1]
+        )
+        raise DataError(f"the columns have different lengths: {first!r} has {n} rows, {other!r} has {m}")
+
+    def read(names: Sequence[str]) -> Batches:
+        yield {name: columns[name] for name in names}
+
+    return Part("", tuple(columns), read, n_rows=next(iter(lengths.values()), 0))
+
+
+def _mapping_columns(source: Mapping[Any, Any]) -> dict[str, Cells]:
+    columns: dict[str, Cells] = {}
+    for name, values in source.items():
+        if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__iter__"):
+            raise DataError(f"column {name!r}: expected a list of values, got {values!r}")
+        columns[str(name)] = _as_cells(values)
+    return columns
+
+
+def _as_cells(values: Any) -> Cells:
+    """Return values as an Arrow array if they have one type, as a list otherwise."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if type(values).__module__.split(".")[0] == "pandas":
+        return _series_cells(values)
+    if isinstance(values, np.ndarray):
+        array = cast("NDArray[Any]", values)
+        if array.ndim == 1 and array.dtype.kind in "biuf":
+            return pa.array(array)
+    listed = [None if is_missing(value) else plain(value) for value in values]
+    kinds: set[type] = {type(value) for value in listed if value is not None}
+    # Arrow would turn integers among decimals into decimals, and cannot hold mixtures at all.
+    if len(kinds) <= 1 and kinds <= {bool, int, float, str}:
+        try:
+            return pa.array(listed)
+        except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+            pass
+    return listed
+
+
+def _pandas_columns(frame: Any) -> dict[str, Cells]:
+    # A frame indexed by episode and step means these as columns.
+    levels = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    if levels:
+        frame = frame.reset_index(level=levels)
+    names = [str(name) for name in frame.columns]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise DataError(f"the column {twice!r} occurs twice")
+    return {name: _series_cells(frame.iloc[:, i]) for i, name in enumerate(names)}
+
+
+def _series_cells(series: Any) -> Cells:
+    if series.dtype != object:
+        try:
+            return pa.array(series, from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError):
+            pass
+    return _as_cells(series.tolist())
+
+
+def _arrow_part(table: Any) -> Part:
+    def read(names: Sequence[str]) -> Batches:
+        yield {name: table.column(name) for name in names}
+
+    return Part(
+        "",
+        tuple(table.column_names),
+        read,
+        n_rows=table.num_rows,
+        metadata=dict(table.schema.metadata or {}),
+    )
+
+
+def _query_part(table: Any) -> Part:
+    def read(names: Sequence[str]) -> Batches:
+        with reading("the query"):
+            for batch in _query_batches(table.select(list(names))):
+                yield {name: batch.column(name) for name in names}
+
+    return Part("", tuple(table.columns), read, query=table)
+
+
+def _query_batches(query: Any) -> Iterator[Any]:
+    connection = getattr(query.get_backend(), "con", None)
+    if type(connection).__name__ == "DuckDBPyConnection" and not hasattr(connection, "fetch_record_batch"):
+        # ibis up to 12 asks for batches by this name, which DuckDB has given up in version 2.
+        return iter(query.to_pyarrow().to_batches(max_chunksize=_BATCH_ROWS))
+    return iter(query.to_pyarrow_batches())

@@ -5,30 +5,98 @@ Features keep their values where these have one type that tables know, and are w
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import uuid
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.data.dataset import NO_ACTION, Dataset
-from missmdp.data.tables.arrow import arrow_csv, pa, parquet
-from missmdp.data.tables.layout import Names
-from missmdp.data.tables.metadata import write_metadata
-from missmdp.data.tables.missing_words import USUAL
-from missmdp.data.tables.sources import CSV_SUFFIXES, PARQUET_SUFFIXES
+from missmdp._version import __version__
+from missmdp.data.binning import Binning
+from missmdp.data.tables.cells import arrow_csv, pa, parquet
+from missmdp.data.tables.matching import USUAL
+from missmdp.data.tables.parts import CSV_SUFFIXES, PARQUET_SUFFIXES, Part
+from missmdp.data.tables.structure import Names
 from missmdp.errors import DataError, MissMDPError
-from missmdp.model.space import MISSING
+from missmdp.model.space import MISSING, NO_ACTION, FeatureSpace
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["to_arrow", "to_csv", "to_pandas", "to_parquet", "to_polars"]
+    from missmdp.data.dataset import Behaviour, Dataset
+
+__all__ = ["read_metadata", "to_arrow", "to_csv", "to_pandas", "to_parquet", "to_polars"]
+
+
+_KEY = b"missmdp"
+
+
+class TableMetadata(NamedTuple):
+    """What is known about how a log came about."""
+
+    seed: int | None = None
+    behaviour: Behaviour | None = None
+    bins: dict[str, Binning] | None = None
+
+
+def _write_metadata(dataset: Dataset) -> dict[bytes, bytes]:
+    """Return metadata for the schema of a table."""
+    content = {
+        "version": __version__,
+        "seed": dataset.seed,
+        "behaviour": dataset.behaviour,
+        "bins": None if dataset.bins is None else {n: b.to_json() for n, b in dataset.bins.items()},
+        "features_sha256": _digest(dataset.mdp.space.features),
+    }
+    return {_KEY: json.dumps(content).encode()}
+
+
+def read_metadata(parts: Sequence[Part]) -> TableMetadata:
+    """Return what all parts agree on; metadata that make no sense count as absent."""
+    each = [_parsed(part.metadata) for part in parts]
+    first = each[0]
+    return TableMetadata(
+        first.seed if len(each) == 1 else None,
+        first.behaviour if all(one.behaviour == first.behaviour for one in each) else None,
+        first.bins if all(one.bins == first.bins for one in each) else None,
+    )
+
+
+def _parsed(metadata: Mapping[bytes, bytes]) -> TableMetadata:
+    try:
+        found = json.loads(metadata.get(_KEY, b"{}"))
+    except (ValueError, RecursionError):
+        return TableMetadata()
+    if not isinstance(found, dict):
+        return TableMetadata()
+    content = cast("dict[str, Any]", found)
+    seed, behaviour = content.get("seed"), content.get("behaviour")
+    return TableMetadata(
+        seed if isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 else None,
+        behaviour if behaviour in ("blind", "adaptive") else None,
+        _parsed_bins(content.get("bins")),
+    )
+
+
+def _parsed_bins(content: Any) -> dict[str, Binning] | None:
+    if not isinstance(content, dict):
+        return None
+    try:
+        return {name: Binning.from_json(value) for name, value in cast("dict[str, Any]", content).items()}
+    except DataError:
+        return None
+
+
+def _digest(features: FeatureSpace) -> str:
+    return hashlib.sha256(repr(list(features.as_dict().items())).encode(errors="replace")).hexdigest()
+
 
 _CHUNK_ROWS = 1 << 20
 _SIMPLE: dict[type, Any] = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
@@ -133,7 +201,7 @@ def _batches(dataset: Dataset, *, plain_words: bool = False) -> tuple[Any, Itera
             columns[names.terminated] = pa.array(last & dataset.terminated[episode])
         return pa.RecordBatch.from_pydict(columns)
 
-    schema = rows(0, 0).schema.with_metadata(write_metadata(dataset))
+    schema = rows(0, 0).schema.with_metadata(_write_metadata(dataset))
     starts = range(0, dataset.n_steps, _CHUNK_ROWS)
     return schema, (rows(start, start + _CHUNK_ROWS).cast(schema) for start in starts)
 

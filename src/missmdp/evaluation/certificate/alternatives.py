@@ -13,20 +13,40 @@ V*_P − V_P(π̂) ≤ (an upper bound on V*_P) − (a lower bound on V_P(π̂))
 `lower` and `upper` are the solver's bounds for P̂; C, U and W are in `uniform`, M⁺ in `learned`. The policy graph is the
 solver's finite controller. Where b₀·U is used beside the graph, V*_P is also at most what a controller gets that sees
 everything.
+
+The policy that tracks the belief cannot be evaluated exactly. Its occupancy certificate uses simulated visits, and that
+costs part of the failure budget: episodes in P̂ are independent, and their discounted charges Σ_t γᵗ ε(s_t) W(s_t) are
+bounded. So the mean over all episodes is at most what Maurer's and Pontil's empirical Bernstein bound says, except with
+a small probability.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.data.collect import collect
 from missmdp.evaluation.certificate.controller_value import ControllerValues
 from missmdp.evaluation.certificate.uniform import ValueSpan, closed_form, policy_uniform
+from missmdp.model.missmdp import MissMDP
+from missmdp.model.policy import Policy
 
-__all__ = ["METHODS", "SIMULATED", "Alternative", "CertificateMethod", "Deployed", "Evidence", "Terms"]
+__all__ = [
+    "METHODS",
+    "SHARE",
+    "SIMULATED",
+    "Alternative",
+    "CertificateInputs",
+    "CertificateMethod",
+    "Deployed",
+    "Terms",
+    "simulated_charge",
+]
+
 
 CertificateMethod = Literal["closed form", "policy-uniform", "occupancy", "robust", "revealing"]
 Deployed = Literal["policy", "controller"]
@@ -95,7 +115,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class CertificateInputs:
     """What certificates are computed from, but for the radii."""
 
     lower: float
@@ -168,3 +188,46 @@ class Evidence:
         before = max(best - self.upper, 0.0)
         terms = Terms(best - before - nominal, before, nominal - low)
         return Alternative(method, "controller", best, low, high, terms)
+
+
+SHARE = 0.1
+"""The part of the failure budget that simulations get."""
+
+
+def simulated_charge(
+    policy: Policy, model: MissMDP, charge: NDArray[np.float64], episodes: int, failure: float, seed: int
+) -> float:
+    """Return an upper bound on Σ_s d(s) charge(s) in a model, which fails with probability at most `failure`.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    model
+        The miss-MDP that it acts in, P̂.
+    charge
+        What an observation of each state costs, not negative, shape (S,).
+    episodes
+        How many episodes to simulate; two at least.
+    failure
+        The failure budget.
+    seed
+        For the episodes.
+    """
+    discount, most = model.discount, float(charge.max(initial=0.0))
+    horizon = model.mdp.horizon()
+    # At least as many episodes as were decided on beforehand; that there may be more must not matter.
+    data = collect(
+        model, episodes * horizon, policy, seed=seed, horizon=horizon, keep_states=True, progress=False
+    )
+    assert data.states is not None
+    starts = data.offsets[: episodes + 1]
+    lengths = np.diff(starts)
+    step = np.arange(int(starts[-1])) - np.repeat(starts[:-1], lengths)
+    paid = charge[data.states[: int(starts[-1])]] * discount**step
+    totals = np.add.reduceat(paid, starts[:-1])
+    spread = most * (1.0 - discount**horizon) / (1.0 - discount)
+    later = most * discount**horizon / (1.0 - discount)
+    log = math.log(2.0 / failure)
+    chance = math.sqrt(2.0 * float(totals.var(ddof=1)) * log / episodes)
+    return float(totals.mean()) + chance + 7.0 * spread * log / (3.0 * (episodes - 1)) + later

@@ -1,21 +1,30 @@
-"""What a certificate says."""
+"""What a certificate says, and what it rests on.
+
+Theorem 3's support test says whether the data show every pattern that a state can have. If every pattern that occurs
+has a probability of at least p, one that did not occur in n samples is impossible except with a chance of (1 − p)ⁿ.
+
+Deviation: the paper's p bounds all M(z | s), and is 0 as soon as something cannot be seen. We take the positive ones.
+The certificates need neither p nor equal supports: the test is reported besides.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
+from missmdp.checks import checked_number
 from missmdp.evaluation.certificate.alternatives import Alternative, Deployed, Terms
-from missmdp.evaluation.certificate.halve import Halving
-from missmdp.evaluation.certificate.support import SupportTest
-from missmdp.learn.bounds import Bound
+from missmdp.evaluation.certificate.learned import Halving
+from missmdp.learn.base import CountingEstimator
+from missmdp.learn.bounds import Bound, GroupBound
 from missmdp.plan.alpha import AlphaVectorPolicy
+from missmdp.plan.base import SolveResult
 from missmdp.plan.finite.controller import FiniteController
-from missmdp.words import signed
+from missmdp.words import bound_above, bound_below, count, number
 
-__all__ = ["Certificate"]
+__all__ = ["Certificate", "SupportTest", "conditions", "support_test"]
+
 
 _DEPLOYED: dict[Deployed, str] = {
     "policy": "the policy that tracks the belief under M̂",
@@ -81,7 +90,7 @@ class Certificate:
     def __str__(self) -> str:
         vacuous = ", which says nothing" if self.vacuous else ""
         return (
-            f"within {_no_more_than(self.epsilon)} of optimal with probability at least {self.confidence:.12g}, "
+            f"within {bound_above(self.epsilon)} of optimal with probability at least {self.confidence:.12g}, "
             f"assuming {self.assumes} ({self.method}{vacuous})"
         )
 
@@ -92,10 +101,10 @@ class Certificate:
         """Return what it says, what it rests on and what else was tried, in lines of text."""
         lines = [
             f"Assuming {self.assumes}: with probability at least {self.confidence:.12g}, {_DEPLOYED[self.deploys]}, is "
-            f"within {_no_more_than(self.epsilon)} of optimal in the true miss-MDP.",
+            f"within {bound_above(self.epsilon)} of optimal in the true miss-MDP.",
         ]
         share = (
-            f"{100.0 * self.relative:.2g} % of {_number(self.trivial)}, the best minus the worst controller"
+            f"{100.0 * self.relative:.2g} % of {number(self.trivial)}, the best minus the worst controller"
         )
         if self.vacuous:
             lines[0] += " That is vacuous: so is every policy."
@@ -104,13 +113,13 @@ class Certificate:
             )
         else:
             lines.append(
-                f"That is {share}. Its value is in [{_no_less_than(self.value_lower)}, "
-                f"{_no_more_than(self.value_upper)}], and no policy is worth more than "
-                f"{_no_more_than(self.best_upper)}."
+                f"That is {share}. Its value is in [{bound_below(self.value_lower)}, "
+                f"{bound_above(self.value_upper)}], and no policy is worth more than "
+                f"{bound_above(self.best_upper)}."
             )
         lines.append(
-            f"Of the bound, learning adds {_number(self.terms.before_planning)} before planning and "
-            f"{_number(self.terms.after_planning)} after it, the solver {_number(self.terms.solver)}."
+            f"Of the bound, learning adds {number(self.terms.before_planning)} before planning and "
+            f"{number(self.terms.after_planning)} after it, the solver {number(self.terms.solver)}."
         )
         if self.samples_to_halve is not None:
             lines.append(self.samples_to_halve.describe())
@@ -120,13 +129,13 @@ class Certificate:
 
     def _smallest(self) -> str:
         smallest = min((a.epsilon for a in self.alternatives.values() if not a.reference), default=math.inf)
-        return _no_more_than(smallest)
+        return bound_above(smallest)
 
     def _table(self) -> list[str]:
         width = max(len(name) for name in self.alternatives)
         rows: list[str] = []
         for name, found in self.alternatives.items():
-            said = found.why or f"{_no_more_than(found.epsilon)}, for {_DEPLOYED[found.deploys]}"
+            said = found.why or f"{bound_above(found.epsilon)}, for {_DEPLOYED[found.deploys]}"
             rows.append(f"  {name:{width}}  {said}" + ("  (for comparison)" if found.reference else ""))
         return rows
 
@@ -167,28 +176,125 @@ class Certificate:
         }
 
 
-def _number(value: float) -> str:
-    """Return a value with three digits or two decimals, whichever is more."""
-    return signed(value, _places(value))
+def conditions(
+    result: SolveResult,
+    learner: CountingEstimator,
+    bound: Bound,
+    chosen: Alternative,
+    support: SupportTest | None,
+    failure: float,
+) -> tuple[str, ...]:
+    """Return what a certificate rests on."""
+    said = [
+        f"How values go missing is assumed to be {bound.assumes}, which data cannot prove; T, ρ and b₀ are taken as "
+        "known.",
+        _behaviour(bound),
+        _budget(learner, bound, failure),
+        _deployed(chosen),
+        _solver(result, chosen),
+    ]
+    unseen = sum(group.samples == 0 for group in bound.per_group)
+    if unseen:
+        said.append(
+            f"Of {count(unseen, 'group')} of states there are no data at all: there everything is possible."
+        )
+    if support is not None:
+        said.append(support.describe())
+    return tuple(said)
 
 
-def _no_more_than(bound: float) -> str:
-    """Return the same for a bound from above: rounded up, so that what is printed is one too."""
-    return signed(_rounded(bound, ROUND_CEILING), _places(bound))
+def _behaviour(bound: Bound) -> str:
+    if bound.behaviour == "blind":
+        return "The data come from a policy that does not react to observations (blind)."
+    return "The data may come from a policy that reacts to observations (adaptive): the bounds hold for any."
 
 
-def _no_less_than(bound: float) -> str:
-    """Return the same for a bound from below."""
-    return signed(_rounded(bound, ROUND_FLOOR), _places(bound))
+def _budget(learner: CountingEstimator, bound: Bound, failure: float) -> str:
+    ways = learner.structure_.candidates
+    split = f"The failure budget of {failure:.3g} is split over {count(bound.n_groups, 'group')}"
+    if ways > 1:
+        split += f", times {ways:,} ways in which the data could have decided what the groups are"
+    simulated = failure - (1.0 - bound.confidence)
+    if simulated > 1e-9:
+        split += f"; {simulated:.3g} of it is set aside for simulated visits"
+    return f"{split}. All certificates rest on the same event, so that choosing the smallest costs nothing."
 
 
-def _places(value: float) -> int:
-    if not math.isfinite(value) or value == 0.0:
-        return 2
-    return max(2, 2 - math.floor(math.log10(abs(value)))) if abs(value) < 1.0 else 2
+def _deployed(chosen: Alternative) -> str:
+    if chosen.deploys == "policy":
+        return (
+            "Deployed is the policy that tracks the belief under M̂; the bound holds for every policy that decides by "
+            "what it has seen."
+        )
+    return (
+        "Deployed is the policy graph, which remembers a node and no belief (certificate.policy): for the policy that "
+        'tracks the belief, ask with deploy="policy".'
+    )
 
 
-def _rounded(value: float, direction: str) -> float:
-    if not math.isfinite(value):
-        return value
-    return float(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-_places(value)), rounding=direction))
+def _solver(result: SolveResult, chosen: Alternative) -> str:
+    bounds = f"The solver's bounds for M̂ hold however it ended ({result.status})"
+    if chosen.deploys == "policy":
+        return f"{bounds}; `lower` was evaluated for the vectors that are left after pruning."
+    again = " So do those for the model that reveals what is open." if chosen.method == "revealing" else ""
+    return f"{bounds}; the graph was evaluated in M̂ anew, so that pruning does not matter.{again}"
+
+
+@dataclass(frozen=True)
+class SupportTest:
+    """Whether the patterns in the data are all that there are."""
+
+    minimum_probability: float
+    """p: patterns that occur at all have at least this probability."""
+    confidence: float
+    needed: int
+    """Samples that every group needs."""
+    short: int
+    """Groups that have fewer."""
+    fewest: int
+    """Samples of the group with fewest."""
+
+    @property
+    def established(self) -> bool:
+        """Whether every group has enough samples."""
+        return self.short == 0
+
+    def describe(self) -> str:
+        """Return what the test says, in a sentence."""
+        known = (
+            f"If no pattern that occurs has a probability below {self.minimum_probability:g}, then with probability "
+            f"at least {self.confidence:g}"
+        )
+        if self.established:
+            return f"{known} the data show all patterns that occur: unsmoothed, M̂ has the support of M (Theorem 3)."
+        return (
+            f"{known} {self.needed:,} samples show all patterns of a group; {count(self.short, 'group')} have fewer "
+            f"({self.fewest:,} at least), so that equal supports (Theorem 3) are not established."
+        )
+
+
+def support_test(
+    learner: CountingEstimator, bound: Bound, minimum_probability: float, confidence: float
+) -> SupportTest:
+    """Return whether the supports of M̂, unsmoothed, and M are the same.
+
+    The number of samples that is needed does not depend on what was seen, so that behaviour may be adaptive.
+    """
+    minimum_probability = checked_number("minimum_probability", minimum_probability, above=0.0, below=1.0)
+    structure = learner.structure_
+    cells = structure.candidates * sum(_categories(group, structure.hidden) for group in bound.per_group)
+    failure = (1.0 - confidence) / max(cells, 1)
+    needed = math.ceil(math.log(failure) / math.log1p(-minimum_probability))
+    samples = [group.samples for group in bound.per_group]
+    return SupportTest(
+        minimum_probability,
+        confidence,
+        needed,
+        sum(n < needed for n in samples),
+        min(samples, default=0),
+    )
+
+
+def _categories(group: GroupBound, hidden: int) -> int:
+    together = len(group.patterns) == 2
+    return (2 if together else 2 ** len(group.features)) + hidden

@@ -6,36 +6,46 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from missmdp.checks import checked_confidence, checked_integer, checked_seed
+from missmdp.checks import (
+    checked_choice,
+    checked_confidence,
+    checked_instance,
+    checked_integer,
+    checked_number,
+    checked_seed,
+)
 from missmdp.data.dataset import Behaviour
-from missmdp.errors import DataError, ModelError
+from missmdp.errors import Argument, DataError, ModelError, ParameterError
 from missmdp.evaluation.certificate.alternatives import (
     METHODS,
+    SHARE,
     SIMULATED,
     Alternative,
+    CertificateInputs,
     CertificateMethod,
     Deployed,
-    Evidence,
+    simulated_charge,
 )
-from missmdp.evaluation.certificate.certificate import Certificate
-from missmdp.evaluation.certificate.conditions import conditions
-from missmdp.evaluation.certificate.controller_value import ControllerValues
-from missmdp.evaluation.certificate.halve import Halving, data_to_halve
+from missmdp.evaluation.certificate.certificate import (
+    Certificate,
+    SupportTest,
+    conditions,
+    support_test,
+)
+from missmdp.evaluation.certificate.controller_value import ControllerValues, controller_product
 from missmdp.evaluation.certificate.learned import (
+    Halving,
     bound_with_more_data,
     can_go_missing,
     checked_learner,
     counted_patterns,
+    data_to_halve,
     revealing_missingness,
 )
-from missmdp.evaluation.certificate.product import controller_product
-from missmdp.evaluation.certificate.simulated_occupancy import SHARE, simulated_charge
-from missmdp.evaluation.certificate.support import support_test
-from missmdp.evaluation.certificate.uniform import value_span
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.evaluation.certificate.uniform import ValueSpan, value_span
+from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound
 from missmdp.learn.limits import checked_behaviour
-from missmdp.model.checks import number
 from missmdp.model.missingness import pattern_distance
 from missmdp.model.missmdp import MissMDP
 from missmdp.plan.base import Solver, SolveResult
@@ -53,7 +63,7 @@ _SAME = 1e-9
 
 def certify(
     result: SolveResult,
-    learner: MissingnessEstimator,
+    learner: CountingEstimator,
     confidence: float = 0.95,
     *,
     behaviour: Behaviour | None = None,
@@ -120,40 +130,53 @@ def certify(
     request = replace(request, for_data=for_data)
     with show_status("certifying", enabled=progress) as say:
         bound = request.learner.bound(for_data, behaviour=request.behaviour)
-        evidence = _evidence(request)
-        found = _alternatives(request, evidence, bound, say)
+        inputs = _inputs(request)
+        found = _alternatives(request, inputs, bound, say)
         if episodes:
             say(f"simulating {episodes:,} episodes")
-            found[SIMULATED] = _simulated(request, evidence, bound, episodes, checked_seed(seed))
+            found[SIMULATED] = _simulated(request, inputs, bound, episodes, checked_seed(seed))
         chosen = _smallest(request, found)
-        trivial = evidence.span.trivial
         # Both bounds may be exact, and rounding may let them cross.
-        epsilon = min(max(chosen.epsilon, 0.0), trivial)
+        epsilon = min(max(chosen.epsilon, 0.0), inputs.span.trivial)
         halving = None
         if halve:
             say("how much more data would halve it")
-            halving = _halving(request, evidence, chosen, epsilon, bound)
-    support = (
-        None
-        if minimum_probability is None
-        else support_test(request.learner, bound, minimum_probability, request.confidence)
-    )
+            halving = _halving(request, inputs, chosen, epsilon, bound)
+    support = None
+    if minimum_probability is not None:
+        support = support_test(request.learner, bound, minimum_probability, request.confidence)
+    return _certificate(request, inputs.span, bound, found, chosen, epsilon, halving, support)
+
+
+def _certificate(
+    request: _Request,
+    span: ValueSpan,
+    bound: Bound,
+    found: dict[str, Alternative],
+    chosen: Alternative,
+    epsilon: float,
+    halving: Halving | None,
+    support: SupportTest | None,
+) -> Certificate:
+    """Return what was found; no controller is worth less than the worst or more than the best that sees everything."""
     assert chosen.terms is not None
-    low, high = (float(evidence.span.mdp.initial @ end) for end in (evidence.span.low, evidence.span.high))
+    low, high = (float(span.mdp.initial @ end) for end in (span.low, span.high))
     return Certificate(
         epsilon=epsilon,
         confidence=request.confidence,
-        method=chosen.method if epsilon < trivial or trivial == 0.0 else "trivial",
+        method=chosen.method if epsilon < span.trivial or span.trivial == 0.0 else "trivial",
         assumes=bound.assumes,
         deploys=chosen.deploys,
-        policy=result.policy if chosen.deploys == "policy" else request.controller,
+        policy=request.result.policy if chosen.deploys == "policy" else request.controller,
         terms=chosen.terms,
         value_lower=max(chosen.value_lower, low),
         value_upper=min(chosen.value_upper, high),
         best_upper=min(chosen.best, high),
-        trivial=trivial,
+        trivial=span.trivial,
         alternatives=found,
-        conditions=conditions(result, request.learner, bound, chosen, support, 1.0 - request.confidence),
+        conditions=conditions(
+            request.result, request.learner, bound, chosen, support, 1.0 - request.confidence
+        ),
         bound=bound,
         samples=request.learner.observation_counts_.n_steps,
         samples_to_halve=halving,
@@ -167,7 +190,7 @@ class _Request:
 
     result: SolveResult
     model: MissMDP
-    learner: MissingnessEstimator
+    learner: CountingEstimator
     confidence: float
     behaviour: Behaviour
     methods: tuple[CertificateMethod, ...]
@@ -196,8 +219,7 @@ def _checked(
     progress: bool | None,
 ) -> _Request:
     learner = checked_learner(learner)
-    if not isinstance(result, SolveResult):
-        raise ModelError(f"certify takes what a solver found, got {type(result).__name__}")
+    result = checked_instance("result", result, SolveResult, "what a solver found")
     model = result.policy.model
     if not isinstance(model, MissMDP):
         raise ModelError("certificates are for miss-MDPs; this result is for a POMDP without features")
@@ -216,12 +238,7 @@ def _checked(
             "the result is for another missingness function than the learner's; solve "
             "model.with_missingness(learner.missingness_)"
         )
-    if method not in ("auto", *METHODS):
-        raise DataError(f"there is no certificate {method!r}; there are auto, {', '.join(METHODS)}")
-    if deploy not in ("auto", "policy", "controller"):
-        raise DataError(f"deploy must be 'auto', 'policy' or 'controller', got {deploy!r}")
-    if not number(timeout, "timeout") >= 0.0:
-        raise DataError(f"timeout must be a number of seconds, got {timeout!r}")
+    method = checked_choice("method", method, ("auto", *METHODS))
     return _Request(
         result,
         model,
@@ -231,14 +248,14 @@ def _checked(
         if behaviour is None
         else checked_behaviour(behaviour),
         METHODS if method == "auto" else (method,),
-        deploy,
+        checked_choice("deploy", deploy, ("auto", "policy", "controller")),
         solver,
-        float(timeout),
+        checked_number("timeout", timeout, least=0.0, finite=False),
         progress,
     )
 
 
-def _evidence(request: _Request) -> Evidence:
+def _inputs(request: _Request) -> CertificateInputs:
     result, span = request.result, value_span(request.model.mdp)
     values, why = None, ""
     if not set(request.methods) & {"occupancy", "robust", "revealing"} or request.deploy == "policy":
@@ -254,47 +271,53 @@ def _evidence(request: _Request) -> Evidence:
             values = ControllerValues.of(product, span)
         except ModelError as error:
             why = str(error)
-    return Evidence(result.lower, result.upper, span, result.policy.observe_initial, values, why)
+    return CertificateInputs(result.lower, result.upper, span, result.policy.observe_initial, values, why)
 
 
-def _alternatives(request: _Request, evidence: Evidence, bound: Bound, say: Any) -> dict[str, Alternative]:
+def _alternatives(
+    request: _Request, inputs: CertificateInputs, bound: Bound, say: Any
+) -> dict[str, Alternative]:
     """Return all certificates that were asked for, by name."""
     epsilon = bound.per_state_tv
     found: dict[str, Alternative] = {}
     okamoto = request.learner.bound(request.for_data, "okamoto", behaviour=request.behaviour)
-    found[REFERENCE] = evidence.closed(okamoto.per_state_tv, REFERENCE, reference=True)
+    found[REFERENCE] = inputs.closed(okamoto.per_state_tv, REFERENCE, reference=True)
     if "closed form" in request.methods:
-        found["closed form"] = evidence.closed(epsilon)
+        found["closed form"] = inputs.closed(epsilon)
     if "policy-uniform" in request.methods:
-        found["policy-uniform"] = evidence.uniform(epsilon)
+        found["policy-uniform"] = inputs.uniform(epsilon)
     if "occupancy" in request.methods:
         say("the states that the policy graph visits")
-        found["occupancy"] = evidence.occupancy(epsilon)
+        found["occupancy"] = inputs.occupancy(epsilon)
     if set(request.methods) & {"robust", "revealing"}:
         say("the policy graph at worst")
-        robust = evidence.robust(epsilon, bound.per_state_unlisted)
+        robust = inputs.robust(epsilon, bound.per_state_unlisted)
         if "robust" in request.methods:
             found["robust"] = robust
         if "revealing" in request.methods:
             say("solving the model that reveals what is open")
-            found["revealing"] = _revealing(request, evidence, bound, robust)
+            found["revealing"] = _revealing(request, inputs, bound, robust)
     return found
 
 
-def _revealing(request: _Request, evidence: Evidence, bound: Bound, robust: Alternative) -> Alternative:
+def _revealing(
+    request: _Request, inputs: CertificateInputs, bound: Bound, robust: Alternative
+) -> Alternative:
     if robust.why:
         return Alternative.none("revealing", "controller", robust.why)
     if request.timeout == 0.0 and request.solver is None:
         return Alternative.none("revealing", "controller", "no time was given to solve the revealing model")
     model = request.model.with_missingness(revealing_missingness(bound, request.model))
     found = _solver(request).solve(model)
-    if found.policy.observe_initial != evidence.observe_initial:
+    if found.policy.observe_initial != inputs.observe_initial:
         # Whoever sees nothing before the first action gets less: that would be no bound for those who do.
-        first, then = ("observe", "act") if evidence.observe_initial else ("act", "observe")
+        first, then = ("observe", "act") if inputs.observe_initial else ("act", "observe")
         raise DataError(
-            f"policies of the result {first} first, but the solver's {then} first (observe_initial)"
+            f"policies of the result {first} first, but the solver's {then} first (",
+            Argument("observe_initial"),
+            ")",
         )
-    return evidence.revealing(robust, found.upper)
+    return inputs.revealing(robust, found.upper)
 
 
 def _solver(request: _Request) -> Solver:
@@ -311,15 +334,17 @@ def _solver(request: _Request) -> Solver:
 def _checked_episodes(episodes: Any) -> int:
     whole = checked_integer("occupancy_episodes", episodes, least=0)
     if whole == 1:
-        raise DataError("occupancy_episodes must be 0 or at least 2, got 1")
+        raise ParameterError("occupancy_episodes", episodes, "0 or at least 2")
     return whole
 
 
-def _simulated(request: _Request, evidence: Evidence, bound: Bound, episodes: int, seed: int) -> Alternative:
+def _simulated(
+    request: _Request, inputs: CertificateInputs, bound: Bound, episodes: int, seed: int
+) -> Alternative:
     failure = (1.0 - request.confidence) * SHARE
-    charge = bound.per_state_tv * evidence.span.width * evidence.span.matters
+    charge = bound.per_state_tv * inputs.span.width * inputs.span.matters
     missed = simulated_charge(request.result.policy, request.model, charge, episodes, failure, seed)
-    return evidence.simulated(bound.per_state_tv, missed)
+    return inputs.simulated(bound.per_state_tv, missed)
 
 
 def _smallest(request: _Request, found: dict[str, Alternative]) -> Alternative:
@@ -336,40 +361,40 @@ def _smallest(request: _Request, found: dict[str, Alternative]) -> Alternative:
 
 
 def _halving(
-    request: _Request, evidence: Evidence, chosen: Alternative, epsilon: float, bound: Bound
+    request: _Request, inputs: CertificateInputs, chosen: Alternative, epsilon: float, bound: Bound
 ) -> Halving:
     """Return how much more data would halve the certificate, if by the same method."""
     assert chosen.terms is not None
     terms = chosen.terms
-    now = evidence.uniform_difference(bound.per_state_tv)
+    now = inputs.uniform_difference(bound.per_state_tv)
 
     def with_data(factor: float) -> float:
         more = bound_with_more_data(request.learner, factor, request.for_data, "auto", request.behaviour)
-        return _again(evidence, chosen, more, now)
+        return _again(inputs, chosen, more, now)
 
     samples = request.learner.observation_counts_.n_steps
     return data_to_halve(epsilon, terms.solver, samples, with_data)
 
 
-def _again(evidence: Evidence, chosen: Alternative, bound: Bound, now: float) -> float:
+def _again(inputs: CertificateInputs, chosen: Alternative, bound: Bound, now: float) -> float:
     """Return what the same certificate would be with another bound; M⁺ is not solved again but scaled like b₀ · U."""
     assert chosen.terms is not None
     radii, unlisted = bound.per_state_tv, bound.per_state_unlisted
     match chosen.method:
         case "closed form":
-            return evidence.closed(radii).epsilon
+            return inputs.closed(radii).epsilon
         case "policy-uniform":
-            return evidence.uniform(radii).epsilon
+            return inputs.uniform(radii).epsilon
         case "occupancy":
-            return evidence.occupancy(radii).epsilon
+            return inputs.occupancy(radii).epsilon
         case "robust":
-            return evidence.robust(radii, unlisted).epsilon
+            return inputs.robust(radii, unlisted).epsilon
         case "occupancy, simulated":
             # The visits are not simulated again: what they cost shrinks like b₀ · U.
-            share = evidence.uniform_difference(radii) / now if now else 0.0
-            return evidence.simulated(radii, chosen.terms.after_planning * share).epsilon
+            share = inputs.uniform_difference(radii) / now if now else 0.0
+            return inputs.simulated(radii, chosen.terms.after_planning * share).epsilon
         case _:
-            assert evidence.values is not None
-            scaled = chosen.terms.before_planning * evidence.uniform_difference(radii) / now if now else 0.0
+            assert inputs.values is not None
+            scaled = chosen.terms.before_planning * inputs.uniform_difference(radii) / now if now else 0.0
             nominal = chosen.value_lower + chosen.terms.after_planning
-            return chosen.terms.solver + scaled + nominal - evidence.values.at_worst(radii, unlisted)
+            return chosen.terms.solver + scaled + nominal - inputs.values.at_worst(radii, unlisted)

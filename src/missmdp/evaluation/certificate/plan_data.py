@@ -10,25 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from missmdp.checks import checked_confidence
+from missmdp.checks import checked_confidence, checked_number
 from missmdp.data.counts import ObservationCounts
 from missmdp.data.coverage import Coverage, behaviour_coverage
-from missmdp.errors import AssumptionWarning, DataError
-from missmdp.evaluation.certificate.alternatives import Evidence
-from missmdp.evaluation.certificate.controller_value import ControllerValues
-from missmdp.evaluation.certificate.halve import factor_for
+from missmdp.errors import AssumptionWarning, DataError, ParameterError
+from missmdp.evaluation.certificate.alternatives import CertificateInputs
+from missmdp.evaluation.certificate.controller_value import ControllerValues, controller_product
 from missmdp.evaluation.certificate.learned import (
     can_go_missing,
     counted_patterns,
+    factor_for,
     revealing_missingness,
 )
-from missmdp.evaluation.certificate.product import controller_product
 from missmdp.evaluation.certificate.uniform import ValueSpan, inverse_closed_form, policy_uniform, value_span
 from missmdp.learn.asmar import AsMAR
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound
 from missmdp.learn.sample_size import SampleSize, samples_needed
-from missmdp.model.checks import number
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.plan.base import Solver, SolveResult
 from missmdp.progress import show_status
@@ -120,7 +118,7 @@ def plan_data(
     epsilon: float,
     confidence: float = 0.95,
     *,
-    learner: MissingnessEstimator | None = None,
+    learner: CountingEstimator | None = None,
     relative: bool = False,
     solver_gap: float = 0.0,
     solver: Solver | None = None,
@@ -155,8 +153,8 @@ def plan_data(
     """
     model = checked_model(model)
     learner = AsMAR() if learner is None else learner
-    if not isinstance(learner, MissingnessEstimator):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DataError(f"learner must be AMCAR(), AsMAR() or AIMI(), got {learner!r}")
+    if not isinstance(learner, CountingEstimator):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ParameterError("learner", learner, "AMCAR(), AsMAR() or AIMI()")
     span = value_span(model.mdp)
     confidence = checked_confidence(confidence)
     wanted = _checked_epsilon(epsilon, span, solver_gap, relative=relative)
@@ -196,26 +194,22 @@ def plan_data(
 
 
 def _checked_epsilon(epsilon: Any, span: ValueSpan, solver_gap: Any, *, relative: bool) -> float:
-    wanted, gap = number(epsilon, "epsilon"), number(solver_gap, "solver_gap")
-    if not 0.0 <= gap < math.inf:
-        raise DataError(f"solver_gap must not be negative, got {solver_gap!r}")
+    gap = checked_number("solver_gap", solver_gap, least=0.0)
     if relative:
-        if not 0.0 < wanted < 1.0:
-            raise DataError(f"as a share, epsilon must be between 0 and 1, got {epsilon!r}")
-        wanted *= span.trivial
+        share = checked_number("epsilon", epsilon, above=0.0, below=1.0, expected="a share between 0 and 1")
+        wanted = share * span.trivial
+    else:
+        wanted = checked_number("epsilon", epsilon, above=0.0)
     if not gap < wanted:
-        more = f" and more than the solver's gap of {gap:g}" if gap else ""
-        raise DataError(f"epsilon must be positive{more}, got {wanted:g}")
+        raise ParameterError("epsilon", wanted, f"more than the solver's gap of {gap:g}")
     if wanted >= span.trivial:
-        raise DataError(
-            f"without any data every policy is within {span.trivial:.6g} of optimal; give a smaller epsilon than "
-            f"{wanted:g}"
-        )
+        problem = f"without any data every policy is within {span.trivial:.6g} of optimal; give less than {wanted:g}"
+        raise ParameterError("epsilon", wanted, f"less than {span.trivial:.6g}", problem)
     return wanted
 
 
 def _histories(
-    model: MissMDP, learner: MissingnessEstimator, radius: float, confidence: float
+    model: MissMDP, learner: CountingEstimator, radius: float, confidence: float
 ) -> tuple[SampleSize | None, str]:
     """Return the histories for the closed form, or why no number is known."""
     try:
@@ -237,11 +231,11 @@ class _Expected:
     """Data as they are expected from random behaviour."""
 
     model: MissMDP
-    learner: MissingnessEstimator
+    learner: CountingEstimator
     coverage: Coverage
     confidence: float
 
-    def learned(self, factor: float) -> MissingnessEstimator:
+    def learned(self, factor: float) -> CountingEstimator:
         """Return the learner after factor × `_FEWEST` samples."""
         M, space = self.model.missingness, self.model.space
         seen = M.occurring(self.model.mdp.reachable)
@@ -293,10 +287,10 @@ def _certified(
         product = controller_product(
             controller, model.missingness, can_go_missing(learner), counted_patterns(learner)
         )
-        evidence = Evidence(
+        inputs = CertificateInputs(
             result.lower, result.upper, span, observe_initial=True, values=ControllerValues.of(product, span)
         )
-        robust = evidence.robust(bound.per_state_tv, bound.per_state_unlisted)
+        robust = inputs.robust(bound.per_state_tv, bound.per_state_unlisted)
         assert robust.terms is not None
         if robust.terms.after_planning + solver_gap > wanted:
             return robust.terms.after_planning + solver_gap

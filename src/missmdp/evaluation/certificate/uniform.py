@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.model.mdp import FactoredMDP
-from missmdp.model.value_iteration import action_values
+from missmdp.model.pomdp import action_values
 
 __all__ = ["ValueSpan", "closed_form", "inverse_closed_form", "policy_uniform", "value_span"]
 

@@ -8,15 +8,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.checks import checked_confidence, checked_integer, checked_seed
+from missmdp.checks import checked_confidence, checked_integer, checked_number, checked_seed
 from missmdp.errors import DataError
-from missmdp.evaluation.certificate.controller_value import ControllerValues
-from missmdp.evaluation.certificate.product import controller_product
+from missmdp.evaluation.certificate.controller_value import ControllerValues, controller_product
 from missmdp.evaluation.certificate.uniform import value_span
 from missmdp.evaluation.value import evaluate
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import CountingEstimator
 from missmdp.learn.groups import as_missingness
-from missmdp.model.checks import number
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
@@ -169,9 +167,8 @@ def _drawn(
     learner: Any, mdp: FactoredMDP, draws: int, prior: float, seed: int
 ) -> tuple[list[MissingnessFunction], Literal["posterior", "bootstrap"]]:
     """Return missingness functions, and where they come from."""
-    if isinstance(learner, MissingnessEstimator):
-        if not number(prior, "prior") > 0.0:
-            raise DataError(f"prior must be positive, got {prior!r}")
+    if isinstance(learner, CountingEstimator):
+        prior = checked_number("prior", prior, above=0.0)
         rng = np.random.default_rng(seed)
         return [_posterior_draw(learner, mdp, prior, rng) for _ in range(draws)], "posterior"
     if callable(getattr(learner, "bootstrap", None)):
@@ -182,7 +179,7 @@ def _drawn(
 
 
 def _posterior_draw(
-    learner: MissingnessEstimator, mdp: FactoredMDP, prior: float, rng: np.random.Generator
+    learner: CountingEstimator, mdp: FactoredMDP, prior: float, rng: np.random.Generator
 ) -> MissingnessFunction:
     parts = [
         (part, np.stack([rng.dirichlet(row) for row in part.counts + prior])) for part in learner.counts_

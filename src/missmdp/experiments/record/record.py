@@ -405,6 +405,13 @@ class LearnerRecord(Record, frozen=True):
     label: str
     name: str
     assumes: str
+    """In the words of the field."""
+    short: str
+    """The same for a column of a table."""
+    meaning: str
+    """The same in plain words."""
+    clause: str
+    """The same where a sentence goes on after it."""
     warnings: Names
     """What speaks against it."""
     always_observed: Names

@@ -14,7 +14,7 @@ from missmdp.experiments.record.record import (
     RunRecord,
     VariantRecord,
 )
-from missmdp.experiments.report.naming import assumed, shape, style
+from missmdp.experiments.report.naming import shape, style
 from missmdp.pages.markup import Html, element
 from missmdp.pages.page import Section, bullets, details, figure, note, paragraph, table
 from missmdp.pages.row_charts import Bar, Dot, Heading, bar_chart, dot_chart
@@ -129,7 +129,7 @@ def _statement(run: RunRecord, one: CertifiedRecord, found: CertificateRecord) -
     share = found.epsilon / found.trivial if found.trivial else None
     low, high = found.value
     return paragraph(
-        f"If what {one.name} assumes is true ({assumed(_learner(run, one))}) and the model is right in all else, then "
+        f"If what {one.name} assumes is true ({_learner(run, one).clause}) and the model is right in all else, then "
         f"with {percent(found.confidence)} confidence the policy is at most",
         element("strong", f"{no_more_than(found.epsilon)} worse"),
         "per episode than the best policy that there is for how values really go missing.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from missmdp.experiments.record.record import Edge, GraphRecord, LearnerRecord, RunRecord, TruthRecord
-from missmdp.experiments.report.naming import same_as_amcar
+from missmdp.experiments.report.naming import twin
 from missmdp.pages.graph_chart import graph_chart
 from missmdp.pages.markup import Html, element, joined, name
 from missmdp.pages.page import Section, bullets, details, figure, paragraph
@@ -84,7 +84,7 @@ def _learned_graph(
         )
     content = [figure(chart, *caption, key=_key(graph) if first else ())]
     sentences = _sentences(graph.edges)
-    return [*content, bullets(sentences) if sentences else paragraph(_nothing_found(learner))]
+    return [*content, bullets(sentences) if sentences else paragraph(_nothing_found(run, learner))]
 
 
 def _drawn(graph: GraphRecord) -> Draw:
@@ -102,12 +102,17 @@ def _which_arrows(learner: LearnerRecord) -> str:
     )
 
 
-def _nothing_found(learner: LearnerRecord) -> str:
-    if same_as_amcar(learner):
-        return f"{learner.name} is here the same as AMCAR, since no feature is always recorded."
+def _nothing_found(run: RunRecord, learner: LearnerRecord) -> str:
+    other = twin(run, learner)
+    if other is not None:
+        return f"{learner.name} is here the same as {other.name}{_why_the_same(learner)}."
     if learner.bound.guaranteed and not any(group.given for group in learner.groups):
-        return f"{learner.name} looks for nothing that drives missingness: it assumes that nothing does."
+        return f"{learner.name} looks for nothing that drives missingness: it counts all situations together."
     return f"{learner.name} found nothing that clearly drives missingness."
+
+
+def _why_the_same(learner: LearnerRecord) -> str:
+    return "" if learner.always_observed else ", since no feature is always recorded"
 
 
 def _key(graph: GraphRecord) -> list[Html]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from missmdp.experiments.record.record import DifferenceRecord, LearnerRecord, RunRecord
-from missmdp.experiments.report.naming import assumed, confidence_text, policy_name
+from missmdp.experiments.report.naming import confidence_text, policy_name
 from missmdp.pages.markup import Html, element, name
 from missmdp.pages.page import Tile, headline, note, paragraph
 from missmdp.words import (
@@ -71,7 +71,7 @@ def _too_few(learner: LearnerRecord) -> list[Html]:
 
 def _assumes(run: RunRecord) -> list[str]:
     """Return what the recommended learner assumes, where the verdict does not say it."""
-    return [f"{run.learner.name} assumes: {sentence(assumed(run.learner))}"] if run.truth_known else []
+    return [f"{run.learner.name} assumes: {sentence(run.learner.clause)}"] if run.truth_known else []
 
 
 def _certain(run: RunRecord) -> list[str]:
@@ -157,7 +157,7 @@ def _gain_verdict(run: RunRecord, gain: DifferenceRecord | None) -> str:
         return f"The policy learned with {learner} is recommended."
     policy = f"The policy learned with {learner}"
     if not run.truth_known:
-        policy = f"If what {learner} assumes is true ({assumed(run.learner)}), the policy learned with it"
+        policy = f"If what {learner} assumes is true ({run.learner.clause}), the policy learned with it"
     if (gain.low is not None and gain.low > 0.0) or (gain.low is None and gain.mean > 0.0):
         return f"{policy} is worth {number(gain.mean, gain.stderr)} more than guessing how values go missing."
     if (gain.high is not None and gain.high < 0.0) or (gain.high is None and gain.mean < 0.0):

@@ -14,7 +14,7 @@ from missmdp.experiments.report.learned_groups import (
     outside,
     some_left_out,
 )
-from missmdp.experiments.report.naming import assumption, confidence_text, same_as_amcar, shape, style
+from missmdp.experiments.report.naming import assumption, confidence_text, shape, style, twin
 from missmdp.pages.markup import Html, element
 from missmdp.pages.page import Section, details, figure, note, paragraph, subsection
 from missmdp.pages.row_charts import Dot, Heading, dot_chart
@@ -132,10 +132,10 @@ def _figure(
 
 def _sentences(run: RunRecord, learner: LearnerRecord, groups: Sequence[GroupRecord]) -> list[str]:
     sentences = [*_coverage(run, learner, groups), *_distance(run, learner)]
-    if groups and same_as_amcar(learner):
-        sentences.append(
-            f"No feature is always recorded in these data, so that {learner.name} is here the same as AMCAR."
-        )
+    other = twin(run, learner) if groups else None
+    if other is not None:
+        none = "" if learner.always_observed else "No feature is always recorded in these data, so "
+        sentences.append(f"{none}{learner.name} is here the same as {other.name}.")
     if groups and not learner.bound.guaranteed:
         sentences.append(
             "Groups are those that the structure tells apart; where several list the same values, it goes by how "

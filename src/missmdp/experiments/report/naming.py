@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from missmdp.experiments.record.record import LearnerRecord, RunRecord
+from missmdp.learn.registry import learners
 
 __all__ = [
-    "assumed",
     "assumption",
     "confidence_text",
     "policy_name",
-    "same_as_amcar",
     "shape",
     "short_name",
     "style",
+    "twin",
 ]
 
 _POLICIES = {
@@ -20,29 +20,7 @@ _POLICIES = {
     "prior": "guessing (prior)",
     "random": "acting at random (random)",
 }
-_MEANINGS = {
-    "amcar": "gaps are pure chance",
-    "asmar": "gaps depend only on values that are always seen",
-    "aimi": "a gap may depend on all other values, but not on the missing one nor on other gaps",
-    "em": "a gap may depend on anything, in the way that was found in the data; the dynamics are as in the model",
-}
-"""What the learners assume, in short words."""
-_SHORTEST = {
-    "amcar": "gaps are pure chance",
-    "asmar": "gaps depend only on values that are always recorded",
-    "aimi": "no value hides itself, and no gap depends on another",
-    "em": "gaps depend on what was found in the data, and the dynamics are as in the model",
-}
-"""The same where a sentence goes on after it."""
-_SHAPES = {
-    "amcar": "triangle",
-    "asmar": "circle",
-    "aimi": "square",
-    "em": "wedge",
-    "optimal": "diamond",
-    "prior": "ring",
-    "random": "cross",
-}
+_SHAPES = {"optimal": "diamond", "prior": "ring", "random": "cross"}
 """Marks, so that colours are not needed to tell policies apart."""
 
 
@@ -62,27 +40,23 @@ def short_name(run: RunRecord, policy: str) -> str:
 
 
 def assumption(learner: LearnerRecord) -> str:
-    """Return what a learner assumes, in short words and in the words of the field."""
-    plain = _MEANINGS.get(learner.label)
-    return f"{plain} ({learner.assumes})" if plain else learner.assumes
+    """Return what a learner assumes, in plain words and in the words of the field."""
+    same = learner.meaning == learner.assumes
+    return learner.assumes if same else f"{learner.meaning} ({learner.assumes})"
 
 
-def assumed(learner: LearnerRecord) -> str:
-    """Return what a learner assumes, in words that fit into a sentence."""
-    return _SHORTEST.get(learner.label, learner.assumes)
-
-
-def same_as_amcar(learner: LearnerRecord) -> bool:
-    """Return whether AsMAR has no always-observed feature to look at, so that it learns what AMCAR does."""
-    groups = learner.groups
-    return learner.label == "asmar" and bool(groups) and not any(group.given for group in groups)
+def twin(run: RunRecord, learner: LearnerRecord) -> LearnerRecord | None:
+    """Return a learner that assumes more and learned just the same, if there is one."""
+    earlier = run.learners[: run.learners.index(learner)]
+    return next((other for other in earlier if other.groups and other.groups == learner.groups), None)
 
 
 def style(policy: str) -> str:
-    """Return the class of the colour of a policy or learner."""
-    return f"is-{policy}" if policy in _SHAPES else "is-other"
+    """Return the classes of the colour of a policy or learner."""
+    return f"is-other is-{policy}"
 
 
 def shape(policy: str) -> str:
     """Return the mark of a policy or learner."""
-    return _SHAPES.get(policy, "circle")
+    learner = learners().get(policy)
+    return _SHAPES.get(policy, "hexagon") if learner is None else learner.shape

@@ -13,8 +13,7 @@ from missmdp._version import __version__
 from missmdp.benchmarks.registry import load_benchmark
 from missmdp.experiments.fingerprint import content_hash, model_hash
 from missmdp.experiments.reproduce.config import ReproduceConfig
-from missmdp.model.missmdp import MissMDP
-from missmdp.model.variants import fully_observed_model
+from missmdp.model.missmdp import MissMDP, fully_observed_model
 
 __all__ = ["Cell", "Kind", "all_cells", "benchmark_model"]
 

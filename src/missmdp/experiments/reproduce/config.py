@@ -20,13 +20,13 @@ from missmdp.errors import DataError, FormatError, ModelError
 from missmdp.experiments.baselines import BASELINES
 from missmdp.learn.aimi import AIMI
 from missmdp.learn.asmar import AMCAR, AsMAR
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import CountingEstimator
 from missmdp.model.archive import write_atomically
-from missmdp.model.checks import number
+from missmdp.model.probabilities import number
 
 __all__ = ["LEARNERS", "ReproduceConfig", "field_type"]
 
-LEARNERS: dict[str, type[MissingnessEstimator]] = {"AMCAR": AMCAR, "AsMAR": AsMAR, "AIMI": AIMI}
+LEARNERS: dict[str, type[CountingEstimator]] = {"AMCAR": AMCAR, "AsMAR": AsMAR, "AIMI": AIMI}
 """The paper's learners by name, as they are by default."""
 SIZES = (10, 50, 100, 500, 1_000, 5_000, 10_000, 100_000, 1_000_000, 10_000_000)
 """The paper's dataset sizes."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.evaluation.normalise import NormalisedValue
+from missmdp.evaluation.compare import NormalisedValue
 
 __all__ = ["Scale", "over_runs", "ratio_of_means"]
 

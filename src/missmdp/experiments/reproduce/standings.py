@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from missmdp.evaluation.normalise import NormalisedValue
+from missmdp.evaluation.compare import NormalisedValue
 from missmdp.experiments.reproduce.cells import SCALE
 from missmdp.experiments.reproduce.normalised import Scale
 from missmdp.experiments.reproduce.style import POLICIES

@@ -16,7 +16,7 @@ from missmdp.experiments.reproduce.normalised import Scale, over_runs
 from missmdp.experiments.reproduce.store import CellStore
 from missmdp.experiments.reproduce.work import CellResult
 from missmdp.experiments.tables import write_table
-from missmdp.model.value_iteration import optimal_values
+from missmdp.model.pomdp import optimal_values
 
 __all__ = ["Summary", "summarise", "write_tables"]
 

@@ -21,9 +21,8 @@ from missmdp.experiments.baselines import BaselineSettings, MadePolicy, make_bas
 from missmdp.experiments.reproduce.cells import SCALE, Cell, benchmark_model
 from missmdp.experiments.reproduce.config import LEARNERS
 from missmdp.model.missingness import MissingnessFunction
-from missmdp.model.missmdp import MissMDP
+from missmdp.model.missmdp import MissMDP, fully_observed_model
 from missmdp.model.policy import Policy
-from missmdp.model.variants import fully_observed_model
 from missmdp.plan.ppo.settings import PPOSettings
 from missmdp.plan.sarsop.solver import Sarsop
 

@@ -13,8 +13,9 @@ from missmdp.evaluation.value import evaluate
 from missmdp.experiments.run.folder import RunFolder
 from missmdp.experiments.run.result import Certified, Learned, Problem, World
 from missmdp.experiments.run.settings import RunSettings
-from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.base import CountingEstimator
 from missmdp.learn.diagnosis.result import Diagnosis
+from missmdp.learn.registry import find_learner
 from missmdp.plan.base import SolveResult
 from missmdp.plan.sarsop.solver import Sarsop
 from missmdp.words import decimals, interval_text, no_more_than
@@ -49,21 +50,10 @@ def contradiction(learned: Learned, diagnosis: Diagnosis | None) -> str | None:
         return f"{learned.learner.warnings_[0]}".rstrip(".")
     if diagnosis is None or not diagnosis.blocks:
         return None
-    fits = {
-        "amcar": diagnosis.type == "MCAR",
-        "asmar": diagnosis.type in ("MCAR", "simple MAR"),
-        "aimi": not diagnosis.self_censoring and not _joined(diagnosis),
-    }
-    if fits.get(learned.label, True):
+    if find_learner(learned.label).suits(diagnosis):
         return None
     itself = f" with {' and '.join(diagnosis.self_censoring)} self-censoring" * bool(diagnosis.self_censoring)
     return f"the diagnosis says {diagnosis.type}{itself}"
-
-
-def _joined(diagnosis: Diagnosis) -> bool:
-    """Return whether features of different blocks go missing together more often than by chance."""
-    home = {name: i for i, block in enumerate(diagnosis.blocks) for name in block}
-    return any(home[a] != home[b] for a, b in diagnosis.graph.dependent)
 
 
 def keep_certified(found: Certified, folder: RunFolder, *, recommended: bool) -> None:
@@ -126,7 +116,7 @@ class Certifying:
         """
         learner, settings = learned.learner, self._settings
         try:
-            if not isinstance(learner, MissingnessEstimator):
+            if not isinstance(learner, CountingEstimator):
                 return self._likely(learned, solved)
             found = certify(
                 solved,

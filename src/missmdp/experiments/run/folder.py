@@ -14,7 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
-from missmdp.errors import DataError
+from missmdp.errors import Argument, DataError
 from missmdp.experiments.record.coding import (
     RUN_FILE,
     RunIdentity,
@@ -23,7 +23,6 @@ from missmdp.experiments.record.coding import (
     read_identity,
 )
 from missmdp.experiments.record.record import RunRecord
-from missmdp.experiments.run.settings import LEARNERS
 from missmdp.model.archive import write_atomically
 
 __all__ = ["TABLE_NAMES", "RunFolder"]
@@ -45,14 +44,10 @@ _FILES = (
     "log.parquet",
     "policy.mmpolicy",
     "certified.mmpolicy",
-    *(
-        f"learners/{label}/{name}"
-        for label in LEARNERS
-        for name in ("learned.mmdp", "policy.mmpolicy", "trace.csv", "certified.mmpolicy")
-    ),
     *(f"tables/{name}{ending}" for name, ending in product(TABLE_NAMES, (".csv", ".parquet"))),
 )
-"""All that a run may write. Nothing else in the folder is touched."""
+_LEARNER_FILES = ("learned.mmdp", "policy.mmpolicy", "trace.csv", "certified.mmpolicy")
+"""All that a run may write, in the folder itself and for each learner. Nothing else in the folder is touched."""
 _OTHER = {"model": "of another model", "files": "on other data", "data": "on other data"}
 """What is said where there is no short value to show."""
 
@@ -90,8 +85,9 @@ class RunFolder:
 
     def made(self) -> dict[str, int]:
         """Return the files of a run that are there, by their names inside the folder, and when they were written."""
-        paths = {name: self.path / name for name in _FILES}
-        return {name: path.stat().st_mtime_ns for name, path in paths.items() if path.is_file()}
+        paths = [self.path / name for name in _FILES]
+        paths += [each / name for each in sorted(self.path.glob("learners/*")) for name in _LEARNER_FILES]
+        return {self.relative(path): path.stat().st_mtime_ns for path in paths if path.is_file()}
 
     def check(self, identity: RunIdentity, *, overwrite: bool = False) -> None:
         """Raise `DataError` unless this run can write here; call it before long work.
@@ -115,7 +111,8 @@ class RunFolder:
         difference = None if overwrite else _difference(asdict(known), asdict(identity))
         if difference is not None:
             raise DataError(
-                f"{self.path} holds another run, {difference}; give another folder, or pass overwrite=True"
+                f"{self.path} holds another run, {difference}; give another folder, or pass ",
+                Argument("overwrite", True),
             )
 
     def _occupied(self) -> bool:

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from missmdp.learn.base import Estimator, MissingnessEstimator
-from missmdp.learn.em.estimator import DynamicsEM
+from missmdp.learn.base import CountingEstimator, MissingnessEstimator
 from missmdp.learn.groups import GroupCounts
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.space import MISSING
@@ -25,17 +24,19 @@ LEVEL = 0.01
 """The probability with which any edge at all is drawn where nothing depends on anything."""
 
 
-def learned_graph(learner: Estimator, missing: Sequence[str]) -> tuple[MissingnessGraph, float | None]:
+def learned_graph(
+    learner: MissingnessEstimator, missing: Sequence[str]
+) -> tuple[MissingnessGraph, float | None]:
     """Return the arrows that a learner's M has: those of its structure, or the larger effects in what was counted.
 
     Beside it is the effect from which on there is an arrow, or None where a structure has them. `missing` are the
     features that are missing in the data.
     """
-    if isinstance(learner, DynamicsEM):
+    if learner.graph_ is not None:
         return learner.graph_, None
-    assert isinstance(learner, MissingnessEstimator)
-    features = learner.observation_counts_.mdp.space.features.names
-    return MissingnessGraph(learned_edges(learner), features=features, can_go_missing=missing), THRESHOLD
+    edges = learned_edges(learner) if isinstance(learner, CountingEstimator) else []
+    features = learner.missingness_.space.features.names
+    return MissingnessGraph(edges, features=features, can_go_missing=missing), THRESHOLD
 
 
 class _Contrast(NamedTuple):
@@ -47,7 +48,7 @@ class _Contrast(NamedTuple):
     stderr: float
 
 
-def learned_edges(learner: MissingnessEstimator, threshold: float = THRESHOLD) -> list[tuple[str, str]]:
+def learned_edges(learner: CountingEstimator, threshold: float = THRESHOLD) -> list[tuple[str, str]]:
     """Return (parent, child): the value of `parent` moves P(child missing) by more than the threshold.
 
     Two values of the parent are compared within groups of rows that agree in all else that the learner counts by, and

@@ -11,7 +11,7 @@ import numpy as np
 from missmdp.data.collect import collect
 from missmdp.data.dataset import Dataset
 from missmdp.data.description.describe import describe
-from missmdp.data.validation.validate import validate
+from missmdp.data.validation import validate
 from missmdp.errors import DataError, MissMDPError
 from missmdp.evaluation.likelihood import log_likelihood
 from missmdp.experiments.run.result import Log, Problem, Reasons

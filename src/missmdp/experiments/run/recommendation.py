@@ -6,14 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from missmdp.evaluation.heldout import HeldOut
-from missmdp.evaluation.statistics import student_interval
-from missmdp.learn.base import Estimator, MissingnessEstimator
+from missmdp.evaluation.heldout import HeldOutScore
+from missmdp.evaluation.value import student_interval
+from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.diagnosis.result import Diagnosis
-from missmdp.learn.em.estimator import DynamicsEM
 from missmdp.words import count, with_error
 
-__all__ = ["Recommendation", "free_parameters", "margin", "much_is_outside", "recommend"]
+__all__ = ["Recommendation", "margin", "much_is_outside", "recommend"]
 
 _UNIT = "nats per observation"
 _NO_EVIDENCE = 1.0
@@ -30,17 +29,9 @@ class Recommendation:
     why: str
 
 
-def free_parameters(learner: Estimator) -> int:
-    """Return how many probabilities a fitted learner chose freely: all but one per group with reachable states."""
-    if isinstance(learner, DynamicsEM):
-        return learner.n_parameters_
-    assert isinstance(learner, MissingnessEstimator)
-    return sum(int(part.reachable.sum()) * (len(part.patterns) - 1) for part in learner.counts_)
-
-
 def recommend(
-    learners: Mapping[str, Estimator],
-    heldout: Mapping[str, HeldOut] | None,
+    learners: Mapping[str, MissingnessEstimator],
+    heldout: Mapping[str, HeldOutScore] | None,
     confidence: float = 0.95,
     diagnosis: Diagnosis | None = None,
 ) -> Recommendation:
@@ -61,8 +52,8 @@ def recommend(
     diagnosis
         What chose the only learner there is, if that was so.
     """
-    sizes = {label: free_parameters(learner) for label, learner in learners.items()}
-    bounded = {label: isinstance(learner, MissingnessEstimator) for label, learner in learners.items()}
+    sizes = {label: learner.n_parameters_ for label, learner in learners.items()}
+    bounded = {label: learner.has_bound for label, learner in learners.items()}
 
     def preferred(label: str) -> tuple[bool, int]:
         return not bounded[label], sizes[label]
@@ -95,7 +86,7 @@ class _Compared:
     names: Mapping[str, str]
     sizes: Mapping[str, int]
     bounded: Mapping[str, bool]
-    heldout: Mapping[str, HeldOut]
+    heldout: Mapping[str, HeldOutScore]
     best: str
     equal: Sequence[str]
 
@@ -142,7 +133,7 @@ class _Compared:
         return f" ({'; '.join(told)})" if told else ""
 
 
-def margin(score: HeldOut, confidence: float) -> float:
+def margin(score: HeldOutScore, confidence: float) -> float:
     """Return how much worse a learner may be and still not be told apart from the best: half of Student's interval.
 
     Learners that learn the same but for how they smooth differ by next to nothing in every episode alike, which has
@@ -157,16 +148,16 @@ def margin(score: HeldOut, confidence: float) -> float:
     return max(half, _NO_EVIDENCE / max(score.steps, 1))
 
 
-def much_is_outside(score: HeldOut) -> bool:
+def much_is_outside(score: HeldOutScore) -> bool:
     """Return whether so many steps could not be used that the others may say little."""
     return score.outside > _MUCH_OUTSIDE * (score.outside + score.steps)
 
 
-def _may_be_chance(score: HeldOut, confidence: float) -> bool:
+def _may_be_chance(score: HeldOutScore, confidence: float) -> bool:
     return math.isfinite(score.difference) and -score.difference <= margin(score, confidence)
 
 
-def _outside(score: HeldOut) -> str:
+def _outside(score: HeldOutScore) -> str:
     """Return a word on steps that could not be used, if they are many."""
     if not much_is_outside(score):
         return ""
@@ -176,14 +167,14 @@ def _outside(score: HeldOut) -> str:
     )
 
 
-def _score(score: HeldOut) -> str:
+def _score(score: HeldOutScore) -> str:
     if score.impossible:
         some = count(score.impossible, score.by[:-1])
         return f"it takes {some} for impossible, no learner takes fewer, and it leads in the rest ({_UNIT})"
     return f"held-out log-likelihood {with_error(score.per_step, score.stderr)} {_UNIT}"
 
 
-def _worse(score: HeldOut) -> str:
+def _worse(score: HeldOutScore) -> str:
     if math.isnan(score.difference):
         return "not to be compared"
     if not math.isfinite(score.difference):

@@ -10,10 +10,9 @@ import msgspec
 import numpy as np
 
 from missmdp._version import __version__
-from missmdp.data.description.associations import Association
-from missmdp.data.description.description import Description
+from missmdp.data.description.description import Association, Description
 from missmdp.evaluation.certificate.value_interval import ValueInterval
-from missmdp.evaluation.heldout import HeldOut
+from missmdp.evaluation.heldout import HeldOutScore
 from missmdp.experiments.record.coding import RunIdentity, plain
 from missmdp.experiments.record.record import (
     FORMAT,
@@ -55,11 +54,10 @@ from missmdp.experiments.record.record import (
 )
 from missmdp.experiments.run.learned_graph import learned_graph
 from missmdp.experiments.run.reading import data_hash
-from missmdp.experiments.run.recommendation import free_parameters, margin, much_is_outside
+from missmdp.experiments.run.recommendation import margin, much_is_outside
 from missmdp.experiments.run.result import (
     Baseline,
     Certified,
-    GroupTruth,
     Learned,
     Problem,
     RunFindings,
@@ -68,7 +66,9 @@ from missmdp.experiments.run.result import (
 from missmdp.experiments.run.tables import sensitivity_rows, value_rows
 from missmdp.learn.bounds import Bound, GroupBound
 from missmdp.learn.diagnosis.result import Diagnosis
-from missmdp.learn.diagnosis.words import learner_name, type_words
+from missmdp.learn.diagnosis.words import type_words
+from missmdp.learn.group_truth import GroupTruth
+from missmdp.learn.registry import find_learner
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missmdp import MissMDP
 from missmdp.plan.base import SolveResult
@@ -240,7 +240,7 @@ def _diagnosis(found: Diagnosis | None) -> DiagnosisRecord | None:
     ]
     return _as(
         DiagnosisRecord,
-        {**values, "summary": type_words(found), "learner": learner_name(found.recommended)},
+        {**values, "summary": type_words(found), "learner": find_learner(found.recommended).name},
     )
 
 
@@ -249,16 +249,19 @@ def _learner(found: RunFindings, learned: Learned) -> LearnerRecord:
     groups = learned.bound.per_group
     listed = sorted(sorted(range(len(groups)), key=lambda g: -groups[g].samples)[:_MOST_GROUPS])
     graph, threshold = learned_graph(learner, found.log.description.can_go_missing)
-    unseen = learner.unseen_
+    unseen, words = learner.unseen_, find_learner(label)
     return LearnerRecord(
         label=label,
         name=learned.name,
         assumes=learner.assumed_,
+        short=words.short,
+        meaning=words.meaning,
+        clause=words.clause,
         warnings=_strings(learner.warnings_),
         always_observed=tuple(learner.always_observed_),
         unseen_groups=len(unseen),
         unseen_get=unseen[0].gets if unseen else None,
-        free_parameters=free_parameters(learner),
+        free_parameters=learner.n_parameters_,
         bound=_bound(learned.bound),
         groups=tuple(_group(groups[g], None if truths is None else truths[g]) for g in listed),
         groups_left_out=len(groups) - len(listed),
@@ -314,7 +317,7 @@ def _group(group: GroupBound, truth: GroupTruth | None) -> GroupRecord:
     )
 
 
-def _heldout(score: HeldOut, confidence: float) -> HeldOutRecord:
+def _heldout(score: HeldOutScore, confidence: float) -> HeldOutRecord:
     return HeldOutRecord(
         per_step=_finite(score.per_step),
         stderr=_finite(score.stderr),

@@ -5,30 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Literal
 
 from missmdp.data.dataset import Dataset
 from missmdp.data.description.description import Description
-from missmdp.data.validation.report import DataReport
+from missmdp.data.validation import DataReport
 from missmdp.evaluation.certificate.certificate import Certificate
 from missmdp.evaluation.certificate.value_interval import ValueInterval
-from missmdp.evaluation.compare import Comparison, Difference
+from missmdp.evaluation.compare import Comparison, Difference, NormalisedValue
 from missmdp.evaluation.distance import TotalVariation
-from missmdp.evaluation.heldout import HeldOut
-from missmdp.evaluation.normalise import NormalisedValue
+from missmdp.evaluation.heldout import HeldOutScore
 from missmdp.evaluation.sensitivity import SensitivityRow
 from missmdp.experiments.record.record import RunRecord
 from missmdp.experiments.record.summary_text import summary_text
 from missmdp.experiments.run.folder import RunFolder
 from missmdp.experiments.run.recommendation import Recommendation
 from missmdp.experiments.run.settings import RunSettings
-from missmdp.learn.base import Estimator
+from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.bounds import Bound
 from missmdp.learn.diagnosis.result import Diagnosis
-from missmdp.learn.diagnosis.words import learner_name
+from missmdp.learn.group_truth import GroupTruth
+from missmdp.learn.registry import find_learner
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
@@ -39,7 +36,6 @@ from missmdp.words import count
 __all__ = [
     "Baseline",
     "Certified",
-    "GroupTruth",
     "Kind",
     "Learned",
     "Log",
@@ -110,16 +106,7 @@ class Reasons:
         if not found.blocks:
             return "nothing is missing"
         own = f", {' and '.join(found.self_censoring)} self-censoring" if found.self_censoring else ""
-        return f"{found.type}{own}; {learner_name(found.recommended)} suits"
-
-
-class GroupTruth(NamedTuple):
-    """The true probabilities of a group's patterns, shape (K,) each; equal if the learner's assumption holds."""
-
-    mean: NDArray[np.float64]
-    """Over the reachable states of the group, weighted by visits."""
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+        return f"{found.type}{own}; {find_learner(found.recommended).name} suits"
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +114,7 @@ class Learned:
     """What one learner made of the data."""
 
     label: str
-    learner: Estimator
+    learner: MissingnessEstimator
     bound: Bound
     model: MissMDP
     """The MDP with the learned missingness function."""
@@ -194,7 +181,7 @@ class RunFindings:
     learned: dict[str, Learned]
     skipped: dict[str, str]
     """Learners that could not learn from these data, and why."""
-    heldout: dict[str, HeldOut] | None
+    heldout: dict[str, HeldOutScore] | None
     recommendation: Recommendation
     solved: dict[str, SolveResult]
     """By learner."""

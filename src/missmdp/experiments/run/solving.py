@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from missmdp.errors import DataError
-from missmdp.evaluation.compare import Comparison, compare
-from missmdp.evaluation.normalise import NormalisedValue, normalised_value
+from missmdp.evaluation.compare import Comparison, NormalisedValue, compare, normalised_value
 from missmdp.experiments.run.folder import RunFolder
 from missmdp.experiments.run.result import Baseline, Kind, Learned, World
 from missmdp.experiments.run.settings import RunSettings
 from missmdp.experiments.run.stages import Stages
-from missmdp.model.missmdp import MissMDP
+from missmdp.model.missmdp import MissMDP, prior_model
 from missmdp.model.policy import Policy, UniformPolicy
-from missmdp.model.variants import prior_model
 from missmdp.plan.base import SolveResult
 from missmdp.plan.sarsop.loop import exercise
 from missmdp.plan.sarsop.ready import make_ready

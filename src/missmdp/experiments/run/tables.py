@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from missmdp.data.description.description import Description
-from missmdp.evaluation.heldout import HeldOut
+from missmdp.evaluation.heldout import HeldOutScore
 from missmdp.evaluation.sensitivity import SensitivityRow
 from missmdp.experiments.run.folder import RunFolder
 from missmdp.experiments.run.result import Certified, Learned, World
@@ -79,7 +79,7 @@ class RunTables:
                 rows.append({"learner": learned.label, **row, **words, "truth": truth})
         self._write("learned", rows, ("learner",))
 
-    def write_heldout(self, scores: Mapping[str, HeldOut] | None, recommended: str) -> None:
+    def write_heldout(self, scores: Mapping[str, HeldOutScore] | None, recommended: str) -> None:
         """Write how well each learner predicts what it has not seen."""
         rows = [
             {"learner": label, **_heldout_row(score), "recommended": label == recommended}
@@ -160,7 +160,7 @@ def _feature_rows(described: Description) -> list[dict[str, Any]]:
     ]
 
 
-def _heldout_row(score: HeldOut) -> dict[str, Any]:
+def _heldout_row(score: HeldOutScore) -> dict[str, Any]:
     """Return how well a learner predicts what it has not seen, as one row."""
     names = (
         "per_step",

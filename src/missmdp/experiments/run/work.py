@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from missmdp.errors import DataError, MissMDPError
-from missmdp.evaluation.heldout import HeldOut, held_out_likelihood
+from missmdp.evaluation.heldout import HeldOutScore, held_out_likelihood
 from missmdp.evaluation.sensitivity import SensitivityRow, sensitivity
 from missmdp.experiments.record.coding import RunIdentity
 from missmdp.experiments.report.write import write_report
@@ -37,8 +37,7 @@ from missmdp.experiments.run.settings import AUTO, RunSettings
 from missmdp.experiments.run.solving import Solving, compare_all
 from missmdp.experiments.run.stages import Stages
 from missmdp.experiments.run.tables import RunTables
-from missmdp.learn.base import Estimator
-from missmdp.learn.em.estimator import DynamicsEM
+from missmdp.learn.base import MissingnessEstimator
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.plan.base import SolveResult
 from missmdp.words import count
@@ -164,7 +163,7 @@ class RunWork:
 
     def hold_out(
         self, log: Log, reasons: Reasons, learned: Mapping[str, Learned]
-    ) -> tuple[dict[str, HeldOut] | None, Recommendation]:
+    ) -> tuple[dict[str, HeldOutScore] | None, Recommendation]:
         """Return how well learners predict what they have not seen, and which one to trust."""
         with self.stages.stage("heldout", "Holding out", f"{self.settings.folds} folds") as stage:
             try:
@@ -242,9 +241,9 @@ class RunWork:
             self.tables.write_sensitivity(rows or ())
         return None if rows is None else tuple(rows)
 
-    def _redrawn(self, learner: Estimator) -> list[MissingnessFunction]:
+    def _redrawn(self, learner: MissingnessEstimator) -> list[MissingnessFunction]:
         """Return what a learner without a bound would have learned from other logs."""
-        if not isinstance(learner, DynamicsEM):
+        if learner.has_bound:
             return []
         return learner.bootstrap(self.settings.sensitivity_draws, self.seeds.sensitivity)
 

@@ -14,9 +14,9 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.learn.blocks import Blocks
 from missmdp.learn.em.iterate import Evidence
 from missmdp.learn.em.search import Allowed, Found, Searcher
-from missmdp.learn.em.structures import Blocks
 from missmdp.model.space import FeatureSpace
 
 __all__ = ["ALL", "MAR", "MCAR", "NO_SELF", "SHOWN", "SIMPLE", "Best", "best_structures", "class_features"]

@@ -11,6 +11,7 @@ from missmdp.checks import checked_integer, checked_seed
 from missmdp.data.counts import ObservationCounts, as_counts
 from missmdp.data.dataset import Dataset
 from missmdp.errors import DataError, MissMDPError
+from missmdp.learn.blocks import Blocks
 from missmdp.learn.diagnosis.classes import Best, best_structures
 from missmdp.learn.diagnosis.drivers import find_drivers
 from missmdp.learn.diagnosis.nested import chain_tests, own_tests
@@ -25,7 +26,6 @@ from missmdp.learn.em.logs import checked_log
 from missmdp.learn.em.resampling import resampled_fits
 from missmdp.learn.em.search import Searcher
 from missmdp.learn.em.start import asmar_table
-from missmdp.learn.em.structures import Blocks
 from missmdp.learn.identifiability.check import identifiability
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph

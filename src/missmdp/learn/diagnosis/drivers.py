@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.learn.blocks import Blocks
 from missmdp.learn.diagnosis.classes import Best
 from missmdp.learn.diagnosis.rows import Driver
 from missmdp.learn.em.iterate import EMFit, Maximised
-from missmdp.learn.em.structures import Blocks
 from missmdp.learn.em.trees import Cells, block_cells
 from missmdp.model.mdp import FactoredMDP
 

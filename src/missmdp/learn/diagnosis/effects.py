@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.learn.blocks import Blocks
 from missmdp.learn.em.iterate import Maximised
 from missmdp.learn.em.logistic import log_expit, newton_effects
 from missmdp.learn.em.search import Allowed
-from missmdp.learn.em.structures import Blocks, Factors
+from missmdp.learn.em.structures import Factors
 from missmdp.learn.em.trees import Cells
 
 __all__ = ["Effects", "Reasons", "columns_of_values", "design_of"]

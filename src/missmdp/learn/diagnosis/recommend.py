@@ -9,10 +9,10 @@ from missmdp.errors import AssumptionWarning
 from missmdp.learn.aimi import AIMI
 from missmdp.learn.asmar import AMCAR, AsMAR
 from missmdp.learn.assumptions import dependent_indicators
-from missmdp.learn.base import Estimator
+from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.blocks import Blocks
 from missmdp.learn.diagnosis.result import Diagnosis
 from missmdp.learn.em.estimator import DynamicsEM
-from missmdp.learn.em.structures import Blocks
 from missmdp.learn.icin import ICIN
 from missmdp.model.mgraph import MissingnessGraph
 
@@ -92,7 +92,7 @@ def blocks_seem_dependent(counts: ObservationCounts, blocks: Blocks) -> bool:
     return any(True for _ in dependent_indicators(counts, learner.counts_))
 
 
-def new_learner(diagnosis: Diagnosis) -> Estimator:
+def new_learner(diagnosis: Diagnosis) -> MissingnessEstimator:
     """Return the learner that a diagnosis recommends, set up accordingly."""
     match diagnosis.recommended:
         case "amcar":

@@ -10,7 +10,7 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 
 if TYPE_CHECKING:
-    from missmdp.learn.base import Estimator
+    from missmdp.learn.base import MissingnessEstimator
 
 __all__ = ["Diagnosis"]
 
@@ -48,7 +48,7 @@ class Diagnosis:
     """What a reader should know."""
     mdp: FactoredMDP = field(kw_only=True, repr=False)
 
-    def learner(self) -> Estimator:
+    def learner(self) -> MissingnessEstimator:
         """Return the recommended learner, which has learned nothing yet."""
         from missmdp.learn.diagnosis.recommend import new_learner
 

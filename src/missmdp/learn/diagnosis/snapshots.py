@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from missmdp.data.counts import ObservationCounts
 from missmdp.errors import DataError
+from missmdp.learn.blocks import Blocks
 from missmdp.learn.em.histories import Expected
 from missmdp.learn.em.sights import admitting_states
 from missmdp.learn.em.start import pattern_numbers
-from missmdp.learn.em.structures import Blocks
 
 __all__ = ["Snapshots"]
 

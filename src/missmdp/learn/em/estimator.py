@@ -9,14 +9,16 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.checks import checked_integer, checked_seed
+from missmdp.checks import checked_integer, checked_names, checked_number, checked_seed
 from missmdp.data.counts import as_counts
-from missmdp.data.dataset import Dataset
-from missmdp.errors import AssumptionWarning, DataError
+from missmdp.data.dataset import Behaviour, Dataset
+from missmdp.errors import AssumptionWarning, DataError, ParameterError
 from missmdp.learn.assumptions import never_observed
-from missmdp.learn.base import Estimator, checked_blocks, checked_names
+from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.blocks import Blocks, checked_feature_blocks
 from missmdp.learn.bounds import Bound
 from missmdp.learn.em.doubts import doubts
+from missmdp.learn.em.factor_truth import factor_truths
 from missmdp.learn.em.histories import Histories, prepare_histories
 from missmdp.learn.em.intervals import bootstrap_bound, cells_without_data
 from missmdp.learn.em.iterate import EMFit, StructureModel, iterate, penalised
@@ -26,12 +28,16 @@ from missmdp.learn.em.logs import checked_log
 from missmdp.learn.em.resampling import resampled_fits
 from missmdp.learn.em.search import Found, Searcher, allowed_parents
 from missmdp.learn.em.start import asmar_table, perturbed
-from missmdp.learn.em.structures import Blocks, graph_factors, named_factors
+from missmdp.learn.em.structures import graph_factors, named_factors
+from missmdp.learn.group_truth import GroupTruth
+from missmdp.learn.limits import Method
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missingness import MissingnessFunction
+from missmdp.model.missmdp import MissMDP
 from missmdp.model.space import FeatureSpace
 from missmdp.progress import show_status
+from missmdp.words import count, listed
 
 __all__ = ["DynamicsEM", "StructureChoice"]
 
@@ -47,7 +53,7 @@ _NAMES: dict[str, str] = {
 }
 
 
-class DynamicsEM(Estimator):
+class DynamicsEM(MissingnessEstimator):
     """Learns M from whole histories: the known dynamics tell what was missing.
 
     What came before and what comes after say how probable each hidden state was; M is fitted to that, and the two
@@ -125,12 +131,13 @@ class DynamicsEM(Estimator):
     True
     """
 
+    needs_histories = True
+
     log_likelihood_: float
     bic_: float
-    n_parameters_: int
     trace_: tuple[float, ...]
     converged_: bool
-    graph_: MissingnessGraph
+    graph_: MissingnessGraph  # pyright: ignore[reportIncompatibleVariableOverride]
     blocks_: tuple[tuple[str, ...], ...]
     patterns_: NDArray[np.bool_]
     expected_counts_: NDArray[np.float64]
@@ -187,22 +194,17 @@ class DynamicsEM(Estimator):
         """Raise `DataError` if a parameter cannot be."""
         checked_mdp(self.mdp)
         if not isinstance(self.structure, MissingnessGraph) and str(self.structure).lower() not in _NAMES:
-            raise DataError(
-                f"structure must be a MissingnessGraph or one of {', '.join(dict.fromkeys(_NAMES.values()))}, "
-                f"got {self.structure!r}"
-            )
-        value = cast("Any", self.pseudo_count)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1e9:
-            raise DataError(f"pseudo_count must be a number from 0 to 1e9, got {value!r}")
-        if not 0.0 < self.tolerance < 1.0:
-            raise DataError(f"tolerance must be between 0 and 1, got {self.tolerance!r}")
+            names = listed([repr(name) for name in dict.fromkeys(_NAMES.values())], "or")
+            raise ParameterError("structure", self.structure, f"a MissingnessGraph, {names}")
+        checked_number("pseudo_count", self.pseudo_count, least=0.0, most=1e9)
+        checked_number("tolerance", self.tolerance, above=0.0, below=1.0)
         checked_integer("starts", self.starts, least=1)
         checked_integer("max_iterations", self.max_iterations, least=1)
         checked_seed(self.seed)
         if self.blocks is not None:
-            checked_blocks(features, self.blocks)
+            checked_feature_blocks(features, self.blocks)
         if self.always_observed is not None:
-            checked_names(features, self.always_observed, "always_observed")
+            checked_names("always_observed", self.always_observed, features.names)
 
     def fit(self, data: Dataset) -> Self:
         """Learn M̂ from a log with its actions, and return self."""
@@ -281,6 +283,7 @@ class DynamicsEM(Estimator):
         mdp, blocks, histories = log.mdp, searcher.blocks, searcher.histories
         best = max(fits, key=lambda fit: fit.objective)
         self.fit_, self.found_, self.histories_ = best, found, histories
+        self.data_ = log
         self.missingness_ = _function(mdp, blocks, best.table)
         self.log_likelihood_ = best.log_likelihood
         self.n_parameters_ = best.model.n_parameters(mdp.reachable)
@@ -302,7 +305,7 @@ class DynamicsEM(Estimator):
 
         Whole episodes are drawn, or pieces between full observations where there are fewer than 20 episodes.
         """
-        self._check_fitted()
+        self.check_fitted()
         checked_integer("draws", draws, least=1)
         fits = resampled_fits(
             self.histories_, self.fit_, draws, checked_seed(seed), self.threads, self.progress
@@ -313,9 +316,9 @@ class DynamicsEM(Estimator):
     def bound(
         self,
         confidence: float = 0.95,
-        method: str = "bootstrap",
+        method: Method = "auto",
         *,
-        behaviour: Any = None,
+        behaviour: Behaviour | None = None,
         draws: int = 100,
         seed: int = 0,
     ) -> Bound:
@@ -326,7 +329,7 @@ class DynamicsEM(Estimator):
         confidence
             Of each interval on its own.
         method
-            "bootstrap" is the only one.
+            "bootstrap" is the only one; "auto" is the same.
         behaviour
             Has no influence: the likelihood is the same whatever whoever acted reacted to.
         draws
@@ -334,20 +337,42 @@ class DynamicsEM(Estimator):
         seed
             Decides what is drawn.
         """
-        self._check_fitted()
-        if method not in ("bootstrap", "auto"):
-            raise DataError(
-                f"DynamicsEM has no finite-sample bound, so that there is no method {method!r}; it has 'bootstrap'"
-            )
+        self.check_fitted()
+        self._check_bootstrap(method)
         checked_integer("draws", draws, least=1)
         fits = list(
             resampled_fits(self.histories_, self.fit_, draws, checked_seed(seed), self.threads, self.progress)
         )
         return bootstrap_bound(self.mdp, self.fit_, fits, confidence, self.assumed_)
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "missingness_"):
-            raise DataError("DynamicsEM has learned nothing yet: call fit(data) first")
+    def group_truths(self, bound: Bound, truth: MissMDP, weights: NDArray[np.float64]) -> list[GroupTruth]:
+        """Return what is true of each group of a bound, in its order, where the true M is known."""
+        return factor_truths(self.fit_.model, truth, weights)
+
+    def title(self) -> str:
+        """Return the learner as a heading; an MDP has no short name, nor has an m-graph."""
+        return (
+            "DynamicsEM"
+            if isinstance(self.structure, MissingnessGraph)
+            else f"DynamicsEM(structure={self.structure!r})"
+        )
+
+    def details(self) -> list[str]:
+        """Return what missingness depends on as far as was found, and how well that explains the data."""
+        self.check_fitted()
+        lines: list[str] = []
+        for feature in self.graph_.can_go_missing:
+            parents = self.graph_.parents(feature)
+            own = ": it hides itself" if feature in parents else ""
+            depends = f"depends on {', '.join(parents)}{own}" if parents else "does not depend on any value"
+            lines.append(f"whether {feature} is missing {depends}")
+        lines += [f"{a} and {b} do not go missing independently" for a, b in self.graph_.dependent]
+        ended = "converged" if self.converged_ else "not converged"
+        lines.append(
+            f"log-likelihood {f'{self.log_likelihood_:,.1f}'.replace('-', '−')}, "
+            f"{count(self.n_parameters_, 'free parameter')}, {count(len(self.trace_), 'iteration')}, {ended}"
+        )
+        return lines
 
 
 def _function(mdp: FactoredMDP, blocks: Blocks, table: NDArray[np.float64]) -> MissingnessFunction:

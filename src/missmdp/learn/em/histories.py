@@ -20,13 +20,13 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.histories import Weights, forward_backward, grow_tree, passing
+from missmdp._kernels.histories import TokenWeights, forward_backward, grow_tree, passing
 from missmdp.data.dataset import Dataset
 from missmdp.errors import DataError
+from missmdp.learn.blocks import Blocks
 from missmdp.learn.em.classes import Classes, merged_states
 from missmdp.learn.em.sights import Sights, distinct_sights
 from missmdp.learn.em.start import pattern_numbers
-from missmdp.learn.em.structures import Blocks
 from missmdp.learn.em.tree_parts import Part, tree_parts
 from missmdp.learn.em.weights import Details, transition_weights
 
@@ -63,7 +63,7 @@ class Histories:
     piece_episode: NDArray[np.int64]
     """The episode that each piece is from, shape (pieces,)."""
     details: Details
-    weights: Weights
+    weights: TokenWeights
     parts: tuple[Part, ...]
     impossible: int
     """Observations left out: T rules them out after what came before, whatever M is."""
@@ -190,7 +190,9 @@ def prepare_histories(dataset: Dataset, blocks: Blocks) -> Histories:
     within = np.arange(int(sizes.sum())) - pair_start[owner]
     wanted = pair_token[owner] * n_roots + lists[lists_start[pair_sight][owner] + within]
     found = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
-    weights = Weights(np.where(rows[found] == wanted, found, -1).astype(np.int64), entry_start, entry_target)
+    weights = TokenWeights(
+        np.where(rows[found] == wanted, found, -1).astype(np.int64), entry_start, entry_target
+    )
     pair_of = pair_of.reshape(-1)
     pieces = np.flatnonzero(end_of >= 0)
     episode = np.repeat(np.arange(dataset.n_episodes), dataset.lengths)

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.checks import checked_confidence
+from missmdp.learn.blocks import Blocks
 from missmdp.learn.bounds import Bound, GroupBound
 from missmdp.learn.em.iterate import EMFit, Maximised, PenalisedFactors
-from missmdp.learn.em.structures import Blocks, Factor
+from missmdp.learn.em.structures import Factor
 from missmdp.learn.groups import Unseen
 from missmdp.model.mdp import FactoredMDP
 

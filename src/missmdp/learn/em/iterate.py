@@ -10,8 +10,9 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.learn.blocks import Blocks
 from missmdp.learn.em.histories import Expected
-from missmdp.learn.em.structures import Blocks, Factors
+from missmdp.learn.em.structures import Factors
 
 __all__ = ["EMFit", "Evidence", "Maximised", "PenalisedFactors", "StructureModel", "iterate", "penalised"]
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.errors import DataError
+from missmdp.learn.blocks import Blocks
 from missmdp.learn.em.iterate import Maximised
-from missmdp.learn.em.structures import Blocks
 from missmdp.model.mdp import FactoredMDP
 
 __all__ = ["Logistic", "log_expit", "logistic_model", "newton_effects"]

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from missmdp.data.dataset import NO_ACTION, Dataset
+from missmdp.data.dataset import Dataset
 from missmdp.errors import DataError
 from missmdp.model.mdp import FactoredMDP, checked_mdp
+from missmdp.model.space import NO_ACTION
 
 __all__ = ["checked_log"]
 

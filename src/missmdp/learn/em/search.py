@@ -15,8 +15,9 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.learn.blocks import Blocks, joined_blocks
 from missmdp.learn.em.iterate import EMFit, Evidence, iterate, penalised
-from missmdp.learn.em.structures import Blocks, Factor, Factors, joined_blocks
+from missmdp.learn.em.structures import Factor, Factors
 from missmdp.learn.em.trees import Cells, Tree, block_cells, grow
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph

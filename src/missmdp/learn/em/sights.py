@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.data.dataset import Dataset
-from missmdp.data.validation.support import distinct_observations
+from missmdp.data.support import distinct_observations
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import MISSING
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.data.counts import ObservationCounts
-from missmdp.learn.em.structures import Blocks
+from missmdp.learn.blocks import Blocks
 from missmdp.learn.groups import group_states
 from missmdp.model.space import MISSING
 

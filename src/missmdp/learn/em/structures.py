@@ -15,110 +15,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.checks import checked_names
 from missmdp.errors import DataError
-from missmdp.learn.base import checked_blocks, checked_names
+from missmdp.learn.blocks import Blocks, joined_blocks
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
-from missmdp.model.space import FeatureSpace
 
 __all__ = [
-    "Blocks",
     "Factor",
     "Factors",
     "block_factor",
     "by_values",
     "graph_factors",
-    "joined_blocks",
     "joint_factors",
     "named_factors",
 ]
-
-_MAX_ENTRIES = 20_000_000
-"""Entries of P(pattern | state) above which a structure is refused (160 MB)."""
-
-
-@dataclass(frozen=True, eq=False)
-class Blocks:
-    """The features that can go missing, as blocks that are seen or missing as a whole, and all their patterns."""
-
-    names: tuple[tuple[str, ...], ...]
-    """The features of each block, in the order of the MDP's features."""
-    missing: NDArray[np.bool_]
-    """Which blocks each pattern lacks, nothing missing first, shape (K, blocks)."""
-    patterns: NDArray[np.bool_]
-    """The paper's r over all features (True = observed), shape (K, n)."""
-
-    @classmethod
-    def of(cls, features: FeatureSpace, names: Iterable[Sequence[str]], n_states: int = 1) -> Blocks:
-        """Return the blocks with all 2ᵐ patterns; raise `DataError` if these are too many to list."""
-        order = {name: place for place, name in enumerate(features.names)}
-        blocks = tuple(
-            sorted(
-                (tuple(sorted(block, key=order.__getitem__)) for block in names), key=lambda b: order[b[0]]
-            )
-        )
-        count = len(blocks)
-        if 2.0**count * n_states > _MAX_ENTRIES:
-            raise DataError(
-                f"{count} features or blocks go missing on their own, which makes 2^{count} patterns; with "
-                f"{n_states:,} states that is {2.0**count * n_states:.2g} probabilities, too many"
-            )
-        missing = _bits(count)
-        patterns = np.ones((len(missing), len(features)), dtype=np.bool_)
-        for i, block in enumerate(blocks):
-            patterns[:, features.mask(block)] = ~missing[:, i : i + 1]
-        return cls(blocks, missing, patterns)
-
-    @classmethod
-    def seen_in(
-        cls,
-        mdp: FactoredMDP,
-        observed: NDArray[np.bool_],
-        given: Sequence[Sequence[str]] | None = None,
-    ) -> Blocks:
-        """Return the blocks of some data: features that are missing in the same rows are one block.
-
-        Parameters
-        ----------
-        mdp
-            The MDP.
-        observed
-            Which features each (distinct) observation shows, shape (rows, n).
-        given
-            Blocks that are known; features in none of them are blocks of their own then.
-        """
-        features = mdp.space.features
-        absent: NDArray[np.bool_] = np.asarray(~observed.all(axis=0), dtype=np.bool_)
-        if given is None:
-            columns: dict[bytes, list[str]] = {}
-            for place in np.flatnonzero(absent):
-                columns.setdefault(
-                    np.packbits(observed[:, place]).tobytes(), []
-                ).append(features.names[place])  # fmt: skip
-            names: list[Sequence[str]] = list(columns.values())
-        else:
-            owned = checked_blocks(features, given)
-            for block in owned:
-                shown = observed[:, features.mask(block)]
-                if (shown.any(axis=1) & ~shown.all(axis=1)).any():
-                    raise DataError(
-                        f"{', '.join(block)}: given as a block, but some observations show it in part"
-                    )
-            inside = {name for block in owned for name in block}
-            names = [
-                *(block for block in owned if absent[features.mask(block)].any()),
-                *((name,) for name in features.chosen(absent) if name not in inside),
-            ]
-        return cls.of(features, names, mdp.n_states)
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """All features that can go missing."""
-        return tuple(name for block in self.names for name in block)
-
-    def home(self, feature: str) -> int:
-        """Return the number of the block that a feature is in."""
-        return next(i for i, block in enumerate(self.names) if feature in block)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +128,7 @@ def graph_factors(mdp: FactoredMDP, blocks: Blocks, graph: MissingnessGraph) -> 
         If a feature goes missing that has no indicator in the graph.
     """
     features = mdp.space.features
-    checked_names(features, graph.features, "structure")
+    checked_names("structure", graph.features, features.names)
     for name in blocks.features:
         if name not in graph.can_go_missing:
             raise DataError(
@@ -267,24 +178,3 @@ def _joint(mdp: FactoredMDP, blocks: Blocks, group: tuple[int, ...], given: tupl
 def _numbers(bits: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return rows of bits as numbers, shape (rows,)."""
     return bits.astype(np.int64) @ np.left_shift(1, np.arange(bits.shape[1], dtype=np.int64))
-
-
-def _bits(count: int) -> NDArray[np.bool_]:
-    """Return all rows of so many bits, the first one changing fastest, shape (2ᵐ, m)."""
-    rows = np.zeros((1, 0), dtype=np.bool_)
-    for _ in range(count):
-        rows = np.concatenate(
-            [np.pad(rows, ((0, 0), (0, 1))), np.pad(rows, ((0, 0), (0, 1)), constant_values=True)]
-        )
-    return rows
-
-
-def joined_blocks(blocks: Blocks, graph: MissingnessGraph) -> list[tuple[int, ...]]:
-    """Return the blocks in groups that the graph's dependences connect."""
-    home = {name: i for i, block in enumerate(blocks.names) for name in block}
-    label = list(range(len(blocks.names)))
-    for a, b in graph.dependent:
-        if a in home and b in home:
-            one, other = label[home[a]], label[home[b]]
-            label = [one if mark == other else mark for mark in label]
-    return [tuple(i for i, mark in enumerate(label) if mark == group) for group in dict.fromkeys(label)]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.histories import Tree, first_nodes
+from missmdp._kernels.histories import HistoryTree, first_nodes
 
 __all__ = ["Part", "tree_parts"]
 
@@ -18,7 +18,7 @@ _PARTS = 16
 class Part(NamedTuple):
     nodes: NDArray[np.int64]
     """Which nodes of the whole tree these are."""
-    tree: Tree
+    tree: HistoryTree
 
 
 def tree_parts(
@@ -48,7 +48,7 @@ def tree_parts(
         found.append(
             Part(
                 nodes,
-                Tree(
+                HistoryTree(
                     np.where(above < n_roots, -1, local[above]),
                     np.concatenate([[0], np.cumsum(width[nodes])]).astype(np.int64),
                     rows[nodes - n_roots].astype(np.int64),

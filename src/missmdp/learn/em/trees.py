@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.learn.blocks import Blocks
 from missmdp.learn.em.clustering import best_lumps, entropy_gain
-from missmdp.learn.em.structures import Blocks, Factor, block_factor
+from missmdp.learn.em.structures import Factor, block_factor
 from missmdp.model.mdp import FactoredMDP
 
 __all__ = ["Cells", "Tree", "block_cells", "grow"]

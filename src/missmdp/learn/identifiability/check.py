@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp.errors import DataError, ModelError
+from missmdp.learn.blocks import Blocks
 from missmdp.learn.em.logistic import Logistic
-from missmdp.learn.em.structures import Blocks, Factors
+from missmdp.learn.em.structures import Factors
 from missmdp.learn.identifiability.another import another_with_the_same_law
 from missmdp.learn.identifiability.chains import Chains
 from missmdp.learn.identifiability.given_structure import StructureChoice, as_structure

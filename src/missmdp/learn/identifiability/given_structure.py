@@ -7,10 +7,11 @@ from typing import Literal
 
 import numpy as np
 
+from missmdp.checks import checked_names
 from missmdp.errors import DataError
-from missmdp.learn.base import checked_blocks, checked_names
+from missmdp.learn.blocks import Blocks, checked_feature_blocks
 from missmdp.learn.em.logistic import Logistic, logistic_model
-from missmdp.learn.em.structures import Blocks, Factors, graph_factors, named_factors
+from missmdp.learn.em.structures import Factors, graph_factors, named_factors
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 
@@ -37,14 +38,16 @@ def as_structure(
         return structure
     features = mdp.space.features
     if isinstance(structure, MissingnessGraph):
-        checked_names(features, structure.features, "structure")
-        own = _covering(structure.can_go_missing, [] if blocks is None else checked_blocks(features, blocks))
+        checked_names("structure", structure.features, features.names)
+        own = _covering(
+            structure.can_go_missing, [] if blocks is None else checked_feature_blocks(features, blocks)
+        )
         return graph_factors(mdp, Blocks.of(features, own, mdp.n_states), structure)
     if structure not in _NAMES:
         raise DataError(
             f"there is no structure {structure!r}; give a MissingnessGraph, or one of {', '.join(map(repr, _NAMES))}"
         )
-    own = [(name,) for name in features.names] if blocks is None else checked_blocks(features, blocks)
+    own = [(name,) for name in features.names] if blocks is None else checked_feature_blocks(features, blocks)
     made = Blocks.of(features, own, mdp.n_states)
     if structure == "logistic":
         even = np.full((len(made.missing), mdp.n_states), 1.0 / len(made.missing))

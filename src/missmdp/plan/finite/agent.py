@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from missmdp.errors import ModelError
-from missmdp.model.labels import Labels
 from missmdp.model.missmdp import MissMDP
+from missmdp.model.pomdp import Labels
 from missmdp.plan.agent import NOTHING, check_first
 from missmdp.plan.finite.plan import NO_ACTION, NO_SIGHT
 

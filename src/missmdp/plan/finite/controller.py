@@ -18,8 +18,8 @@ from missmdp.plan.finite.plan import NO_SIGHT, ControllerPlan
 from missmdp.plan.interface import check_acts_in, check_interface
 
 if TYPE_CHECKING:
-    from missmdp._kernels.rollout import Simulation
-    from missmdp.data.episodes import EpisodeRunner
+    from missmdp._kernels.simulator import Simulation
+    from missmdp.data.simulation import EpisodeRunner
     from missmdp.plan.finite.agent import FiniteControllerAgent
 
 __all__ = ["FiniteController"]
@@ -50,9 +50,9 @@ class FiniteController:
     Notes
     -----
     An observation can be one that the plan holds impossible: after that node, or at all. Then the controller goes on
-    as if nothing else were known: of the blocks with states that admit the observation it takes the one with most, and
-    of its vectors the one that is best if all these states are equally likely. For a POMDP, states that can give the
-    label stand for those that admit it. Where there is no such state, it goes on with the first node.
+    as if nothing else were known: of the components with states that admit the observation it takes the one with most,
+    and of its vectors the one that is best if all these states are equally likely. For a POMDP, states that can give
+    the label stand for those that admit it. Where there is no such state, it goes on with the first node.
     """
 
     def __init__(self, policy: AlphaVectorPolicy, plan: ControllerPlan) -> None:
@@ -169,12 +169,12 @@ class FiniteController:
 
     def default(self, states: NDArray[np.bool_]) -> int:
         """Return the node to go on with where nothing is known but that the state is one of some, shape (S,)."""
-        table, blocks = self.policy.value_function.table, self.policy.blocks
+        table, components = self.policy.value_function.table, self.policy.components
         label = np.where(states & ~self.policy.pomdp.terminal, table.label, -1)
         going_on = label[label >= 0]
         if not len(going_on):
             return 0
         b = int(np.argmax(np.bincount(going_on)))
-        block = blocks[b]
-        scores = block.values[:, label[block.states] == b].sum(axis=1)
+        component = components[b]
+        scores = component.values[:, label[component.states] == b].sum(axis=1)
         return int(table.first[b]) + int(np.argmax(scores))

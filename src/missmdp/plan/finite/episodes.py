@@ -7,10 +7,9 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.finite_episodes import Nodes, run_controller_episodes
-from missmdp._kernels.rollout import Simulation
-from missmdp.data.episodes import EpisodeRunner, Episodes, empty_episodes
-from missmdp.data.rollout import seen_codes
+from missmdp._kernels.simulator import Simulation
+from missmdp._kernels.table_episodes import Nodes, run_controller_episodes
+from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes, seen_codes
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.finite.controller import FiniteController

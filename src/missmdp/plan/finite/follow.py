@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.belief import condition
+from missmdp._kernels.beliefs import condition
 from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.finite.plan import NO_ACTION, ControllerPlan, stacked_plan
 from missmdp.plan.value_function import NO_VECTOR
@@ -29,7 +29,7 @@ class _Walk:
     def __init__(self, policy: AlphaVectorPolicy) -> None:
         self.policy = policy
         self.values = policy.value_function
-        self.actions = [int(a) for block in policy.blocks for a in block.actions]
+        self.actions = [int(a) for component in policy.components for a in component.actions]
         none = np.empty(0, dtype=np.int64)
         self.rows: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = [(none, none)] * len(self.actions)
         self.met: set[int] = set()
@@ -54,7 +54,7 @@ class _Walk:
         if decision.vector != NO_VECTOR:
             self._meet(decision.vector, initial)
             return decision.vector
-        # The start spans blocks: a lookahead decides, and no vector.
+        # The start spans components: a lookahead decides, and no vector.
         self.actions.append(decision.action)
         self.rows.append(self._follow(self.values.predicted(initial, decision.action), decision.action))
         return len(self.actions) - 1

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp._kernels.beliefs import EXPECTED
 from missmdp._kernels.pomcp.deciding import NOT_SEEN
 from missmdp._kernels.random import episode_key
-from missmdp._kernels.tracking import EXPECTED
 from missmdp.errors import ModelError
 from missmdp.plan.agent import NOTHING, CountsFallbacks, check_first
 from missmdp.plan.pomcp.deciding import decide, warn_of_impossible

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from missmdp._kernels.pomcp.alias import AliasRows, fill_alias
 from missmdp._kernels.pomcp.search import GenerativeModel, SearchRules
-from missmdp.data.rollout import interleaved
+from missmdp.data.simulation import interleaved
 from missmdp.errors import ModelError
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP

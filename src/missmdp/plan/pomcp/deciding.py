@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp._kernels.beliefs import Tracker
 from missmdp._kernels.pomcp.deciding import Mind, perceive, think
 from missmdp._kernels.pomcp.search import decided, plant
-from missmdp._kernels.tracking import Tracker
 
 if TYPE_CHECKING:
     from missmdp.plan.pomcp.policy import POMCPPolicy

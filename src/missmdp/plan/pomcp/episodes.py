@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.pomcp.deciding import NOT_SEEN
-from missmdp._kernels.pomcp.episodes import run_pomcp_episodes
+from missmdp._kernels.beliefs import EXPECTED, FALLBACKS
+from missmdp._kernels.pomcp.deciding import NOT_SEEN, run_pomcp_episodes
 from missmdp._kernels.random import episode_key
-from missmdp._kernels.rollout import Simulation, first_state, next_state, seen_as
-from missmdp._kernels.tracking import EXPECTED, FALLBACKS
-from missmdp.data.episodes import EpisodeRunner, Episodes, empty_episodes, write_outcome
+from missmdp._kernels.simulator import Simulation, first_state, next_state, seen_as
+from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes, write_outcome
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.pomcp.deciding import decide, warn_of_impossible

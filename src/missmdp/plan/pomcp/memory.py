@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from missmdp._kernels.pomcp.deciding import Mind
-from missmdp._kernels.pomcp.particles import Particles
-from missmdp._kernels.pomcp.tree import Tree
-from missmdp._kernels.tracking import Belief
+from missmdp._kernels.beliefs import Belief
+from missmdp._kernels.pomcp.deciding import Mind, Particles
+from missmdp._kernels.pomcp.search import SearchTree
 
 __all__ = ["new_mind", "new_tree", "search_bytes"]
 
@@ -47,10 +46,10 @@ def new_mind(
     )
 
 
-def new_tree(n_actions: int, tree_queries: int, max_depth: int) -> Tree:
+def new_tree(n_actions: int, tree_queries: int, max_depth: int) -> SearchTree:
     """Return a tree with room for one node per query besides the root; nothing is in it, not even a root."""
     nodes = tree_queries + 1
-    return Tree(
+    return SearchTree(
         value=np.empty(nodes * n_actions),
         visits=np.empty(nodes * n_actions, dtype=np.int32),
         total=np.empty(nodes, dtype=np.int32),

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.tracking import Tracker
-from missmdp.data.rollout import seen_codes
-from missmdp.model.labels import Labels
+from missmdp._kernels.beliefs import Tracker
+from missmdp.data.simulation import seen_codes
 from missmdp.model.missmdp import MissMDP
-from missmdp.model.pomdp import POMDP
+from missmdp.model.pomdp import POMDP, Labels
 from missmdp.plan.tracking import compile_tracker
 
 __all__ = ["ObservationReader", "own_numbers"]

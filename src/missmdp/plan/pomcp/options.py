@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from missmdp.checks import checked_integer
 from missmdp.errors import ModelError
-from missmdp.model.checks import number
+from missmdp.model.probabilities import number
 from missmdp.plan.pomcp.memory import search_bytes
 
 __all__ = ["BeliefKind", "SearchOptions", "checked_options"]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.pomcp.deciding import Mind
 from missmdp._kernels.pomcp.search import GenerativeModel, SearchRules
-from missmdp.data.rollout import seed_words
+from missmdp.data.simulation import seed_words
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.interface import check_acts_in, check_interface
@@ -19,8 +19,8 @@ from missmdp.plan.pomcp.memory import new_mind
 from missmdp.plan.pomcp.options import SearchOptions
 
 if TYPE_CHECKING:
-    from missmdp._kernels.rollout import Simulation
-    from missmdp.data.episodes import EpisodeRunner
+    from missmdp._kernels.simulator import Simulation
+    from missmdp.data.simulation import EpisodeRunner
     from missmdp.plan.pomcp.agent import POMCPAgent
 
 __all__ = ["POMCPPolicy"]

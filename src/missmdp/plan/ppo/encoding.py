@@ -26,9 +26,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.stepping import Frames
+from missmdp._kernels.network import Frames
 from missmdp.errors import ModelError
-from missmdp.model.checks import checked_discount, number
+from missmdp.model.probabilities import checked_discount, number
 from missmdp.model.space import MISSING, FeatureSpace
 
 __all__ = ["ENCODINGS", "Encoder", "Encoding", "n_frames"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.stepping import (
+from missmdp._kernels.network import (
     GOING_ON,
     TRUNCATED,
     Frames,
@@ -16,7 +16,7 @@ from missmdp._kernels.stepping import (
     running_places,
     step_episodes,
 )
-from missmdp.data.rollout import compile_simulation, seen_codes
+from missmdp.data.simulation import compile_simulation, seen_codes
 from missmdp.model.missmdp import MissMDP
 from missmdp.plan.ppo.encoding import Encoder
 from missmdp.plan.ppo.extra import require

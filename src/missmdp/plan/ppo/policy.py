@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.network import Network, infer, softmax
-from missmdp._kernels.rollout import Simulation
-from missmdp._kernels.stepping import Frames, push_frame, run_network, running_places
-from missmdp.data.episodes import EpisodeRunner, Episodes, empty_episodes
-from missmdp.data.rollout import seen_codes
+from missmdp._kernels.network import Frames, Network, infer, push_frame, run_network, running_places, softmax
+from missmdp._kernels.simulator import Simulation
+from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes, seen_codes
 from missmdp.errors import ModelError
 from missmdp.model.given import checked_actions
 from missmdp.model.missmdp import MissMDP

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from missmdp.checks import checked_integer
 from missmdp.errors import ModelError
-from missmdp.model.checks import number
+from missmdp.model.probabilities import number
 from missmdp.plan.ppo.encoding import ENCODINGS, Encoding
 
 __all__ = ["PPOSettings"]

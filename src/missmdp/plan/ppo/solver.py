@@ -8,7 +8,7 @@ from dataclasses import asdict
 import numpy as np
 
 from missmdp.checks import checked_seed
-from missmdp.data.rollout import seed_words
+from missmdp.data.simulation import seed_words
 from missmdp.errors import ModelError
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.plan.ppo.encoding import Encoder, Encoding, n_frames

@@ -1,14 +1,14 @@
-"""From a POMDP to what the kernels see: blocks, classes, nodes.
+"""From a POMDP to what the kernels see: components, classes, nodes.
 
-- *Blocks*: sets of states that some observation can leave undecided (`missmdp.plan.blocks`).
-- *Classes*: states of one block with equal rewards and equal transition rows have the same future. After the
+- *Components*: sets of states that some observation can leave undecided (`missmdp.plan.components`).
+- *Classes*: states of one component with equal rewards and equal transition rows have the same future. After the
   observation they are one; before it they are not, since they may be seen differently.
 - *Nodes*: an observation (with its action, where O depends on it). All observations that leave one class possible are
   one node.
 
 Terminal states have value 0 and drop out. The discount is part of the joint probabilities P(node, class′ | class,
-action). The start is the initial belief where that is inside one block and the first thing to do is to act. Otherwise
-it is one more class: what follows it is the first observation, or the first action and what it brings.
+action). The start is the initial belief where that is inside one component and the first thing to do is to act.
+Otherwise it is one more class: what follows it is the first observation, or the first action and what it brings.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scipy import sparse
 
 from missmdp._kernels.sarsop.arrays import Compiled
 from missmdp.model.pomdp import POMDP
-from missmdp.plan.blocks import connected_blocks
+from missmdp.plan.components import state_components
 from missmdp.plan.sarsop.nodes import Nodes, what_can_be_seen
 
 __all__ = ["Compilation", "compile_pomdp"]
@@ -29,13 +29,13 @@ __all__ = ["Compilation", "compile_pomdp"]
 
 @dataclass(frozen=True, eq=False)
 class Compilation:
-    """A compiled POMDP, and how its classes and blocks relate to states."""
+    """A compiled POMDP, and how its classes and components relate to states."""
 
     arrays: Compiled
     class_of: NDArray[np.int64]
     """(S,): the class of each state, −1 for terminal ones."""
-    block_states: list[NDArray[np.int64]]
-    """The states of each block, but for that of the start if it has one."""
+    component_states: list[NDArray[np.int64]]
+    """The states of each component, but for that of the start if it has one."""
     start: NDArray[np.float64]
     """(C,): the belief at the start, over classes."""
     start_mass: float
@@ -61,19 +61,19 @@ class Compilation:
     @property
     def n_classes(self) -> int:
         """Classes, that of the start included if there is one."""
-        return len(self.arrays.block_of)
+        return len(self.arrays.component_of)
 
 
 def compile_pomdp(pomdp: POMDP, *, observe_initial: bool) -> Compilation:
-    """Return the blocks, classes and nodes of a POMDP."""
-    block_states = connected_blocks(pomdp)
+    """Return the components, classes and nodes of a POMDP."""
+    component_states = state_components(pomdp)
     live = np.flatnonzero(~pomdp.terminal)
-    block_of_state = np.full(pomdp.n_states, -1, dtype=np.int64)
-    for b, states in enumerate(block_states):
-        block_of_state[states] = b
-    class_of, members = _classes(pomdp, live, block_of_state)
+    component_of_state = np.full(pomdp.n_states, -1, dtype=np.int64)
+    for b, states in enumerate(component_states):
+        component_of_state[states] = b
+    class_of, members = _classes(pomdp, live, component_of_state)
     first_states = np.array([group[0] for group in members], dtype=np.int64)
-    block_of = block_of_state[first_states]
+    component_of = component_of_state[first_states]
 
     nodes = Nodes(len(members), class_of)
     to_pairs = [nodes.add(matrix) for matrix in what_can_be_seen(pomdp, live, observe_initial)]
@@ -88,7 +88,7 @@ def compile_pomdp(pomdp: POMDP, *, observe_initial: bool) -> Compilation:
 
     start = np.bincount(class_of[live], pomdp.initial[live], minlength=len(members))
     mass = float(start.sum())
-    if observe_initial or len(np.unique(block_of[start > 0.0])) != 1:
+    if observe_initial or len(np.unique(component_of[start > 0.0])) != 1:
         first_rewards = pomdp.initial @ pomdp.reward
         if observe_initial:
             # Before the first observation there is nothing to decide: the other actions are never better.
@@ -97,28 +97,28 @@ def compile_pomdp(pomdp: POMDP, *, observe_initial: bool) -> Compilation:
         first = _first_rows(pomdp, to_pairs, observe_initial)
         rows = [sparse.csr_array(sparse.vstack(both)) for both in zip(rows, first, strict=True)]
         rewards = np.vstack([rewards, first_rewards])
-        block_of = np.append(block_of, len(block_states))
+        component_of = np.append(component_of, len(component_states))
         start, mass = np.append(np.zeros(len(members)), 1.0), 1.0
-    arrays = _arrays(rewards, rows, block_of, pair_class, node_start)
+    arrays = _arrays(rewards, rows, component_of, pair_class, node_start)
     node_of = np.stack(nodes.of_observation)
     return Compilation(
-        arrays, class_of, block_states, start / mass, mass, pomdp.discount, lowest, highest, node_of
+        arrays, class_of, component_states, start / mass, mass, pomdp.discount, lowest, highest, node_of
     )
 
 
 def _arrays(
     rewards: NDArray[np.float64],
     rows: list[sparse.csr_array],
-    block_of: NDArray[np.int64],
+    component_of: NDArray[np.int64],
     pair_class: NDArray[np.int64],
     node_start: NDArray[np.int64],
 ) -> Compiled:
     """Return everything as the kernels want it."""
     start, pair, prob = _interleaved(rows)
-    n_blocks = int(block_of.max(initial=-1)) + 1
+    n_components = int(component_of.max(initial=-1)) + 1
     node_of = np.repeat(np.arange(len(node_start) - 1), np.diff(node_start))
     next_start, next_node = _next_nodes(
-        start, node_of[pair], block_of, n_blocks, rewards.shape[1], len(node_start) - 1
+        start, node_of[pair], component_of, n_components, rewards.shape[1], len(node_start) - 1
     )
     return Compiled(
         reward=np.ascontiguousarray(rewards),
@@ -129,9 +129,9 @@ def _arrays(
         prob=prob,
         pair_class=pair_class.astype(np.int32),
         node_start=node_start.astype(np.int64),
-        node_block=block_of[pair_class[node_start[:-1]]].astype(np.int32),
-        block_start=np.searchsorted(block_of, np.arange(n_blocks + 1)).astype(np.int64),
-        block_of=block_of.astype(np.int32),
+        node_component=component_of[pair_class[node_start[:-1]]].astype(np.int32),
+        component_start=np.searchsorted(component_of, np.arange(n_components + 1)).astype(np.int64),
+        component_of=component_of.astype(np.int32),
         next_start=next_start,
         next_node=next_node.astype(np.int32),
     )
@@ -165,9 +165,9 @@ def _extremes(pomdp: POMDP) -> tuple[float, float]:
 
 
 def _classes(
-    pomdp: POMDP, live: NDArray[np.int64], block: NDArray[np.int64]
+    pomdp: POMDP, live: NDArray[np.int64], component: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], list[list[int]]]:
-    """Return the class of each state and the states of each class; classes of one block are neighbours.
+    """Return the class of each state and the states of each class; classes of one component are neighbours.
 
     Rows are the same only if they are equal bit for bit.
     """
@@ -185,7 +185,7 @@ def _classes(
         for matrix in matrices:
             row = slice(matrix.indptr[s], matrix.indptr[s + 1])
             future += [matrix.indices[row].tobytes(), matrix.data[row].tobytes()]
-        keys.setdefault((int(block[s]), b"|".join(future)), []).append(s)
+        keys.setdefault((int(component[s]), b"|".join(future)), []).append(s)
     members = [keys[key] for key in sorted(keys, key=lambda key: (key[0], keys[key][0]))]
     class_of = np.full(pomdp.n_states, -1, dtype=np.int64)
     for c, group in enumerate(members):
@@ -209,14 +209,14 @@ def _interleaved(
 def _next_nodes(
     start: NDArray[np.int64],
     node: NDArray[np.int64],
-    block_of: NDArray[np.int64],
-    n_blocks: int,
+    component_of: NDArray[np.int64],
+    n_components: int,
     n_actions: int,
     n_nodes: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the nodes that can follow each block and action, row by row."""
+    """Return the nodes that can follow each component and action, row by row."""
     row = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    where = block_of[row // n_actions] * n_actions + row % n_actions
+    where = component_of[row // n_actions] * n_actions + row % n_actions
     found = np.unique(where * max(n_nodes, 1) + node)
-    starts = np.searchsorted(found // max(n_nodes, 1), np.arange(n_blocks * n_actions + 1))
+    starts = np.searchsorted(found // max(n_nodes, 1), np.arange(n_components * n_actions + 1))
     return starts.astype(np.int64), found % max(n_nodes, 1)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.sarsop.arrays import CHOICES, VALUES, VECTORS, Vectors
 from missmdp._kernels.sarsop.pruning import mark_certified
-from missmdp.plan.alpha import BlockVectors
+from missmdp.plan.components import ComponentVectors
 from missmdp.plan.finite.plan import NO_ACTION, ControllerPlan, stacked_plan
 from missmdp.plan.sarsop.compile import Compilation
 
@@ -27,29 +27,36 @@ class Controller:
     @classmethod
     def copy(cls, vectors: Vectors, counters: NDArray[np.int64], fall: float) -> Controller:
         """Return a copy of the vectors in use."""
-        ends = {"values": counters[VALUES], "choice": counters[CHOICES], "default": 0, "first_in_block": 0}
+        ends = {
+            "values": counters[VALUES],
+            "choice": counters[CHOICES],
+            "default": 0,
+            "first_in_component": 0,
+        }
         parts = {
             name: array[: ends.get(name, counters[VECTORS])].copy()
             for name, array in zip(Vectors._fields, vectors, strict=True)
         }
         return cls(Vectors(**parts), fall)
 
-    def policy_vectors(self, compiled: Compilation) -> list[BlockVectors]:
-        """Return the vectors over states, block by block, each at most the value of its plan.
+    def policy_vectors(self, compiled: Compilation) -> list[ComponentVectors]:
+        """Return the vectors over states, component by component, each at most the value of its plan.
 
         Vectors that are above their plans by more than `fall`, or lead to such, are left out; the others are all
-        lowered by γ fall/(1 − γ), which makes up for it. A block without any gets a vector that holds everywhere.
+        lowered by γ fall/(1 − γ), which makes up for it. A component without any gets a vector that holds everywhere.
         """
         vectors = self.vectors
         margin = compiled.discount * self.fall / (1.0 - compiled.discount)
-        found: list[BlockVectors] = []
-        for b, (states, ours) in enumerate(zip(compiled.block_states, self._kept(compiled), strict=False)):
-            places = compiled.class_of[states] - compiled.arrays.block_start[b]
+        found: list[ComponentVectors] = []
+        for b, (states, ours) in enumerate(
+            zip(compiled.component_states, self._kept(compiled), strict=False)
+        ):
+            places = compiled.class_of[states] - compiled.arrays.component_start[b]
             values = vectors.values[vectors.start[ours][:, None] + places[None, :]]
             actions = vectors.action[ours].astype(np.int64)
             if not len(ours):
                 values, actions = np.full((1, len(states)), compiled.lowest), np.zeros(1, dtype=np.int64)
-            found.append(BlockVectors(states, values - margin, actions))
+            found.append(ComponentVectors(states, values - margin, actions))
         return found
 
     def plan(self, compiled: Compilation, *, observe_initial: bool) -> ControllerPlan:
@@ -59,18 +66,18 @@ class Controller:
         takes the best.
         """
         kept = self._kept(compiled)
-        n_blocks = len(compiled.block_states)
-        number = np.full(len(self.vectors.block), -1, dtype=np.int64)
+        n_components = len(compiled.component_states)
+        number = np.full(len(self.vectors.component), -1, dtype=np.int64)
         actions: list[int] = []
         order: list[int] = []
-        for ours in kept[:n_blocks]:
+        for ours in kept[:n_components]:
             number[ours] = len(order) + np.arange(len(ours))
-            # A block without any gets one node without a plan, like its vector in `policy_vectors`.
+            # A component without any gets one node without a plan, like its vector in `policy_vectors`.
             order += ours.tolist() or [-1]
             actions += self.vectors.action[ours].tolist() or [0]
-        if len(kept) > n_blocks:
-            first = self.vectors.start[kept[n_blocks]]
-            order.append(int(kept[n_blocks][np.argmax(self.vectors.values[first])]))
+        if len(kept) > n_components:
+            first = self.vectors.start[kept[n_components]]
+            order.append(int(kept[n_components][np.argmax(self.vectors.values[first])]))
             actions.append(NO_ACTION if observe_initial else int(self.vectors.action[order[-1]]))
             root = len(order) - 1
         else:
@@ -79,23 +86,23 @@ class Controller:
         return stacked_plan(actions, rows, root, compiled.node_of)
 
     def _kept(self, compiled: Compilation) -> list[NDArray[np.int64]]:
-        """Return the certified vectors of each block, that of the start included if it has one."""
+        """Return the certified vectors of each component, that of the start included if it has one."""
         vectors = self.vectors
-        kept = np.empty(len(vectors.block), dtype=np.bool_)
+        kept = np.empty(len(vectors.component), dtype=np.bool_)
         mark_certified(compiled.arrays, vectors, len(kept), self.fall, kept)
         order = np.flatnonzero(kept)
-        order = order[np.argsort(vectors.block[order], kind="stable")]
-        n_blocks = len(compiled.arrays.block_start) - 1
-        return np.split(order, np.searchsorted(vectors.block[order], np.arange(1, n_blocks)))
+        order = order[np.argsort(vectors.component[order], kind="stable")]
+        n_components = len(compiled.arrays.component_start) - 1
+        return np.split(order, np.searchsorted(vectors.component[order], np.arange(1, n_components)))
 
     def _best_at_start(
         self, compiled: Compilation, kept: list[NDArray[np.int64]], number: NDArray[np.int64]
     ) -> int:
-        """Return the node that is best at a start inside one block."""
+        """Return the node that is best at a start inside one component."""
         support = np.flatnonzero(compiled.start)
-        block = int(compiled.arrays.block_of[support[0]])
-        places = support - compiled.arrays.block_start[block]
-        ours = kept[block]
+        component = int(compiled.arrays.component_of[support[0]])
+        places = support - compiled.arrays.component_start[component]
+        ours = kept[component]
         worth = self.vectors.values[self.vectors.start[ours][:, None] + places] @ compiled.start[support]
         return int(number[ours[np.argmax(worth)]])
 
@@ -106,7 +113,7 @@ class Controller:
         if vector < 0:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         model, vectors = compiled.arrays, self.vectors
-        row = int(vectors.block[vector]) * model.reward.shape[1] + int(vectors.action[vector])
+        row = int(vectors.component[vector]) * model.reward.shape[1] + int(vectors.action[vector])
         begin, end = int(model.next_start[row]), int(model.next_start[row + 1])
         first = int(vectors.choice_start[vector])
         return model.next_node[begin:end].astype(np.int64), number[

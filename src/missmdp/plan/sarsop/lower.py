@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.sarsop import vectors as kernels
-from missmdp._kernels.sarsop.backups import backup_points
+from missmdp._kernels.sarsop import lower as kernels
+from missmdp._kernels.sarsop.lower import backup_points
 from missmdp._kernels.sarsop.pruning import prune_vectors
 from missmdp.plan.sarsop.search import BUDGET, SMALL_AT_START, SWEEPS_AT_START, Search
 

@@ -18,21 +18,21 @@ from missmdp._kernels.sarsop.arrays import (
     WEIGHTS,
     Compiled,
     Entries,
+    MixtureWeights,
     Points,
     Scratch,
     Seen,
     Vectors,
-    Weights,
 )
 from missmdp._kernels.sarsop.successors import fill_slots
 
 __all__ = ["Pools"]
 
-Pool = TypeVar("Pool", Points, Seen, Entries, Weights, Vectors)
+Pool = TypeVar("Pool", Points, Seen, Entries, MixtureWeights, Vectors)
 
 _FEW = 1024
-_SHARED = ("first_in_block", "n_in_block", "slots", "default")
-"""Arrays in pools that have one entry per block or node, or a growth of their own."""
+_SHARED = ("first_in_component", "n_in_component", "slots", "default")
+"""Arrays in pools that have one entry per component or node, or a growth of their own."""
 
 
 class Pools:
@@ -40,8 +40,12 @@ class Pools:
 
     def __init__(self, model: Compiled) -> None:
         n_classes, n_actions = model.reward.shape
-        n_blocks, n_nodes, n_pairs = len(model.block_start) - 1, len(model.node_block), len(model.pair_class)
-        largest = int(np.diff(model.block_start).max())
+        n_components, n_nodes, n_pairs = (
+            len(model.component_start) - 1,
+            len(model.node_component),
+            len(model.pair_class),
+        )
+        largest = int(np.diff(model.component_start).max())
         self.counters = np.zeros(N_COUNTERS, dtype=np.int64)
         # What one call may add to a pool is at most half of it, so that a pool which is less than half full has room.
         size = 2 * max(n_classes, n_nodes) + _FEW
@@ -49,10 +53,10 @@ class Pools:
             start=np.zeros(size + 1, np.int64),
             support=np.zeros(4 * size, np.int32),
             prob=np.zeros(4 * size),
-            block=np.zeros(size, np.int32),
-            next_in_block=np.zeros(size, np.int32),
-            first_in_block=np.full(n_blocks, -1, np.int32),
-            n_in_block=np.zeros(n_blocks, np.int64),
+            component=np.zeros(size, np.int32),
+            next_in_component=np.zeros(size, np.int32),
+            first_in_component=np.full(n_components, -1, np.int32),
+            n_in_component=np.zeros(n_components, np.int64),
             hash=np.zeros(size, np.int64),
             slots=np.full(1 << (4 * size).bit_length(), -1, np.int32),
             reward=np.zeros((size, n_actions)),
@@ -79,20 +83,20 @@ class Pools:
             room=np.zeros(size, np.int32),
             stamp=np.zeros(size, np.int64),
         )
-        self.weights = Weights(point=np.zeros(4 * size, np.int32), weight=np.zeros(4 * size))
-        n_vectors = 2 * n_blocks * n_actions + _FEW
+        self.weights = MixtureWeights(point=np.zeros(4 * size, np.int32), weight=np.zeros(4 * size))
+        n_vectors = 2 * n_components * n_actions + _FEW
         self.vectors = Vectors(
             start=np.zeros(n_vectors, np.int64),
             values=np.zeros(2 * n_classes * n_actions + _FEW),
-            block=np.zeros(n_vectors, np.int32),
+            component=np.zeros(n_vectors, np.int32),
             action=np.zeros(n_vectors, np.int32),
             choice_start=np.zeros(n_vectors, np.int64),
             choice=np.zeros(2 * len(model.next_node) + _FEW, np.int32),
             origin=np.zeros(n_vectors, np.int32),
             fall=np.zeros(n_vectors),
             needed=np.zeros(n_vectors, np.bool_),
-            next_in_block=np.zeros(n_vectors, np.int32),
-            first_in_block=np.full(n_blocks, -1, np.int32),
+            next_in_component=np.zeros(n_vectors, np.int32),
+            first_in_component=np.full(n_components, -1, np.int32),
             default=np.zeros(n_nodes, np.int32),
         )
         self.scratch = Scratch(
@@ -152,10 +156,12 @@ class Pools:
         points, counters = self.points, self.counters
         counters[POINTS] = n_points
         counters[SUPPORT] = points.start[n_points]
-        points.n_in_block[:] = np.bincount(points.block[:n_points], minlength=len(points.n_in_block))
-        first = points.first_in_block
+        points.n_in_component[:] = np.bincount(
+            points.component[:n_points], minlength=len(points.n_in_component)
+        )
+        first = points.first_in_component
         while (late := first >= n_points).any():
-            first[late] = points.next_in_block[first[late]]
+            first[late] = points.next_in_component[first[late]]
         origin = self.vectors.origin[: counters[VECTORS]]
         origin[origin >= n_points] = -1
         points.slots[:] = -1

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.sarsop import sampling as kernels
+from missmdp._kernels.sarsop import points as kernels
 from missmdp._kernels.sarsop.arrays import ENTRIES
 from missmdp._kernels.sarsop.exploring import refine_entries
 from missmdp._kernels.sarsop.points import follow_policy
@@ -33,7 +33,7 @@ GROWTH = 0.05
 CANDIDATES = 10
 """Entries to look at per trial, for each point that may be new."""
 FRESH = 0.8
-"""A mixture made when the block had this share of its points is as good as it gets."""
+"""A mixture made when the component had this share of its points is as good as it gets."""
 STEPS = 1000
 """Steps of the simplex method for a mixture that matters."""
 EPISODES, LENGTH = 20, 100

@@ -7,7 +7,16 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.sarsop.arrays import BACKUPS, WORK, Compiled, Entries, Points, Scratch, Vectors, Weights
+from missmdp._kernels.sarsop.arrays import (
+    BACKUPS,
+    WORK,
+    Compiled,
+    Entries,
+    MixtureWeights,
+    Points,
+    Scratch,
+    Vectors,
+)
 from missmdp.plan.sarsop.compile import Compilation
 from missmdp.plan.sarsop.controller import Controller
 from missmdp.plan.sarsop.limits import Limits
@@ -112,7 +121,7 @@ class Search:
 
     def upper_arrays(
         self,
-    ) -> tuple[Compiled, Points, Entries, Weights, Vectors, Scratch, NDArray[np.int64]]:
+    ) -> tuple[Compiled, Points, Entries, MixtureWeights, Vectors, Scratch, NDArray[np.int64]]:
         """Return what kernels of the upper bound take."""
         pools = self.pools
         return (

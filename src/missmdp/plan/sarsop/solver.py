@@ -9,9 +9,9 @@ import numpy as np
 
 from missmdp.checks import checked_integer, checked_seed
 from missmdp.errors import ModelError
-from missmdp.model.checks import number
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
+from missmdp.model.probabilities import number
 from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.base import SolveResult
 from missmdp.plan.finite.controller import FiniteController
@@ -33,7 +33,7 @@ class Sarsop:
 
     In the family of SARSOP and HSVI: beliefs that a near-optimal policy reaches are sampled; α-vectors at them make the
     lower bound and the policy, and an upper bound is kept at the same beliefs. Whatever can be seen for certain splits
-    beliefs and vectors into blocks, states with the same future are merged, and both bounds are improved
+    beliefs and vectors into components, states with the same future are merged, and both bounds are improved
     by sweeps over all sampled beliefs at once. With the same seed the result is the same, unless time runs out.
 
     Parameters

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from missmdp._kernels.sarsop.lower import start_blind
 from missmdp._kernels.sarsop.points import add_beliefs
 from missmdp._kernels.sarsop.upper import start_corners
-from missmdp._kernels.sarsop.vectors import start_blind
 from missmdp.plan.sarsop.lower import look_at_all
 from missmdp.plan.sarsop.search import BUDGET, Search
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp._kernels.sarsop import points as kernels
-from missmdp._kernels.sarsop.vectors import search_values
+from missmdp._kernels.sarsop.lower import search_values
 from missmdp.plan.sarsop.lower import improve_lower
 from missmdp.plan.sarsop.search import BUDGET, Search
 
@@ -36,8 +36,8 @@ def beliefs_over_states(search: Search, n_states: int) -> sparse.csr_array:
 
 
 def begin_with(search: Search, beliefs: sparse.csr_array) -> None:
-    """Back up the lower bound at the beliefs over states that lie inside one block."""
-    start, support, prob = _inside_blocks(search, beliefs)
+    """Back up the lower bound at the beliefs over states that lie inside one component."""
+    start, support, prob = _inside_components(search, beliefs)
     n_points = search.pools.n_points
     try:
         search.work_off(
@@ -53,10 +53,10 @@ def begin_with(search: Search, beliefs: sparse.csr_array) -> None:
         search_values(search.model, pools.points, pools.vectors, pools.n_points, pools.counters)
 
 
-def _inside_blocks(
+def _inside_components(
     search: Search, beliefs: sparse.csr_array
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-    """Return beliefs over states as rows of a sparse matrix over classes, without those that span blocks."""
+    """Return beliefs over states as rows of a sparse matrix over classes, without those that span components."""
     compiled = search.compiled
     live = np.flatnonzero(compiled.class_of >= 0)
     to_class = sparse.csr_array(
@@ -67,9 +67,9 @@ def _inside_blocks(
     rows.sum_duplicates()
     rows.eliminate_zeros()
     several = np.flatnonzero(np.diff(rows.indptr) > 1)
-    # Classes of one block are neighbours, and indices are sorted.
-    blocks = search.model.block_of[rows.indices]
-    same = blocks[rows.indptr[several]] == blocks[rows.indptr[several + 1] - 1]
+    # Classes of one component are neighbours, and indices are sorted.
+    components = search.model.component_of[rows.indices]
+    same = components[rows.indptr[several]] == components[rows.indptr[several + 1] - 1]
     inside = rows[several[same]]
     total = np.asarray(inside.sum(axis=1)).ravel()
     prob = inside.data / np.repeat(total, np.diff(inside.indptr))

@@ -1,0 +1,336 @@
+"""The lower bound: α-vectors, which is best where, what their plans are worth, and backups.
+
+A vector remembers its plan: an action and, for each node that can follow, a vector to go on with. So it can be
+evaluated again when those it leads to have changed: that is a sparse product instead of a search.
+
+A backup at a belief chooses an action and, for each node that can follow, the best vector there; the new vector is
+the value of that plan in every class of the component.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from missmdp._kernels.jit import inner, kernel
+from missmdp._kernels.sarsop.arrays import (
+    BACKUPS,
+    CHOICES,
+    VALUES,
+    VECTORS,
+    WORK,
+    Compiled,
+    Points,
+    Scratch,
+    Vectors,
+)
+from missmdp._kernels.sarsop.successors import clear, gather, spread
+
+__all__ = [
+    "backup_points",
+    "best_vector",
+    "choose_defaults",
+    "evaluate_plan",
+    "evaluate_vectors",
+    "plan_size",
+    "refresh_values",
+    "search_values",
+    "start_blind",
+]
+
+
+@inner
+def best_vector(
+    model: Compiled, vectors: Vectors, component: int, support: Any, prob: Any, n: int, counters: Any
+) -> tuple[int, float]:
+    """Return the vector with the largest value at a belief inside a component, and that value."""
+    best, value = -1, -np.inf
+    offset = model.component_start[component]
+    k = vectors.first_in_component[component]
+    work = 0
+    while k >= 0:
+        first = vectors.start[k] - offset
+        dot = 0.0
+        for j in range(n):
+            dot += prob[j] * vectors.values[first + support[j]]
+        if dot > value:
+            best, value = k, dot
+        k = vectors.next_in_component[k]
+        work += n
+    counters[WORK] += work
+    return best, value
+
+
+@kernel
+def choose_defaults(model: Compiled, vectors: Vectors, scratch: Scratch, counters: Any) -> None:
+    """Choose the vector for nodes that a point holds impossible: the best where all classes are equally likely."""
+    for node in range(len(model.node_component)):
+        n = 0
+        for pair in range(model.node_start[node], model.node_start[node + 1]):
+            scratch.support[n] = model.pair_class[pair]
+            scratch.prob[n] = 1.0
+            n += 1
+        vectors.default[node], _ = best_vector(
+            model, vectors, model.node_component[node], scratch.support, scratch.prob, n, counters
+        )
+
+
+@kernel
+def start_blind(model: Compiled, vectors: Vectors, lowest: float, counters: Any) -> None:
+    """Make one vector per component and action, for taking that action for ever, with a value that holds everywhere."""
+    n_actions = model.reward.shape[1]
+    for component in range(len(model.component_start) - 1):
+        size = model.component_start[component + 1] - model.component_start[component]
+        for a in range(n_actions):
+            k = counters[VECTORS]
+            vectors.start[k] = counters[VALUES]
+            vectors.component[k] = component
+            vectors.action[k] = a
+            vectors.choice_start[k] = counters[CHOICES]
+            vectors.origin[k] = -1
+            vectors.needed[k] = True
+            for j in range(size):
+                vectors.values[counters[VALUES] + j] = lowest
+            for j in range(
+                model.next_start[component * n_actions + a], model.next_start[component * n_actions + a + 1]
+            ):
+                vectors.choice[counters[CHOICES]] = model.node_component[model.next_node[j]] * n_actions + a
+                counters[CHOICES] += 1
+            vectors.next_in_component[k] = vectors.first_in_component[component]
+            vectors.first_in_component[component] = k
+            counters[VALUES] += size
+            counters[VECTORS] += 1
+
+
+@kernel
+def search_values(model: Compiled, points: Points, vectors: Vectors, n_points: int, counters: Any) -> None:
+    """Find the best vector of each point among all."""
+    for point in range(n_points):
+        first, last = points.start[point], points.start[point + 1]
+        points.best[point], points.value[point] = best_vector(
+            model,
+            vectors,
+            points.component[point],
+            points.support[first:last],
+            points.prob[first:last],
+            last - first,
+            counters,
+        )
+        points.lower[point] = max(points.lower[point], points.value[point])
+
+
+@kernel
+def refresh_values(model: Compiled, points: Points, vectors: Vectors, n_points: int) -> None:
+    """Set the value of each point to that of its best vector now."""
+    for point in range(n_points):
+        k = points.best[point]
+        first = vectors.start[k] - model.component_start[points.component[point]]
+        value = 0.0
+        for j in range(points.start[point], points.start[point + 1]):
+            value += points.prob[j] * vectors.values[first + points.support[j]]
+        points.value[point] = value
+        points.lower[point] = max(points.lower[point], value)
+
+
+@inner
+def evaluate_plan(
+    model: Compiled, vectors: Vectors, scratch: Scratch, component: int, action: int, choice: Any, out: Any
+) -> None:
+    """Fill out with the value, class by class of a component, of an action and then one vector per node.
+
+    Those vectors are in `choice`, in the order of the nodes that can follow.
+    """
+    n_actions = model.reward.shape[1]
+    begin, end = (
+        model.next_start[component * n_actions + action],
+        model.next_start[component * n_actions + action + 1],
+    )
+    for j in range(begin, end):
+        node = model.next_node[j]
+        scratch.base[node] = (
+            vectors.start[choice[j - begin]] - model.component_start[model.node_component[node]]
+        )
+    offset = model.component_start[component]
+    for c in range(offset, model.component_start[component + 1]):
+        row = c * n_actions + action
+        value = model.reward[c, action]
+        for j in range(model.start[row], model.start[row + 1]):
+            value += model.prob[j] * vectors.values[scratch.base[model.node[j]] + model.target[j]]
+        out[c - offset] = value
+
+
+@inner
+def plan_size(model: Compiled, component: int, action: int) -> int:
+    """Return what it takes to evaluate a plan, in multiplications of a search for the best vector.
+
+    Those run through memory in order; here each one looks up a value somewhere else.
+    """
+    n_actions = model.reward.shape[1]
+    size = 0
+    for c in range(model.component_start[component], model.component_start[component + 1]):
+        row = c * n_actions + action
+        size += model.start[row + 1] - model.start[row]
+    return 4 * size
+
+
+@kernel
+def evaluate_vectors(
+    model: Compiled, vectors: Vectors, scratch: Scratch, counters: Any, only_needed: bool
+) -> tuple[float, float]:
+    """Evaluate the plan of every vector once, or of those that the start needs, newest first.
+
+    Returns the largest rise, and the largest fall of those that the start needs.
+    """
+    rise, largest = 0.0, 0.0
+    n_actions = model.reward.shape[1]
+    for k in range(counters[VECTORS] - 1, -1, -1):
+        if only_needed and not vectors.needed[k]:
+            continue
+        component, action = vectors.component[k], vectors.action[k]
+        row = component * n_actions + action
+        first = vectors.choice_start[k]
+        choice = vectors.choice[first : first + model.next_start[row + 1] - model.next_start[row]]
+        size = model.component_start[component + 1] - model.component_start[component]
+        evaluate_plan(model, vectors, scratch, component, action, choice, scratch.level)
+        most = 0.0
+        for c in range(size):
+            change = scratch.level[c] - vectors.values[vectors.start[k] + c]
+            rise = max(rise, change)
+            most = max(most, -change)
+            vectors.values[vectors.start[k] + c] = scratch.level[c]
+        vectors.fall[k] = most
+        if vectors.needed[k]:
+            largest = max(largest, most)
+        counters[WORK] += plan_size(model, component, action)
+    return rise, largest
+
+
+@inner
+def _new_vector(
+    model: Compiled,
+    vectors: Vectors,
+    scratch: Scratch,
+    component: int,
+    action: int,
+    origin: int,
+    counters: Any,
+) -> int:
+    """Return a new vector for an action and then the vectors scratch.best_choice[node]; −1 if there is no room."""
+    row = component * model.reward.shape[1] + action
+    begin, end = model.next_start[row], model.next_start[row + 1]
+    size = model.component_start[component + 1] - model.component_start[component]
+    new, first, first_choice = counters[VECTORS], counters[VALUES], counters[CHOICES]
+    if (
+        new >= len(vectors.component)
+        or first + size > len(vectors.values)
+        or first_choice + end - begin > len(vectors.choice)
+    ):
+        return -1
+    for j in range(begin, end):
+        vectors.choice[first_choice + j - begin] = scratch.best_choice[model.next_node[j]]
+    choice = vectors.choice[first_choice : first_choice + end - begin]
+    evaluate_plan(model, vectors, scratch, component, action, choice, vectors.values[first : first + size])
+    vectors.start[new] = first
+    vectors.component[new] = component
+    vectors.action[new] = action
+    vectors.choice_start[new] = first_choice
+    vectors.origin[new] = origin
+    vectors.next_in_component[new] = vectors.first_in_component[component]
+    vectors.first_in_component[component] = new
+    counters[VECTORS] = new + 1
+    counters[VALUES] = first + size
+    counters[CHOICES] = first_choice + end - begin
+    counters[WORK] += plan_size(model, component, action)
+    return new
+
+
+@inner
+def _backup(
+    model: Compiled,
+    points: Points,
+    vectors: Vectors,
+    scratch: Scratch,
+    counters: Any,
+    point: int,
+    tolerance: float,
+) -> bool:
+    """Back up the lower bound at a point, if that raises it by the tolerance; return whether there was room."""
+    n_actions = model.reward.shape[1]
+    component = points.component[point]
+    best_action, best_value = -1, points.value[point] + tolerance
+    counters[BACKUPS] += 1
+    for a in range(n_actions):
+        # What cannot be better than the best so far need not be worked out.
+        if points.q[point, a] <= best_value:
+            continue
+        n_touched = spread(model, points, point, a, scratch)
+        value = points.reward[point, a]
+        for t in range(n_touched):
+            node = scratch.touched[t]
+            n, total = gather(model, scratch, node)
+            if n == 0:
+                scratch.choice[node] = vectors.default[node]
+            elif n == 1:
+                corner = scratch.support[0]
+                scratch.choice[node] = points.best[corner]
+                value += total * points.value[corner]
+            else:
+                scratch.choice[node], v = best_vector(
+                    model, vectors, model.node_component[node], scratch.support, scratch.prob, n, counters
+                )
+                value += total * v
+        if value > best_value:
+            best_action, best_value = a, value
+            row = component * n_actions + a
+            for j in range(model.next_start[row], model.next_start[row + 1]):
+                node = model.next_node[j]
+                chosen = scratch.choice[node] if scratch.mark[node] else vectors.default[node]
+                scratch.best_choice[node] = chosen
+        clear(model, scratch, n_touched)
+    if best_action < 0:
+        return True
+    new = _new_vector(model, vectors, scratch, component, best_action, point, counters)
+    if new < 0:
+        return False
+    first = vectors.start[new] - model.component_start[component]
+    other = points.first_in_component[component]
+    while other >= 0:
+        value = 0.0
+        counters[WORK] += points.start[other + 1] - points.start[other]
+        for k in range(points.start[other], points.start[other + 1]):
+            value += points.prob[k] * vectors.values[first + points.support[k]]
+        if value > points.value[other]:
+            points.value[other] = value
+            points.best[other] = new
+            points.lower[other] = max(points.lower[other], value)
+        other = points.next_in_component[other]
+    return True
+
+
+@kernel
+def backup_points(
+    model: Compiled,
+    points: Points,
+    vectors: Vectors,
+    scratch: Scratch,
+    counters: Any,
+    todo: Any,
+    place: int,
+    share: float,
+    budget: int,
+) -> int:
+    """Back up the lower bounds at todo[place], todo[place + 1], … as far as the budget goes.
+
+    A backup counts where it closes at least a share of the point's gap. Returns the next place, or −1 − place if
+    there is no room.
+    """
+    stop = counters[WORK] + budget
+    while place < len(todo) and counters[WORK] < stop:
+        point = todo[place]
+        tolerance = share * max(points.upper[point] - points.lower[point], 0.0)
+        if not _backup(model, points, vectors, scratch, counters, point, tolerance):
+            return -1 - place
+        counters[WORK] += 1
+        place += 1
+    return place

@@ -1,0 +1,404 @@
+"""The commands `diagnose` and `learn`: why and how values go missing in a log."""
+
+from __future__ import annotations
+
+import glob
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from missmdp.cli.failures import AnswerIsNo
+from missmdp.cli.options import (
+    CONFIDENCE,
+    DATA_HELP,
+    FILE,
+    MDP_HELP,
+    Number,
+    Whole,
+    always_option,
+    behaviour_option,
+    block_option,
+    confidence_option,
+    feature_blocks,
+    grouped,
+    seed_option,
+    table_arguments,
+    table_options,
+    threads_option,
+)
+
+if TYPE_CHECKING:
+    from missmdp.learn.base import MissingnessEstimator
+    from missmdp.learn.diagnosis.result import Diagnosis
+    from missmdp.model.mdp import FactoredMDP
+    from missmdp.model.missmdp import MissMDP
+
+__all__ = ["bootstrap_draws", "check_learner_options", "diagnose", "learn", "learner_options", "make_learner"]
+
+_LEARNERS = ("amcar", "asmar", "aimi", "em")
+_COUNTING = ("amcar", "asmar", "aimi")
+# Spelled out, since importing them would load numpy for every command.
+_METHODS = ("auto", "okamoto", "clopper-pearson", "weissman", "anytime")
+_STRUCTURES = ("auto", "mcar", "smar", "logistic", "saturated")
+
+_MEANT_FOR: dict[str, tuple[str, ...]] = {
+    "method": _COUNTING,
+    "behaviour": _COUNTING,
+    "smoothing": _COUNTING,
+    "unseen": _COUNTING,
+    "ignore": ("asmar",),
+    "patterns": ("amcar", "asmar"),
+    "assume": ("aimi",),
+    "graph": ("aimi", "em"),
+    "blocks": ("aimi", "em"),
+    "structure": ("em",),
+    "pseudo_count": ("em",),
+    "draws": ("em",),
+    "seed": ("em",),
+}
+"""Option → the learners that know it. None of these has a value of its own, so that what was typed can be told."""
+
+learner_options = grouped(
+    click.option(
+        "--learner",
+        type=click.Choice(_LEARNERS, case_sensitive=False),
+        default="asmar",
+        show_default=True,
+        help="amcar: by pure chance, whatever the state. asmar: depends on always-observed features. aimi: depends "
+        "on other features, each indicator on its own. em: depends on anything, also on the value itself, as far as "
+        "the dynamics give it away; its intervals are no guarantee.",
+    ),
+    confidence_option("Confidence that all intervals hold at once; with em, that each holds."),
+    click.option("--method", type=click.Choice(_METHODS), help="How bounds are computed.  [default: auto]"),
+    behaviour_option,
+    click.option("--smoothing", type=Number(0.0, 1e9), help="Added to every count.  [default: 0.001]"),
+    click.option(
+        "--unseen",
+        type=click.Choice(["uniform", "pooled"]),
+        help="Distribution for groups of states without data.  [default: uniform]",
+    ),
+    always_option,
+    click.option(
+        "--ignore",
+        multiple=True,
+        metavar="FEATURE",
+        help="asmar: this feature is known not to matter; repeat for more.",
+    ),
+    click.option(
+        "--patterns",
+        type=click.Choice(["all", "seen"]),
+        help="amcar, asmar: learn all patterns, or only those seen in the log.  [default: all]",
+    ),
+    click.option(
+        "--assume", type=click.Choice(["smar", "mcar"]), help="aimi: assume that missingness depends on less."
+    ),
+    click.option(
+        "--graph",
+        metavar="FILE",
+        help="aimi, em: a DOT file with the m-graph, or `model` for the model's own.",
+    ),
+    block_option,
+    click.option(
+        "--structure",
+        type=click.Choice(_STRUCTURES, case_sensitive=False),
+        help="em: what missingness may depend on; auto searches the data.  [default: auto]",
+    ),
+    click.option(
+        "--pseudo-count",
+        type=Number(0.0, 1e9),
+        help="em: observations added to each group of states.  [default: 1]",
+    ),
+    click.option(
+        "--draws",
+        type=Whole(min=0),
+        help="em: number of bootstrap samples for the intervals; 0 for no intervals.  [default: 100; 0 for logistic, "
+        "where each takes long]",
+    ),
+    click.option(
+        "--seed", type=Whole(min=0), help="em: seed of random starts and of the bootstrap.  [default: 0]"
+    ),
+)
+"""The options that say who learns."""
+
+
+def check_learner_options(options: dict[str, Any]) -> None:
+    """Raise `click.UsageError` for options that do not go together."""
+    kind = options["learner"].lower()
+    for name, kinds in _MEANT_FOR.items():
+        if options[name] not in (None, ()) and kind not in kinds:
+            flag = {"blocks": "block"}.get(name, name).replace("_", "-")
+            listed = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
+            raise click.UsageError(f"--{flag} is for --learner {listed}")
+    if options["structure"] and options["graph"]:
+        raise click.UsageError("give either --structure or --graph: an m-graph is a structure")
+    feature_blocks(options["blocks"])
+
+
+def make_learner(options: dict[str, Any], mdp: FactoredMDP, known: MissMDP | None) -> MissingnessEstimator:
+    """Return the learner that was asked for, with options that go together."""
+    from missmdp.learn.aimi import AIMI
+    from missmdp.learn.asmar import AMCAR, AsMAR
+    from missmdp.learn.em.estimator import DynamicsEM
+
+    always = options["always_observed"] or None
+    blocks = feature_blocks(options["blocks"])
+    graph = _graph(options["graph"], known)
+    if options["learner"].lower() == "em":
+        return DynamicsEM(
+            mdp,
+            graph or options["structure"] or "auto",
+            blocks=blocks or None,
+            always_observed=always,
+            **_given(options, "pseudo_count", "seed"),
+        )
+    common: dict[str, Any] = {**_given(options, "smoothing", "unseen"), "always_observed": always}
+    match options["learner"].lower():
+        case "amcar":
+            return AMCAR(**common, **_given(options, "patterns"))
+        case "asmar":
+            return AsMAR(**common, ignore=options["ignore"], **_given(options, "patterns"))
+        case _:
+            return AIMI(**common, assume=options["assume"], blocks=blocks or (), graph=graph)
+
+
+def bootstrap_draws(options: dict[str, Any]) -> int:
+    """Return how many logs to draw for the intervals of em."""
+    if options["draws"] is not None:
+        return options["draws"]
+    return 0 if (options["structure"] or "").lower() == "logistic" else 100
+
+
+def _given(options: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return the options that were typed; the library knows what the others are."""
+    return {name: options[name] for name in names if options[name] is not None}
+
+
+def _graph(graph: str | None, known: MissMDP | None) -> Any:
+    from missmdp.model.mgraph import MissingnessGraph
+
+    if graph is None:
+        return None
+    if graph != "model":
+        return MissingnessGraph.from_dot(Path(graph))
+    if known is None:
+        raise click.UsageError("--graph model: this model does not say how values go missing")
+    return known.mgraph()
+
+
+LEARN_HELP = f"""\b
+Examples:
+  missmdp learn icu-smar log.parquet
+  missmdp learn ward/ "visits/*.csv" --learner amcar --episode patient --step hour -o learned.mmdp
+  missmdp learn predator-smar log.csv --learner aimi --block x,y --assume smar
+  missmdp learn icu-mnar-unid log.parquet --learner em
+  missmdp learn models.py:ward log.csv --bins temperature=36.5,37.5,38.5 -o table.csv
+
+{MDP_HELP} {DATA_HELP}
+"""
+
+_SUFFIXES = (".mmdp", ".csv", ".parquet", ".pq")
+
+
+@click.command(epilog=LEARN_HELP)
+@click.argument("model")
+@click.argument("data", nargs=-1, required=True)
+@learner_options
+@table_options
+@click.option(
+    "--validate/--no-validate",
+    default=True,
+    show_default=True,
+    help="Check every step against the model. Without it, files are counted without being loaded, except for em.",
+)
+@click.option("--strict", is_flag=True, help="Stop if the log does not fit the model; otherwise only say so.")
+@click.option(
+    "--most", type=Whole(min=0), default=20, show_default=True, help="List at most this many groups."
+)
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    type=FILE,
+    help="An .mmdp file for the model with what was learned, or a .csv or .parquet file for the table; repeat for "
+    "more.",
+)
+def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **options: Any) -> None:
+    """Learn from a log how values go missing, with error bounds.
+
+    Prints the learned probabilities with intervals. If the learner's assumptions are true, all intervals hold at once
+    with the given confidence; a warning is printed if the data contradict the assumptions. em (DynamicsEM) also prints
+    the m-graph that it found; its intervals come from a bootstrap and are approximate.
+    """
+    from missmdp.cli.files import check_outputs, load_mdp
+    from missmdp.cli.printing_results import print_learned
+    from missmdp.data.counts import ObservationCounts
+    from missmdp.data.dataset import Dataset
+    from missmdp.errors import AssumptionWarning
+    from missmdp.learn.table import write_learned
+    from missmdp.model.missmdp import MissMDP
+
+    check_learner_options(options)
+    intervals = options["learner"].lower() != "em" or bootstrap_draws(options) > 0
+    for output in outputs:
+        if output.suffix.lower() != ".mmdp" and not intervals:
+            raise click.UsageError(
+                f"{output}: without intervals (--draws) there is no table, only an .mmdp file"
+            )
+        if output.suffix.lower() not in _SUFFIXES:
+            raise click.UsageError(f"{output}: what was learned goes to an .mmdp, .csv or .parquet file")
+        if output.resolve() in _inputs(data):
+            raise click.UsageError(f"{output}: would be written over the log that is read")
+    check_outputs(outputs, model=model)
+    if options["strict"] and not options["validate"]:
+        raise click.UsageError("--strict goes with --validate, not with --no-validate")
+    mdp, known = load_mdp(model)
+    learner = make_learner(options, mdp, known)
+    source = data[0] if len(data) == 1 else list(data)
+    table = table_arguments(options)
+    if options["validate"]:
+        from missmdp.cli.printing_results import print_report
+        from missmdp.data.validation import validate
+
+        log = Dataset.from_table(source, mdp, **table)
+        report = validate(log, mdp)
+        print_report(report, log.notes)
+        if options["strict"] and not report.ok:
+            raise AnswerIsNo("the log does not fit the model, and --strict says to stop")
+    elif learner.needs_histories:
+        log = Dataset.from_table(source, mdp, **table)
+    else:
+        log = ObservationCounts.from_table(source, mdp, **table)
+    with warnings.catch_warnings():
+        # Printed below, as sentences.
+        warnings.simplefilter("ignore", AssumptionWarning)
+        learner.fit(log)
+    bound = (
+        learner.bound(
+            options["confidence"],
+            options["method"] or "auto",
+            behaviour=options["behaviour"],
+            draws=bootstrap_draws(options),
+            seed=options["seed"] or 0,
+        )
+        if intervals
+        else None
+    )
+    print_learned(learner, log.n_steps, bound, known, most=options["most"])
+    for output in outputs:
+        if output.suffix.lower() == ".mmdp":
+            name = known.name if known is not None else None
+            MissMDP(mdp, learner.missingness_, name=name).save(output)
+        elif bound is not None:
+            write_learned(bound, mdp.space.features.names, output)
+        click.echo(f"Written to {output}")
+
+
+def _inputs(data: tuple[str, ...]) -> set[Path]:
+    """Return the files that DATA stands for."""
+    found: set[Path] = set()
+    for name in data:
+        path = Path(name)
+        inside = path.rglob("*") if path.is_dir() else map(Path, glob.glob(name, recursive=True))
+        found |= {file.resolve() for file in (path, *inside)}
+    return found
+
+
+DIAGNOSE_HELP = f"""\b
+Examples:
+  missmdp diagnose icu-mnar-unid log.parquet
+  missmdp diagnose ward/ "visits/*.csv" --episode patient --step hour -o why.json -o why.svg
+  missmdp diagnose ward/ log.csv --snapshots
+  missmdp diagnose ward/ log.csv -o why.dot && missmdp learn ward/ log.csv --learner em --graph why.dot
+
+{MDP_HELP} {DATA_HELP}
+"""
+
+_PICTURES = (".svg", ".png", ".pdf")
+_DOT = (".dot", ".gv")
+
+
+@click.command(epilog=DIAGNOSE_HELP)
+@click.argument("model")
+@click.argument("data", nargs=-1, required=True)
+@click.option(
+    "--level",
+    type=CONFIDENCE,
+    default=0.01,
+    show_default=True,
+    help="Significance level of the tests.",
+)
+@click.option(
+    "--draws",
+    type=Whole(min=0),
+    default=100,
+    show_default=True,
+    help="Number of bootstrap samples for the intervals; 0 for no intervals.",
+)
+@seed_option("Seed of the bootstrap.")
+@threads_option
+@click.option(
+    "--snapshots",
+    is_flag=True,
+    help="Use single observations only, without the dynamics.",
+)
+@table_options
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    type=FILE,
+    help="A .json file for everything, or a .dot, .svg, .png or .pdf file for the m-graph; repeat for more.",
+)
+def diagnose(
+    model: str,
+    data: tuple[str, ...],
+    level: float,
+    draws: int,
+    seed: int,
+    threads: int | None,
+    snapshots: bool,
+    outputs: tuple[Path, ...],
+    **table: Any,
+) -> None:
+    """Explain why values go missing in a log.
+
+    Prints the type of missingness (MCAR, simple MAR, MAR or MNAR), what drives it and how strongly, whether values hide
+    themselves, and which learner to use. The dynamics of MODEL show what the missing values could have been; how values
+    go missing in MODEL is ignored.
+    """
+    from missmdp.cli.files import check_outputs, load_mdp
+    from missmdp.cli.printing_results import print_diagnosis
+    from missmdp.data.dataset import Dataset
+    from missmdp.learn.diagnosis.diagnose import diagnose
+
+    for output in outputs:
+        if output.suffix.lower() not in (".json", *_DOT, *_PICTURES):
+            raise click.UsageError(
+                f"{output}: a diagnosis goes to a .json file, its m-graph to a .dot, .svg, .png or .pdf file"
+            )
+    check_outputs(outputs, model=model)
+    mdp, _ = load_mdp(model)
+    log = Dataset.from_table(data[0] if len(data) == 1 else list(data), mdp, **table_arguments(table))
+    found = diagnose(log, None if snapshots else mdp, level=level, draws=draws, seed=seed, threads=threads)
+    print_diagnosis(found, log.notes)
+    for output in outputs:
+        _write(found, output)
+        click.echo(f"Written to {output}")
+
+
+def _write(found: Diagnosis, output: Path) -> None:
+    import json
+
+    from missmdp.model.archive import write_atomically
+
+    suffix = output.suffix.lower()
+    if suffix == ".json":
+        write_atomically(output, (json.dumps(found.as_dict(), indent=2, ensure_ascii=False) + "\n").encode())
+    elif suffix in _DOT:
+        write_atomically(output, found.graph.to_dot().encode())
+    else:
+        found.graph.draw(output, title="What drives missingness")

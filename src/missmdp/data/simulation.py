@@ -1,0 +1,268 @@
+"""The one simulator: models and policies as arrays that the kernels run, or agents step by step.
+
+Collection, evaluation and tree search all draw states and patterns from here, with random numbers that
+are addressed by (seed, episode, step, purpose).
+
+A policy that can simulate itself in bulk offers `runner`; policies without it are asked for an agent, step by
+step. In either case an episode's draws are addressed by (seed, episode, step, purpose), so that policies which
+are simulated with the same seed meet the same luck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from missmdp._kernels.random import RowSampler, episode_key, fill_cdf, fill_guide
+from missmdp._kernels.simulator import Outcomes, Simulation, first_state, next_state, score_episode, seen_as
+from missmdp.checks import checked_seed
+from missmdp.model.missmdp import MissMDP
+from missmdp.model.policy import MemorylessPolicy, Policy
+from missmdp.model.pomdp import POMDP, Labels, advantages
+
+__all__ = [
+    "AgentEpisode",
+    "AgentSimulator",
+    "BulkPolicy",
+    "EpisodeRunner",
+    "Episodes",
+    "PolicySampler",
+    "compile_policy",
+    "compile_simulation",
+    "empty_episodes",
+    "interleaved",
+    "row_sampler",
+    "seed_words",
+    "seen_codes",
+    "write_outcome",
+]
+
+
+_TRAINING = 1
+"""The stream of draws that is set aside for training."""
+
+
+class PolicySampler(NamedTuple):
+    """A memoryless policy: on the observation z it draws from row action_row[z] of `actions`."""
+
+    action_row: NDArray[np.int32]
+    actions: RowSampler
+
+
+def row_sampler(rows: sparse.csr_array | NDArray[np.float64]) -> RowSampler:
+    """Return distributions, given as the rows of a matrix, ready to be drawn from."""
+    matrix = sparse.csr_array(rows)
+    start = np.asarray(matrix.indptr, dtype=np.int64)
+    weights = np.asarray(matrix.data, dtype=np.float64)
+    cdf = np.empty_like(weights)
+    guide = np.empty(len(cdf), dtype=np.int32)
+    fill_cdf(start, weights, cdf)
+    fill_guide(start, cdf, guide)
+    # A copy: kernels are compiled anew for arrays that cannot be written to.
+    return RowSampler(start, np.array(matrix.indices, dtype=np.int32), cdf, guide)
+
+
+def compile_simulation(model: MissMDP | POMDP, potential: NDArray[np.float64] | None = None) -> Simulation:
+    """Return a model as the simulator sees it; `potential` is 0 unless given, and advantages are rewards then.
+
+    Observations of a miss-MDP are numbered as in `MissingnessFunction.occurring`, and drawn in the order of their
+    patterns, so that a draw means the same pattern in every state.
+    """
+    mdp = model.mdp if isinstance(model, MissMDP) else model
+    values = np.zeros(mdp.n_states) if potential is None else potential
+    if isinstance(model, MissMDP):
+        observation, n_watched = _drawn_by_pattern(model), 1
+    else:
+        observation, n_watched = row_sampler(interleaved(model.observation)), len(model.observation)
+    return Simulation(
+        initial=row_sampler(mdp.initial[None, :]),
+        transition=row_sampler(interleaved(mdp.transition)),
+        observation=observation,
+        reward=np.array(mdp.reward, order="C"),
+        potential=np.array(values),
+        advantage=np.array(advantages(mdp, values), order="C"),
+        terminal=np.array(mdp.terminal),
+        n_actions=mdp.n_actions,
+        n_watched=n_watched,
+    )
+
+
+def interleaved(matrices: Sequence[sparse.csr_array]) -> sparse.csr_array:
+    """Return matrices as one, with row i of matrix k in row i · len(matrices) + k."""
+    if len(matrices) == 1:
+        return matrices[0]
+    stacked = sparse.csr_array(sparse.vstack(matrices, format="csr"))
+    height = matrices[0].shape[0]
+    order = np.arange(len(matrices))[None, :] * height + np.arange(height)[:, None]
+    return sparse.csr_array(stacked[order.reshape(-1)])
+
+
+def _drawn_by_pattern(model: MissMDP) -> RowSampler:
+    seen = model.missingness.occurring()
+    by_pattern = row_sampler(model.missingness.probabilities)
+    # `occurring` lists states, and the patterns of each, in the order of the sampler.
+    return by_pattern._replace(target=np.ascontiguousarray(seen.place, dtype=np.int32))
+
+
+def compile_policy(policy: MemorylessPolicy, model: MissMDP) -> PolicySampler:
+    """Return a memoryless policy as the simulator sees it."""
+    table = policy.table(model)
+    seen = model.missingness.occurring()
+    action_row = np.zeros(len(seen.observations), dtype=np.int32)
+    action_row[seen.place] = table.row[seen.state, seen.pattern]
+    return PolicySampler(action_row, row_sampler(table.probabilities))
+
+
+def seen_codes(model: MissMDP) -> NDArray[np.integer[Any]]:
+    """Return the observations of the simulator as codes, shape (Z, n)."""
+    codes = model.missingness.occurring().observations.codes
+    return np.ascontiguousarray(codes, dtype=model.space.features.code_dtype)
+
+
+def seed_words(seed: int | None, *, training: bool = False) -> tuple[int, NDArray[np.uint64]]:
+    """Return the seed (a fresh one for None) and the words from which the kernels draw.
+
+    Training has words of its own: what was trained with a seed must not be evaluated on the episodes that it was
+    trained on, because somebody chose the same seed for both.
+    """
+    entropy = np.random.SeedSequence(None if seed is None else checked_seed(seed)).entropy
+    assert isinstance(entropy, int)
+    sequence = np.random.SeedSequence(entropy, spawn_key=(_TRAINING,) if training else ())
+    return entropy, sequence.generate_state(2, np.uint64).astype(np.uint64)
+
+
+class AgentEpisode(NamedTuple):
+    """What happened, as indices. There is one action fewer than there are states and observations."""
+
+    observations: list[int]
+    states: list[int]
+    actions: list[int]
+
+
+class AgentSimulator:
+    """Runs one new agent of a policy per episode.
+
+    An agent's own seed follows from the seed and the number of the episode. In a POMDP that acts first, agents are
+    reset without an observation.
+    """
+
+    def __init__(self, policy: Policy, model: MissMDP | POMDP, simulation: Simulation, seed: int) -> None:
+        self._policy = policy
+        self._model: Any = model
+        self._simulation = simulation
+        self._seed, self._words = seed_words(seed)
+        if isinstance(model, MissMDP):
+            self._shown: Sequence[Any] = model.missingness.occurring().observations
+            self._action_index = model.mdp.action_index
+        else:
+            self._shown = model.observations
+            self._action_index = Labels(model.actions, "action").index
+        self._acts_first = isinstance(model, POMDP) and not model.observe_initial
+
+    def episode(self, number: int, decisions: int) -> AgentEpisode:
+        """Return an episode with at most that many decisions."""
+        simulation, key = self._simulation, np.uint64(episode_key(self._words, number))
+        own_seed = int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0])
+        agent: Any = self._policy.agent(self._model, seed=own_seed)
+        state, action = first_state(simulation, key), 0
+        episode = AgentEpisode([], [], [])
+        while True:
+            step = len(episode.states)
+            episode.states.append(state)
+            episode.observations.append(seen_as(simulation, key, step, state, action))
+            if step == decisions or simulation.terminal[state]:
+                return episode
+            if step == 0 and self._acts_first:
+                chosen = agent.reset()
+            else:
+                chosen = (agent.step if step else agent.reset)(self._shown[episode.observations[-1]])
+            action = self._action_index(chosen)
+            episode.actions.append(action)
+            state = next_state(simulation, key, step + 1, state, action)
+
+
+class Episodes(NamedTuple):
+    """The outcomes of some episodes, in order."""
+
+    returns: NDArray[np.float64]
+    """Σ_t γᵗ ρ(s_t, a_t) over at most `horizon` decisions, shape (E,)."""
+    advantages: NDArray[np.float64]
+    """Σ_t γᵗ advantage(s_t, a_t) over the same T decisions, minus γᵀ h(s_T), shape (E,); see `Simulation`. It
+    is the return minus h(s_0) and the luck of the draws of states, as h sees it, which has mean 0."""
+    decisions: NDArray[np.int64]
+    """How many decisions were made, shape (E,)."""
+    terminated: NDArray[np.bool_]
+    """Whether a terminal state was reached, shape (E,)."""
+    events: NDArray[np.int64]
+    """How often each of the runner's `events` happened, shape (E, len(events))."""
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """All but the events, as kernels fill it."""
+        return Outcomes(self.returns, self.advantages, self.decisions, self.terminated)
+
+
+def empty_episodes(count: int, events: int = 0) -> Episodes:
+    """Return room for outcomes, for kernels to fill."""
+    return Episodes(
+        np.empty(count),
+        np.empty(count),
+        np.empty(count, dtype=np.int64),
+        np.empty(count, dtype=np.bool_),
+        np.empty((count, events), dtype=np.int64),
+    )
+
+
+def write_outcome(
+    simulation: Simulation,
+    discount: float,
+    states: Sequence[int],
+    actions: Sequence[int],
+    episode: int,
+    out: Episodes,
+) -> None:
+    """Write down what an episode came to that was simulated step by step; there is one state more than actions."""
+    visited, taken = np.array(states, dtype=np.int64), np.array(actions, dtype=np.int64)
+    score_episode(simulation, visited, taken, discount, episode, out.outcomes)
+
+
+@dataclass(frozen=True)
+class EpisodeRunner:
+    """Simulates episodes of one policy in one model, with one seed."""
+
+    run: Callable[[int, int], Episodes]
+    """(first, count) → the episodes first, …, first + count − 1. Called from several threads at once."""
+    events: tuple[str, ...] = ()
+    """What is counted besides, in words, such as "impossible observations"."""
+    task: int = 32
+    """How many episodes to ask for at once; results of a policy may depend on it by rounding, and on nothing else."""
+    parallel: bool = True
+    """Whether `run` leaves the interpreter, so that threads help."""
+
+
+@runtime_checkable
+class BulkPolicy(Protocol):
+    """A policy that can simulate many episodes of itself."""
+
+    def runner(
+        self, model: MissMDP | POMDP, simulation: Simulation, words: NDArray[np.uint64], horizon: int
+    ) -> EpisodeRunner:
+        """Return what simulates the policy in a model.
+
+        Parameters
+        ----------
+        model
+            The model to act in, which may differ from the one that the policy was made for.
+        simulation
+            The same model as the kernels see it.
+        words
+            The seed as `seed_words` gives it; episode e draws with `episode_key(words, e)`.
+        horizon
+            The most decisions per episode.
+        """
+        ...
