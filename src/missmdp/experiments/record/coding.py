@@ -63,9 +63,9 @@ class _Data(msgspec.Struct):
 class _Header(msgspec.Struct):
     """What tells a run's file from others, and from those of other versions."""
 
-    kind: str
-    format: int = 1
-    version: str = "unknown"
+    kind: Any = None
+    format: Any = 1
+    version: Any = "unknown"
 
 
 class _Identity(msgspec.Struct):
@@ -110,7 +110,7 @@ def _check_header(path: Path, content: bytes) -> None:
         raise FormatError(f"{path}: damaged (not JSON: {error})") from error
     if header.kind != KIND:
         raise FormatError(f"{path}: not what `missmdp run` writes")
-    if header.format != FORMAT:
+    if isinstance(header.format, int) and header.format != FORMAT:
         age = "an older" if header.format < FORMAT else "a newer"
         raise FormatError(
             f"{path}: format {header.format}, written by {age} version of missmdp ({header.version}); this version "
