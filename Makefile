@@ -91,9 +91,10 @@ bench: $(DEV_STAMP)  ## speed, as ratios within one run
 figures: $(RUN_STAMP)  ## the pictures in docs/
 	$(BIN)/python docs/make_figures.py
 
-tables: $(RUN_STAMP)  ## the simulated tables in docs/
+tables: $(RUN_STAMP)  ## the simulated tables in docs/, and the page of commands
 	$(BIN)/python docs/make_coverage.py
 	$(BIN)/python docs/make_learning_table.py
+	$(BIN)/python docs/make_commands.py
 
 docs: $(DOCS_STAMP)  ## the documentation as a site: docs/_build/index.html
 	$(BIN)/python -m sphinx -E -a -W --keep-going -q -b html docs docs/_build

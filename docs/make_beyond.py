@@ -182,7 +182,7 @@ def cell(found: np.ndarray, runs: int) -> str:
 
 def value_table() -> Iterator[str]:
     """Yield the lines of the table of normalised values: ratio of means over runs, Fieller's interval over runs."""
-    from missmdp.experiments.reproduce.normalised import ratio_of_means
+    from missmdp.experiments.reproduce.summary import ratio_of_means
 
     rows = rows_of(VALUES)
     yield "| benchmark | learner | normalised value | 95 % interval |"

@@ -10,8 +10,8 @@ import argparse
 import shutil
 from pathlib import Path
 
-from missmdp.experiments.reproduce.figures import draw_figures
 from missmdp.experiments.reproduce.markdown import write_results_markdown
+from missmdp.experiments.reproduce.pictures import draw_figures
 from missmdp.experiments.reproduce.summary import Summary, summarise
 
 TARGET = Path(__file__).parent / "results"

@@ -58,11 +58,11 @@ if TYPE_CHECKING:
     from missmdp.learn.diagnosis.diagnose import diagnose
     from missmdp.learn.diagnosis.result import Diagnosis
     from missmdp.learn.em.estimator import DynamicsEM
+    from missmdp.learn.histories_needed import SampleSize, histories_needed
     from missmdp.learn.icin import ICIN
     from missmdp.learn.identifiability.check import identifiability
     from missmdp.learn.identifiability.result import Identifiability
     from missmdp.learn.registry import forget_learner, register_learner
-    from missmdp.learn.sample_size import SampleSize, samples_needed
     from missmdp.model.belief import (
         initial_belief,
         initial_belief_ignorable,
@@ -140,7 +140,7 @@ _HOME = {
     "missmdp.learn.registry": ("forget_learner", "register_learner"),
     "missmdp.learn.identifiability.check": ("identifiability",),
     "missmdp.learn.identifiability.result": ("Identifiability",),
-    "missmdp.learn.sample_size": ("SampleSize", "samples_needed"),
+    "missmdp.learn.histories_needed": ("SampleSize", "histories_needed"),
     "missmdp.model.belief": (
         "initial_belief",
         "initial_belief_ignorable",
@@ -246,6 +246,7 @@ __all__ = [
     "forget_learner",
     "fully_observed_model",
     "held_out_likelihood",
+    "histories_needed",
     "identifiability",
     "initial_belief",
     "initial_belief_ignorable",
@@ -260,7 +261,6 @@ __all__ = [
     "register_learner",
     "reproduce",
     "run",
-    "samples_needed",
     "sensitivity",
     "total_variation",
     "update_belief",

@@ -29,6 +29,7 @@ __all__ = [
     "plus",
     "points",
     "rate_text",
+    "rough_duration",
     "rounded_up",
     "sentence",
     "share_text",
@@ -145,6 +146,17 @@ def duration(seconds: float | None) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def rough_duration(seconds: float) -> str:
+    """Return a time that is only known roughly, in the unit that fits."""
+    if seconds < 90.0:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 5400.0:
+        return f"{round(seconds / 60)} min"
+    if seconds < 172_800.0:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 86_400:.1f} days"
 
 
 def listed(items: Sequence[str], word: str = "and", most: int = 8) -> str:

@@ -5,8 +5,7 @@ import time
 import pytest
 
 from command_output import start, succeeded
-from missmdp.experiments.reproduce.config import ReproduceConfig
-from missmdp.experiments.reproduce.profiles import PROFILES
+from missmdp.experiments.reproduce.config import PROFILES, ReproduceConfig
 
 SMALLEST = [
     "--profile",
@@ -131,7 +130,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path, workers):
     process = start("reproduce", "--profile", "smoke", "-o", folder, "--workers", workers)
     try:
         deadline = time.monotonic() + 120.0
-        while not list(folder.glob("cells/*.npz")):
+        while not list(folder.glob("cells/*.cell")):
             assert time.monotonic() < deadline
             assert process.poll() is None
             time.sleep(0.05)
@@ -143,4 +142,4 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path, workers):
     assert "interrupted: run it again to go on" in output
     assert "Traceback" not in errors
     assert not (folder / "tables").exists()
-    assert list(folder.glob("cells/*.npz"))
+    assert list(folder.glob("cells/*.cell"))

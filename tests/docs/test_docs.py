@@ -96,6 +96,14 @@ def test_the_table_of_learning_is_what_make_tables_makes(root):
     assert learning_table() in (root / "docs" / "learning.md").read_text(), "run `make tables`"
 
 
+def test_the_page_of_commands_lists_them_all(root):
+    commands_page = runpy.run_path(str(root / "docs" / "make_commands.py"))["commands_page"]
+    page = (root / "docs" / "commands.md").read_text()
+    assert page == commands_page(), "run `python docs/make_commands.py`"
+    for name in cli.commands:
+        assert f"| `{name}` |" in page
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_links_lead_to_files(root, document):
     path = root / document

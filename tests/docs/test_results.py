@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from missmdp.experiments.reproduce.cells import all_cells
-from missmdp.experiments.reproduce.config import ReproduceConfig
-from missmdp.experiments.reproduce.expected import right_learner
-from missmdp.experiments.reproduce.profiles import PROFILES
+from missmdp.experiments.reproduce.config import PROFILES, ReproduceConfig
+from missmdp.experiments.reproduce.findings import right_learner
+from missmdp.experiments.reproduce.plan import all_cells
 
 STEPS = 100_000
 

@@ -1,4 +1,7 @@
-"""The oracles that judge solvers, judged: by enumeration, closed forms and linear programs."""
+"""The oracles that judge solvers, judged: by enumeration, closed forms and linear programs.
+
+A few models are enough: these tests are about the oracles, which are small and seldom change.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,12 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from oracles.pomdp import Optimum, Tables, Value, backups, improved, optimum, unit_tables
+from oracles.pomdp import Tables, Value, backups, improved, optimum, unit_tables
 from oracles.pomdp_trees import best_tree, constant_value, graph_value, horizon_value, mdp_value, policy_value
-from random_pomdps import build, permuted, random_pomdp, tiger
+from random_pomdps import build, random_pomdp, tiger
 
-SEEDS = range(40)
+SEEDS = (0, 2, 7, 12)
+"""Models that act first and that observe first, some with terminal states or observations that depend on the action."""
 
 
 def exact_steps(pomdp, horizon: int) -> Value:
@@ -47,55 +51,42 @@ def assert_within(value: float, bounds: tuple[float, float], scale: float) -> No
     assert bounds[0] - 1e-9 * scale <= value <= bounds[1] + 1e-9 * scale
 
 
-@pytest.mark.parametrize("horizon", [1, 2, 3])
-def test_expectimax_over_beliefs_is_the_best_policy_tree(horizon):
-    tried = [p for p in map(random_pomdp, range(120)) if few_trees(p, horizon)]
+def test_expectimax_over_beliefs_is_the_best_policy_tree():
+    tried = [(p, n) for p in map(random_pomdp, range(30)) for n in (1, 2, 3) if few_trees(p, n)]
+    assert {horizon for _, horizon in tried} == {1, 2, 3}
     assert len(tried) >= 20
-    for pomdp in tried:
+    for pomdp, horizon in tried:
         scale = Tables(pomdp).most - Tables(pomdp).least
         assert horizon_value(pomdp, horizon) == pytest.approx(
             best_tree(pomdp, horizon), rel=1e-12, abs=1e-12 * scale
         )
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_value_functions_of_few_steps_are_exact(seed):
-    pomdp = random_pomdp(seed)
-    for horizon in (1, 2, 3):
-        value = exact_steps(pomdp, horizon)
-        found = sum(p * value.at(belief[None])[0] for p, belief in start_beliefs(pomdp))
-        assert in_rewards(pomdp, found, horizon) == pytest.approx(
-            horizon_value(pomdp, horizon), rel=1e-10, abs=1e-10 * optimum(pomdp, most=2).scale
-        )
+def test_value_functions_of_few_steps_are_exact():
+    for pomdp in map(random_pomdp, SEEDS):
+        for horizon in (1, 2, 3):
+            value = exact_steps(pomdp, horizon)
+            found = sum(p * value.at(belief[None])[0] for p, belief in start_beliefs(pomdp))
+            assert in_rewards(pomdp, found, horizon) == pytest.approx(
+                horizon_value(pomdp, horizon), rel=1e-10, abs=1e-10 * optimum(pomdp, most=2).scale
+            )
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_the_optimum_is_within_the_bounds_of_short_horizons_and_of_belief_graphs(seed):
-    pomdp = random_pomdp(seed)
-    tables, found = Tables(pomdp), optimum(pomdp)
-    low, high = found.start
-    assert low <= high
-    horizon = 1
-    while (pomdp.n_actions * pomdp.n_observations) ** (horizon + 1) <= 2000 and horizon < 8:
-        horizon += 1
-    short, tail = horizon_value(pomdp, horizon), pomdp.discount**horizon
-    slack = 1e-9 * found.scale
-    assert short + tail * tables.least <= high + slack
-    assert short + tail * tables.most >= low - slack
-    graph = graph_value(pomdp, nodes=100)
-    assert graph[0] <= high
-    assert graph[1] >= low
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_bounds_are_tight_and_improve_with_more_vectors(seed):
-    """All but a few models are solved to 1e-6; the rest needs more vectors than the oracle takes."""
-    pomdp = random_pomdp(seed)
-    found, rough = optimum(pomdp), optimum(pomdp, most=3)
-    assert found.width <= (1e-6 if len(found.value.vectors) < 60 else 0.1)
-    for belief in (pomdp.initial, np.full(pomdp.n_states, 1.0 / pomdp.n_states)):
-        assert rough.at(belief)[0] <= found.at(belief)[1]
-        assert rough.at(belief)[1] >= found.at(belief)[0]
+def test_the_optimum_is_within_the_bounds_of_short_horizons_and_of_belief_graphs():
+    for pomdp in map(random_pomdp, SEEDS):
+        tables, found = Tables(pomdp), optimum(pomdp)
+        low, high = found.start
+        assert low <= high
+        horizon = 1
+        while (pomdp.n_actions * pomdp.n_observations) ** (horizon + 1) <= 2000 and horizon < 8:
+            horizon += 1
+        short, tail = horizon_value(pomdp, horizon), pomdp.discount**horizon
+        slack = 1e-9 * found.scale
+        assert short + tail * tables.least <= high + slack
+        assert short + tail * tables.most >= low - slack
+        graph = graph_value(pomdp, nodes=100)
+        assert graph[0] <= high
+        assert graph[1] >= low
 
 
 def linear_pieces(tables: Tables, value: Value) -> np.ndarray:
@@ -130,7 +121,7 @@ def largest_difference(upper: np.ndarray, lower: np.ndarray) -> float:
 def test_distances_between_value_functions_agree_with_linear_programs():
     """The corners that qhull finds miss nothing: d⁺ and d⁻ are those of linear programs over all vectors."""
     compared = 0
-    for seed in range(30):
+    for seed in range(10):
         pomdp = random_pomdp(seed)
         unit = unit_tables(pomdp)
         value = exact_steps(pomdp, 2)
@@ -144,7 +135,7 @@ def test_distances_between_value_functions_agree_with_linear_programs():
         assert below == pytest.approx(-largest_difference(value.vectors, better.vectors), abs=1e-8)
         assert short == pytest.approx(largest_difference(all_pieces, better.vectors), abs=1e-8)
         compared += 1
-    assert compared >= 15
+    assert compared >= 5
 
 
 def test_corners_of_known_value_functions():
@@ -164,57 +155,55 @@ def test_corners_of_known_value_functions():
     }
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_seen_states_give_the_value_of_the_mdp(seed):
-    pomdp = random_pomdp(seed)
-    tables = Tables(pomdp)
-    seen = build(
-        tables.transition,
-        np.eye(pomdp.n_states),
-        tables.reward,
-        pomdp.initial,
-        terminal=pomdp.terminal,
-        discount=pomdp.discount,
-    )
-    found = optimum(seen)
-    value = mdp_value(seen)
-    assert_within(float(seen.initial @ value), found.observing, found.scale)
-    first = (seen.initial @ tables.reward) + pomdp.discount * np.einsum(
-        "s,ast,t->a", seen.initial, tables.transition, value
-    )
-    assert_within(float(first.max()), found.acting, found.scale)
-    assert found.width <= 1e-6
-    ahead = tables.reward + pomdp.discount * np.einsum("ast,t->sa", tables.transition, value)
-    np.testing.assert_allclose(ahead.max(axis=1), value, atol=1e-11 * found.scale)
+def test_seen_states_give_the_value_of_the_mdp():
+    for pomdp in map(random_pomdp, SEEDS):
+        tables = Tables(pomdp)
+        seen = build(
+            tables.transition,
+            np.eye(pomdp.n_states),
+            tables.reward,
+            pomdp.initial,
+            terminal=pomdp.terminal,
+            discount=pomdp.discount,
+        )
+        found = optimum(seen)
+        value = mdp_value(seen)
+        assert_within(float(seen.initial @ value), found.observing, found.scale)
+        first = (seen.initial @ tables.reward) + pomdp.discount * np.einsum(
+            "s,ast,t->a", seen.initial, tables.transition, value
+        )
+        assert_within(float(first.max()), found.acting, found.scale)
+        assert found.width <= 1e-6
+        ahead = tables.reward + pomdp.discount * np.einsum("ast,t->sa", tables.transition, value)
+        np.testing.assert_allclose(ahead.max(axis=1), value, atol=1e-11 * found.scale)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_blind_models_have_the_value_of_the_best_sequence_of_actions(seed):
-    pomdp = random_pomdp(seed)
-    tables = Tables(pomdp)
-    blind = build(
-        tables.transition,
-        np.ones((pomdp.n_states, 1)),
-        tables.reward,
-        pomdp.initial,
-        terminal=pomdp.terminal,
-        discount=min(pomdp.discount, 0.6),
-    )
-    horizon = 6
-    best = -np.inf
-    for actions in product(range(blind.n_actions), repeat=horizon):
-        belief, total = blind.initial, 0.0
-        for t, a in enumerate(actions):
-            total += blind.discount**t * float(belief @ tables.reward[:, a])
-            belief = belief @ tables.transition[a]
-        best = max(best, total)
-    found = optimum(blind)
-    tail = blind.discount**horizon
-    assert best + tail * found.tables.least <= found.acting[1] + 1e-9 * found.scale
-    assert best + tail * found.tables.most >= found.acting[0] - 1e-9 * found.scale
-    assert found.acting == pytest.approx(found.observing, rel=1e-9, abs=1e-9 * found.scale)
-    constant = max(float(blind.initial @ constant_value(blind, a)) for a in range(blind.n_actions))
-    assert constant <= found.acting[1]
+def test_blind_models_have_the_value_of_the_best_sequence_of_actions():
+    for pomdp in map(random_pomdp, SEEDS):
+        tables = Tables(pomdp)
+        blind = build(
+            tables.transition,
+            np.ones((pomdp.n_states, 1)),
+            tables.reward,
+            pomdp.initial,
+            terminal=pomdp.terminal,
+            discount=min(pomdp.discount, 0.6),
+        )
+        horizon = 6
+        best = -np.inf
+        for actions in product(range(blind.n_actions), repeat=horizon):
+            belief, total = blind.initial, 0.0
+            for t, a in enumerate(actions):
+                total += blind.discount**t * float(belief @ tables.reward[:, a])
+                belief = belief @ tables.transition[a]
+            best = max(best, total)
+        found = optimum(blind)
+        tail = blind.discount**horizon
+        assert best + tail * found.tables.least <= found.acting[1] + 1e-9 * found.scale
+        assert best + tail * found.tables.most >= found.acting[0] - 1e-9 * found.scale
+        assert found.acting == pytest.approx(found.observing, rel=1e-9, abs=1e-9 * found.scale)
+        constant = max(float(blind.initial @ constant_value(blind, a)) for a in range(blind.n_actions))
+        assert constant <= found.acting[1]
 
 
 def test_tiger():
@@ -271,69 +260,20 @@ def test_the_first_observation_is_that_of_the_first_matrix():
         assert horizon_value(pomdp, 1) == best_tree(pomdp, 1) == expected
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_values_follow_permutations_scales_and_shifts(seed):
-    pomdp = random_pomdp(seed)
-    found = optimum(pomdp)
+def test_values_of_policies_are_those_of_linear_equations_and_never_above_the_optimum():
+    for pomdp in map(random_pomdp, SEEDS):
+        found = optimum(pomdp)
+        for action in range(pomdp.n_actions):
+            bounds = policy_value(pomdp, lambda _, action=action: action)
+            assert_within(float(pomdp.initial @ constant_value(pomdp, action)), bounds, found.scale)
+            assert bounds[0] <= found.start[1]
+        rewards = Tables(pomdp).reward
 
-    def agrees(other: Optimum, factor: float, shift: float) -> None:
-        slack = 1e-9 * max(other.scale, abs(shift))
-        low, high = (factor * bound + shift for bound in found.start)
-        assert other.start[0] <= high + slack
-        assert other.start[1] >= low - slack
+        def myopically(belief, rewards=rewards):
+            return int((belief @ rewards).argmax())
 
-    agrees(optimum(permuted(pomdp, np.random.default_rng(seed))), 1.0, 0.0)
-    agrees(optimum(replace(pomdp, reward=1e3 * pomdp.reward)), 1e3, 0.0)
-    if not pomdp.terminal.any():
-        agrees(optimum(replace(pomdp, reward=pomdp.reward - 7.0)), 1.0, -7.0 / (1.0 - pomdp.discount))
-    assert found.observing[1] >= found.acting[0], "to see more never costs"
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_values_of_policies_are_those_of_linear_equations_and_never_above_the_optimum(seed):
-    pomdp = random_pomdp(seed)
-    found = optimum(pomdp)
-    for action in range(pomdp.n_actions):
-        bounds = policy_value(pomdp, lambda _, action=action: action)
-        assert_within(float(pomdp.initial @ constant_value(pomdp, action)), bounds, found.scale)
-        assert bounds[0] <= found.start[1]
-    rewards = Tables(pomdp).reward
-    myopic = policy_value(pomdp, lambda belief: int((belief @ rewards).argmax()))
-    assert myopic[0] <= found.start[1]
-    below = policy_value(
-        pomdp, lambda belief: int((belief @ rewards).argmax()), ceiling=lambda b: found.at(b)[1]
-    )
-    assert myopic[0] == pytest.approx(below[0], abs=1e-12 * found.scale)
-    assert below[1] <= min(myopic[1], found.start[1] + 1e-9 * found.scale)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_the_policy_of_the_optimum_has_its_value(seed):
-    """Looking ahead into V* loses nothing; taking the worst action at first loses what Q says."""
-    pomdp = random_pomdp(seed)
-    found = optimum(pomdp)
-    tables = found.tables
-
-    def ahead(belief: np.ndarray, side: int) -> np.ndarray:
-        return belief @ tables.reward + pomdp.discount * np.array(
-            [
-                sum(p * found.at(after)[side] for p, after in tables.next_beliefs(belief, a))
-                for a in range(pomdp.n_actions)
-            ]
-        )
-
-    value = policy_value(
-        pomdp, lambda belief: int(ahead(belief, 0).argmax()), nodes=100, ceiling=lambda b: found.at(b)[1]
-    )
-    slack = 1e-9 * found.scale + found.width * (tables.most - tables.least)
-    # Every step loses at most the width of the bounds.
-    assert value[1] >= found.start[0] - slack / (1.0 - pomdp.discount)
-    if not pomdp.observe_initial:
-        worst = int(ahead(pomdp.initial, 1).argmin())
-        first = {(np.round(pomdp.initial, 12) + 0.0).tobytes(): worst}
-
-        def poor(belief: np.ndarray) -> int:
-            return first.get((np.round(belief, 12) + 0.0).tobytes(), int(ahead(belief, 0).argmax()))
-
-        poor_value = policy_value(pomdp, poor, nodes=100, ceiling=lambda b: found.at(b)[1])
-        assert poor_value[0] <= ahead(pomdp.initial, 1)[worst] + slack
+        myopic = policy_value(pomdp, myopically)
+        assert myopic[0] <= found.start[1]
+        below = policy_value(pomdp, myopically, ceiling=lambda b, found=found: found.at(b)[1])
+        assert myopic[0] == pytest.approx(below[0], abs=1e-12 * found.scale)
+        assert below[1] <= min(myopic[1], found.start[1] + 1e-9 * found.scale)

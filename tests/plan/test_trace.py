@@ -10,7 +10,8 @@ import pytest
 from scipy import sparse
 
 import missmdp as mm
-from missmdp.plan.base import Solver, TraceBuilder
+from missmdp.plan.base import Solver
+from missmdp.plan.trace import TraceBuilder
 from oracles.alpha import backed_up, tiger
 
 ROWS = [

@@ -26,7 +26,7 @@ from missmdp.evaluation.compare import Comparison, NormalisedValue, compare
 from missmdp.evaluation.simulation import Arena
 from missmdp.evaluation.value import Evaluation
 from missmdp.experiments.baselines import BaselineSettings, MadePolicy, make_baseline
-from missmdp.experiments.fingerprint import model_hash
+from missmdp.experiments.grid.fingerprint import model_hash
 from missmdp.experiments.kept_policies import KEPT, PolicyFolder
 from missmdp.experiments.tables import write_columns, write_table
 from missmdp.experiments.value_table import named_end, normalised_values, return_columns, value_rows

@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -19,21 +19,19 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from missmdp.cli.failures import what_is_wrong
 from missmdp.cli.printing import Column, columns_width, make_console, print_columns, print_sentence
 from missmdp.errors import MissMDPError
+from missmdp.experiments.grid.cell import Cell
+from missmdp.experiments.grid.store import CellStore
 from missmdp.experiments.record.summary_text import summary_text
-from missmdp.experiments.reproduce.cells import Cell, Kind, all_cells
-from missmdp.experiments.reproduce.estimate import expected_seconds, in_words
-from missmdp.experiments.reproduce.store import CellStore
-from missmdp.words import count, error_places, interval_text, with_error
+from missmdp.words import count, error_places, interval_text, rough_duration, with_error
 
 if TYPE_CHECKING:
     from missmdp.experiments.record.record import RunRecord, ValueRecord
-    from missmdp.experiments.reproduce.config import ReproduceConfig
     from missmdp.experiments.reproduce.runner import Reproduction
     from missmdp.experiments.run.folder import RunFolder
     from missmdp.experiments.run.result import RunResult
 
 __all__ = [
-    "ReproduceProgress",
+    "GridProgress",
     "print_kept",
     "print_plan",
     "print_reproduction",
@@ -167,26 +165,27 @@ def _kept(folder: RunFolder, before: Mapping[str, int]) -> str:
 _EVERY = 30.0
 """Seconds between two lines where there is no terminal."""
 _NONE = "–"
-_KINDS: dict[Kind, str] = {"baseline": "baselines", "learning": "total variation", "value": "policies"}
+_KINDS = {"baseline": "baselines", "learning": "total variation", "value": "policies"}
 
 
-def print_plan(config: ReproduceConfig, folder: Path, workers: int | None) -> None:
+def print_plan(cells: Sequence[Cell], folder: Path, workers: int | None) -> None:
     """Print what would run, and how long it may take."""
-    store = CellStore(folder)
-    cells = all_cells(config)
-    missing = {cell for cell in cells if store.read(cell) is None}
+    missing = set(CellStore(folder / "cells").missing(cells))
     columns: list[Column] = [["benchmark"], ["work"], ["cells"], ["finished"], ["core time"]]
-    for benchmark in config.benchmarks:
-        for kind, words in _KINDS.items():
-            own = [cell for cell in cells if cell.benchmark == benchmark and cell.kind == kind]
+    groups: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((getattr(cell, "benchmark", _NONE), cell.kind), []).append(cell)
+    for benchmark in dict.fromkeys(benchmark for benchmark, _ in groups):
+        for kind in dict.fromkeys(kind for _, kind in groups):
+            own = groups.get((benchmark, kind), [])
             left = [cell for cell in own if cell in missing]
             if own:
                 row = (
                     benchmark,
-                    words,
+                    _KINDS.get(kind, kind),
                     f"{len(own):,}",
                     f"{len(own) - len(left):,}",
-                    in_words(_expected(left)) if left else _NONE,
+                    rough_duration(_expected(left)) if left else _NONE,
                 )
                 for column, text in zip(columns, row, strict=True):
                     column.append(text)
@@ -197,26 +196,24 @@ def print_plan(config: ReproduceConfig, folder: Path, workers: int | None) -> No
     print_sentence(f"{len(cells):,} cells, of which {done:,} are finished in {folder}.")
     if missing:
         print_sentence(
-            f"The rest may take {in_words(_expected(list(missing)) / processes)} with "
+            f"The rest may take {rough_duration(_expected(missing) / processes)} with "
             f"{count(processes, 'process', 'processes')}, roughly. Nothing was run."
         )
 
 
-def _expected(cells: list[Cell]) -> float:
-    return math.fsum(map(expected_seconds, cells))
+def _expected(cells: Iterable[Cell]) -> float:
+    return math.fsum(cell.expected_seconds() for cell in cells)
 
 
-class ReproduceProgress:
+class GridProgress:
     """Progress over cells: a calm line on a terminal, a line every half minute elsewhere.
 
     Called with what `Report` is told. What is left is foreseen from how long cells take, so that many small cells do
     not count as much as a few large ones.
     """
 
-    def __init__(self, config: ReproduceConfig, folder: Path, *, enabled: bool) -> None:
-        store = CellStore(folder)
-        cells = all_cells(config)
-        self._left = _expected([cell for cell in cells if store.read(cell) is None])
+    def __init__(self, cells: Sequence[Cell], folder: Path, *, enabled: bool) -> None:
+        self._left = _expected(CellStore(folder / "cells").missing(cells))
         self._enabled = enabled
         self._done = 0.0
         self._last = time.monotonic()
@@ -243,11 +240,11 @@ class ReproduceProgress:
 
     def __call__(self, finished: int, wanted: int, cell: Cell, seconds: float) -> None:
         """Take note of a finished cell."""
-        self._done += expected_seconds(cell)
+        self._done += cell.expected_seconds()
         left = seconds * (self._left - self._done) / self._done
-        text = f"{finished:,} of {wanted:,} cells, about {in_words(max(0.0, left))} left"
+        text = f"{finished:,} of {wanted:,} cells, about {rough_duration(max(0.0, left))} left"
         if finished == wanted:
-            text = f"{finished:,} of {wanted:,} cells after {in_words(seconds)}"
+            text = f"{finished:,} of {wanted:,} cells after {rough_duration(seconds)}"
         if self._display is not None and self._task is not None:
             self._display.update(self._task, completed=self._done, description=f"{text}   {_shown(cell)}")
         elif self._enabled and (finished == wanted or time.monotonic() - self._last >= _EVERY):
@@ -256,10 +253,11 @@ class ReproduceProgress:
 
 
 def _shown(cell: Cell) -> str:
+    size = getattr(cell, "size", 0)
     words = [
-        cell.benchmark,
-        "" if cell.policy == "all" else cell.policy,
-        f"{cell.size:,} steps" if cell.size else "",
+        getattr(cell, "benchmark", ""),
+        getattr(cell, "policy", ""),
+        f"{size:,} steps" if size else "",
     ]
     return " · ".join(word for word in words if word)
 
@@ -296,7 +294,7 @@ def print_reproduction(done: Reproduction) -> None:
         if any(_NONE in column for column in columns):
             print_sentence(f"{_NONE} stands where there are too few runs or episodes to say anything.")
     print_sentence(
-        f"{done.cells:,} cells ({done.found:,} from before) in {in_words(done.seconds)}: tables, figures and "
+        f"{done.cells:,} cells ({done.found:,} from before) in {rough_duration(done.seconds)}: tables, figures and "
         f"report.html are in {done.folder}"
     )
 

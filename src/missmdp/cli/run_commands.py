@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,26 +13,30 @@ from missmdp.cli.failures import as_typed
 from missmdp.cli.options import (
     DATA_HELP,
     MDP_HELP,
+    LearnerChoice,
     Number,
     Whole,
-    always_option,
     behaviour_option,
-    block_option,
     confidence_option,
     feature_blocks,
     grouped,
+    learner_help,
+    learner_option,
     quiet_option,
     seed_option,
     table_arguments,
     table_options,
 )
 from missmdp.errors import MissMDPError
-from missmdp.learn.registry import learners, run_by_default
+from missmdp.learn.registry import run_by_default
 
 if TYPE_CHECKING:
     from missmdp.experiments.run.settings import RunSettings
 
 __all__ = ["check_usage", "report", "run", "run_options", "run_settings"]
+
+_LEARNING = ("smoothing", "unseen", "always_observed", "patterns", "blocks")
+"""The parameters of learners that can be set for a run."""
 
 run_options = grouped(
     click.option(
@@ -60,32 +65,13 @@ run_options = grouped(
         "--learner",
         "learners",
         multiple=True,
-        type=click.Choice([*learners(), "auto"], case_sensitive=False),
-        help=" ".join(f"{label}: {entry.says}." for label, entry in learners().items())
-        + " auto: only the one that the diagnosis recommends. Repeat.  "
-        + f"[default: {', '.join(run_by_default())}]",
+        type=LearnerChoice("auto"),
+        help=f"How values go missing. {learner_help()} auto: the one that the diagnosis recommends. Repeat for more.  "
+        f"[default: {', '.join(run_by_default())}]",
     ),
     confidence_option("Confidence of bounds and intervals."),
     behaviour_option,
-    click.option(
-        "--smoothing", type=Number(0.0, 1e9), default=1e-3, show_default=True, help="Added to every count."
-    ),
-    click.option(
-        "--unseen",
-        type=click.Choice(["uniform", "pooled"]),
-        default="uniform",
-        show_default=True,
-        help="Distribution for groups of states without data.",
-    ),
-    always_option,
-    click.option(
-        "--patterns",
-        type=click.Choice(["all", "seen"]),
-        default="all",
-        show_default=True,
-        help="amcar, asmar: learn all patterns, or only those seen in the log.",
-    ),
-    block_option,
+    *(learner_option(name) for name in _LEARNING),
     click.option(
         "--diagnosis/--no-diagnosis",
         default=True,
@@ -161,32 +147,14 @@ def run_settings(options: dict[str, Any]) -> RunSettings:
     """
     from missmdp.experiments.run.settings import RunSettings
 
-    same = (
-        "unknown_truth",
-        "confidence",
-        "behaviour",
-        "smoothing",
-        "unseen",
-        "patterns",
-        "diagnosis",
-        "folds",
-        "precision",
-        "timeout",
-        "max_trials",
-        "episodes",
-        "sensitivity_episodes",
-        "certificate",
-        "seed",
-    )
-    given: dict[str, Any] = {name: options[name] for name in same}
-    if options["learners"]:
-        given["learners"] = tuple(dict.fromkeys(options["learners"]))
-    if options["steps"] is not None:
-        given["steps"] = options["steps"]
+    typed: dict[str, Any] = {
+        **options,
+        "blocks": feature_blocks(options["blocks"]),
+        "learners": tuple(dict.fromkeys(options["learners"])),
+    }
+    names = [known.name for known in fields(RunSettings) if known.name in typed]
     try:
-        return RunSettings(
-            **given, always_observed=options["always_observed"], blocks=feature_blocks(options["blocks"])
-        )
+        return RunSettings(**{name: typed[name] for name in names if typed[name] not in (None, ())})
     except MissMDPError as error:
         raise click.UsageError(as_typed(error)) from None
 
@@ -222,7 +190,7 @@ FOLDER will contain:
 def run(
     model: str, data: tuple[str, ...], folder: Path, overwrite: bool, quiet: bool, **options: Any
 ) -> None:
-    """Learn how values go missing, plan, and evaluate the policy, all in one.
+    """Learn how values go missing, plan, and evaluate the policy.
 
     The log is read from DATA, or simulated from MODEL without DATA. A diagnosis explains why values are missing. Each
     learner then learns how they go missing, with guaranteed bounds or, for em, approximate intervals. The learner that
@@ -311,7 +279,7 @@ def report(folder: Path) -> None:
     """
     from missmdp.experiments.record.coding import RUN_FILE
     from missmdp.experiments.report.write import write_report
-    from missmdp.experiments.reproduce.store import is_reproduction
+    from missmdp.experiments.reproduce.config import is_reproduction
 
     if (folder / RUN_FILE).exists():
         path = write_report(folder)

@@ -16,7 +16,7 @@ from typing import Any
 from missmdp._version import __version__
 from missmdp.errors import MissMDPError
 from missmdp.experiments.baselines import BaselineSettings, MadePolicy, baseline_settings
-from missmdp.experiments.fingerprint import content_hash, model_hash
+from missmdp.experiments.grid.fingerprint import content_hash, model_hash
 from missmdp.model.archive import write_atomically
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP

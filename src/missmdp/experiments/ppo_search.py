@@ -15,7 +15,7 @@ from typing import Any, Literal
 from missmdp.checks import checked_integer, checked_seed
 from missmdp.errors import DataError
 from missmdp.evaluation.value import Evaluation, evaluate
-from missmdp.experiments.fingerprint import model_hash
+from missmdp.experiments.grid.fingerprint import model_hash
 from missmdp.experiments.search_space import fresh_seed, sample_settings, selection_seed, training_seed
 from missmdp.experiments.tables import write_table
 from missmdp.experiments.trial_folder import Trial, TrialFolder

@@ -76,13 +76,14 @@ def test_it_says_that_it_is_no_guarantee(case):
 def test_learners_with_a_bootstrap(case):
     result, learner = case
 
-    class Resampled:
+    class Resampled(mm.MissingnessEstimator):
         missingness_ = learner.missingness_
-        observation_counts_ = learner.observation_counts_
-        assumes = "nothing"
+        data_ = learner.data_
+        assumes = assumed_ = "nothing"
+        fit = check_parameters = None
 
-        def bootstrap(self, n, seed):
-            return [learner.missingness_] * n
+        def bootstrap(self, draws=100, seed=0):
+            return [learner.missingness_] * draws
 
     found = mm.value_interval(result.controller, Resampled(), draws=4, progress=False)
     assert found.source == "bootstrap"
@@ -94,14 +95,10 @@ def test_learners_with_a_bootstrap(case):
 def test_wrong_calls(case):
     result, learner = case
 
-    class Nothing:
-        missingness_ = learner.missingness_
-        observation_counts_ = learner.observation_counts_
-
     with pytest.raises(DataError, match="has learned nothing yet"):
         mm.value_interval(result.controller, mm.AsMAR())
-    with pytest.raises(DataError, match="neither counts nor a bootstrap"):
-        mm.value_interval(result.controller, Nothing())
+    with pytest.raises(DataError, match="learner: expected a learner, got str"):
+        mm.value_interval(result.controller, "asmar")
     with pytest.raises(DataError, match="prior must be a positive number"):
         mm.value_interval(result.controller, learner, prior=0.0)
     with pytest.raises(DataError, match="for another MDP"):

@@ -267,7 +267,10 @@ def test_lists_may_be_empty(tmp_path, empty):
             "run.json: format 1, written by an older version of missmdp (0.1)",
         ),
         ('{"kind": "missmdp run", "format": 3}', "format 3, written by a newer version of missmdp"),
-        ('{"kind": "missmdp run", "format": 2, "version": 3}', "version: expected a string, got a whole number"),
+        (
+            '{"kind": "missmdp run", "format": 2, "version": 3}',
+            "version: expected a string, got a whole number",
+        ),
         (
             '{"kind": "missmdp run", "format": 2, "settings": 3}',
             "settings: expected an object, got a whole number",

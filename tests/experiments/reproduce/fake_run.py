@@ -4,10 +4,10 @@ import hashlib
 
 import numpy as np
 
-from missmdp.experiments.reproduce.cells import all_cells
+from missmdp.experiments.grid.cell import CellResult
+from missmdp.experiments.grid.store import CellStore
 from missmdp.experiments.reproduce.config import ReproduceConfig
-from missmdp.experiments.reproduce.store import CellStore
-from missmdp.experiments.reproduce.work import CellResult
+from missmdp.experiments.reproduce.plan import all_cells
 
 TINY = ReproduceConfig(
     benchmarks=("icu-smar", "predator-mnar-unid"),
@@ -32,12 +32,12 @@ SHARES = {"AMCAR": 0.05, "AsMAR": 0.98, "AIMI": -2.0, "pomcp": -0.8, "ppo": 0.6,
 
 def fake_run(folder, config=TINY, left_out=lambda cell: False):
     """Write a run's folder without the cells that are to be left out."""
-    store = CellStore(folder)
-    store.write_config(config)
+    store = CellStore(folder / "cells")
+    config.save(folder / "config.toml")
     for cell in all_cells(config):
         if not left_out(cell):
             store.write(cell, fake_result(cell))
-    return store.folder
+    return folder
 
 
 def fake_result(cell):
@@ -45,9 +45,7 @@ def fake_result(cell):
     digest = hashlib.sha256(cell.name.encode()).digest()
     random = np.random.default_rng(int.from_bytes(digest[:8], "big"))
     if cell.kind == "learning":
-        return CellResult(
-            {name: _distances(name, cell.size, random) for name in cell["learners"]}, seconds=0.5
-        )
+        return CellResult({name: _distances(name, cell.size, random) for name in cell.learners}, seconds=0.5)
     found = {"lower": 1.25, "upper": 2.5, "status": "trials", "vectors": 7, "atv": 0.1, "wtv": 0.5}
     found |= {"returns": 0.0, "impossible": 2, "decisions": 1000}
     return CellResult(found, _estimates(cell, random), 3.25)
@@ -57,7 +55,7 @@ def _distances(learner, size, random):
     average = min(
         1.0, {"AMCAR": 0.2, "AsMAR": 0.01, "AIMI": 0.1}[learner] + random.uniform(0.5, 1.5) / size**0.5
     )
-    return {"atv": average, "wtv": min(1.0, 2.0 * average)}
+    return {"atv": average, "weighted": average, "wtv": min(1.0, 2.0 * average), "parameters": None}
 
 
 def _estimates(cell, random):
@@ -65,9 +63,8 @@ def _estimates(cell, random):
     once = {"random": worst, "prior": prior, "optimal": optimal}
     mean = once.get(cell.policy)
     if mean is None:
-        share = SHARES[cell.policy] + random.normal(0.0, 0.03) - 3.0 / (cell.size or np.inf) ** 0.5
-        mean = prior + share * (optimal - prior) + 30.0 * cell.fully_observed * (optimal < 0.0)
-    runs = cell["value_runs"] if cell.policy in once else 1
-    fewer = cell.policy.partition("-")[0] if cell.policy.startswith(("pomcp", "ppo")) else ""
-    episodes = cell[f"{fewer}_episodes" if fewer else "episodes"]
-    return mean + 0.1 * abs(optimal - prior) * random.normal(size=(runs, episodes))
+        size, nothing_missing = getattr(cell, "size", np.inf), getattr(cell, "fully_observed", False)
+        share = SHARES[cell.policy] + random.normal(0.0, 0.03) - 3.0 / size**0.5
+        mean = prior + share * (optimal - prior) + 30.0 * nothing_missing * (optimal < 0.0)
+    runs = len(cell.evaluation_seeds) if cell.kind == "baseline" else 1
+    return mean + 0.1 * abs(optimal - prior) * random.normal(size=(runs, cell.episodes))

@@ -6,8 +6,8 @@ import time
 
 import numpy as np
 
+from missmdp.experiments.grid.cell import CellResult
 from missmdp.experiments.reproduce.config import ReproduceConfig
-from missmdp.experiments.reproduce.work import CellResult
 
 TINY = ReproduceConfig(
     benchmarks=("icu-smar", "predator-smar"),
@@ -26,18 +26,19 @@ LEVEL = {"random": -5.0, "prior": 0.0, "optimal": 2.0}
 
 def pretend(cell):
     """Return what a cell might find: learned policies are between prior and optimal, more data are better."""
-    random = np.random.default_rng(cell.data_seed if cell.size else cell.evaluation_seed(cell.run))
+    seeds = cell.evaluation_seeds if cell.kind == "baseline" else (cell.data_seed,)
+    random = np.random.default_rng(seeds[0])
     if cell.kind == "learning":
         return CellResult(
             {
                 name: {"atv": float(random.uniform()), "wtv": float(random.uniform())}
-                for name in cell["learners"]
+                for name in cell.learners
             },
             seconds=0.5,
         )
-    luck = [np.random.default_rng(cell.evaluation_seed(run)) for run in _runs(cell)]
+    luck = seeds if cell.kind == "baseline" else (cell.evaluation_seed,)
     own = LEVEL.get(cell.policy, 1.0) + (0.0 if cell.policy in LEVEL else 0.1 * random.normal())
-    estimates = np.stack([own + draw.normal(size=_episodes(cell)) for draw in luck])
+    estimates = np.stack([own + np.random.default_rng(seed).normal(size=cell.episodes) for seed in luck])
     estimates += 0.1 * random.normal(size=estimates.shape)
     found = {
         "lower": own - 0.1,
@@ -51,23 +52,19 @@ def pretend(cell):
     return CellResult(found, estimates, seconds=1.5)
 
 
-def _runs(cell):
-    return range(cell["value_runs"]) if cell.policy in LEVEL else [cell.run]
-
-
-def _episodes(cell):
-    return cell["pomcp_episodes" if cell.policy == "pomcp" else "episodes"]
+def is_pomcp(cell):
+    return cell.kind == "baseline" and cell.policy == "pomcp"
 
 
 def fails_on_pomcp(cell):
-    if cell.policy == "pomcp":
+    if is_pomcp(cell):
         raise RuntimeError(f"no particles in {cell.benchmark}")
     return pretend(cell)
 
 
 def dies_on_pomcp(cell):
     """End the process that runs the cell, as the system does when memory is short."""
-    if cell.policy == "pomcp" and cell.run == 1:
+    if is_pomcp(cell) and cell.run == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     return pretend(cell)
 

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from missmdp.errors import DataError, FormatError
-from missmdp.experiments.reproduce.config import SIZES, ReproduceConfig
-from missmdp.experiments.reproduce.profiles import PROFILES, profile
+from missmdp.experiments.reproduce.config import PROFILES, SIZES, ReproduceConfig, profile
 
 CONFIGS = st.builds(
     ReproduceConfig,

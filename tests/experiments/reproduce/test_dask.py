@@ -56,7 +56,7 @@ def test_nobody_there(tmp_path):
 
 
 def test_workers_of_another_version_are_refused(cluster, tmp_path, monkeypatch):
-    from missmdp.experiments.reproduce import executors
+    from missmdp.experiments.grid import executors
 
     monkeypatch.setattr(executors, "__version__", "0.0.1")
     with pytest.raises(MissMDPError, match=r"this is 0\.0\.1"):

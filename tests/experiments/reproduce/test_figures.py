@@ -8,13 +8,18 @@ import pytest
 
 from experiments.reproduce.fake_run import TINY, fake_result, fake_run
 from missmdp.errors import MissMDPError
-from missmdp.experiments.reproduce.cells import all_cells
-from missmdp.experiments.reproduce.curves import LOWEST, board_figure, curves, curves_figure
-from missmdp.experiments.reproduce.dots import LEFT, baselines_figure, nothing_missing_figure
-from missmdp.experiments.reproduce.figures import draw_figures
-from missmdp.experiments.reproduce.standings import common_size, standings
+from missmdp.experiments.reproduce.curve_pictures import LOWEST, curves, curves_figure, map_figure
+from missmdp.experiments.reproduce.findings import common_size, compared_policies
+from missmdp.experiments.reproduce.pictures import (
+    LEFT,
+    baselines_figure,
+    draw_figures,
+    nothing_missing_figure,
+)
+from missmdp.experiments.reproduce.plan import all_cells
 from missmdp.experiments.reproduce.style import COLOURS, size_text
 from missmdp.experiments.reproduce.summary import summarise
+from missmdp.learn.registry import learners
 from missmdp.model.picture import save_picture
 from missmdp.pages import page
 
@@ -33,7 +38,9 @@ def results(**wanted):
     return {
         cell.run: fake_result(cell)
         for cell in all_cells(TINY)
-        if all(getattr(cell, name) == value for name, value in {"fully_observed": False, **wanted}.items())
+        if all(
+            getattr(cell, name, False) == value for name, value in {"fully_observed": False, **wanted}.items()
+        )
     }
 
 
@@ -116,13 +123,13 @@ def test_learners_that_assume_what_is_not_so_are_dashed(summary):
     axes = curves_figure(summary, [ICU]).axes[0]
     dashed = {learner: line(axes, learner).is_dashed() for learner in TINY.learners}
     assert dashed == {"AMCAR": True, "AsMAR": False, "AIMI": False}
-    board, *panels = board_figure(summary, PREDATOR).axes
+    board, *panels = map_figure(summary, PREDATOR).axes
     assert all(line(axes, learner).is_dashed() for axes in panels for learner in TINY.learners)
     assert board.get_title() == PREDATOR
 
 
 def test_the_map_stands_beside_its_benchmark(summary):
-    board = board_figure(summary, PREDATOR).axes[0]
+    board = map_figure(summary, PREDATOR).axes[0]
     words = [text.get_text() for text in board.texts]
     assert words.count("▲") == 4
     assert {"plains", "jungle", "mountain"} <= set(words)
@@ -134,7 +141,7 @@ def test_the_map_stands_beside_its_benchmark(summary):
 
 def test_policies_stand_side_by_side(summary):
     assert common_size(summary, ICU) == 100_000
-    found = {one.policy: one for one in standings(summary, ICU)}
+    found = {one.policy: one for one in compared_policies(summary, ICU)}
     names = ["optimal", "AMCAR", "AsMAR", "AIMI", "prior", "ppo-memory", "ppo", "pomcp", "random"]
     assert list(found) == names
     assert found["AsMAR"].normalised == pytest.approx(normalised("AsMAR", 100_000)[0])
@@ -155,7 +162,9 @@ def test_dots_are_where_values_are(summary):
     assert shown[0].get_xdata()[0] == pytest.approx(normalised("AsMAR", 100_000)[0])
     arrows = [drawn.get_ydata()[0] for drawn in axes.lines if drawn.get_marker() == "<"]
     assert arrows == [labels.index(one) for one in ("AIMI", "random")]
-    assert all(one.normalised < LEFT for one in standings(summary, ICU) if one.policy in ("AIMI", "random"))
+    assert all(
+        one.normalised < LEFT for one in compared_policies(summary, ICU) if one.policy in ("AIMI", "random")
+    )
     assert key(figure) == ["mean ± standard error", "best seed", "further left", "1 optimal, 0 prior"]
 
 
@@ -176,7 +185,7 @@ def test_the_same_cells_give_the_same_files(summary, tmp_path):
     names = ["learning-curves", PREDATOR, "baselines", "baselines-selected", "nothing-missing"]
     paths = draw_figures(summary, folder=tmp_path)
     assert [path.stem for path in paths] == names
-    again = summarise(summary.store.folder)
+    again = summarise(summary.folder)
     for path, figure in [(paths[0], curves_figure(again, [ICU])), (paths[4], nothing_missing_figure(again))]:
         assert save_picture(figure, tmp_path / "again.svg").read_bytes() == path.read_bytes()
 
@@ -201,17 +210,17 @@ def test_what_is_not_finished_is_said(tmp_path):
 
 
 def test_without_the_ends_of_the_scale_there_are_no_values(tmp_path):
-    found = summarise(fake_run(tmp_path, ONE, lambda cell: cell.policy == "prior"))
+    found = summarise(fake_run(tmp_path, ONE, lambda cell: getattr(cell, "policy", "") == "prior"))
     figure = curves_figure(found, [ICU])
     assert len(figure.axes) == 2
     assert "1 optimal, 0 prior" not in key(figure)
     assert baselines_figure(found, [ICU]) is None
-    assert standings(found, ICU) == []
+    assert compared_policies(found, ICU) == []
     assert nothing_missing_figure(found) is None
 
 
 def test_some_learners_may_be_ahead_of_others(tmp_path):
-    late = lambda cell: cell.policy == "AIMI" and cell.size == 100_000  # noqa: E731
+    late = lambda cell: cell.kind == "value" and cell.policy == "AIMI" and cell.size == 100_000  # noqa: E731
     found = summarise(fake_run(tmp_path, ONE, late))
     assert common_size(found, ICU) == 1_000
 
@@ -222,7 +231,7 @@ def test_one_run_has_no_quartiles(tmp_path):
     figure = curves_figure(found, [ICU])
     assert all(len(axes.collections) == 0 for axes in figure.axes)
     assert "middle half of runs" not in key(figure)
-    assert all(one.best is None for one in standings(found, ICU))
+    assert all(one.best is None for one in compared_policies(found, ICU))
     assert "best seed" not in key(baselines_figure(found, [ICU]))
 
 
@@ -234,7 +243,7 @@ def test_nothing_to_draw(tmp_path):
     fake_run(tmp_path, ONE, lambda cell: True)
     with pytest.raises(MissMDPError, match="nothing to draw, none of .* cells is finished"):
         draw_figures(tmp_path)
-    fake_run(tmp_path, ONE, lambda cell: cell.policy != "random")
+    fake_run(tmp_path, ONE, lambda cell: getattr(cell, "policy", "") != "random")
     assert draw_figures(tmp_path) == []
 
 
@@ -245,5 +254,7 @@ def test_sizes_are_short():
 
 def test_learners_have_the_same_colours_as_on_pages():
     light = STYLE_SHEET.read_text(encoding="utf-8").split("@media")[0]
-    for learner, colour in COLOURS.items():
-        assert f"--{learner.lower()}: {colour.lower()};" in light
+    for learner in learners().values():
+        if f"--{learner.label}:" in light:
+            assert f"--{learner.label}: {COLOURS[learner.name].lower()};" in light
+    assert {"AMCAR", "AsMAR", "AIMI", "DynamicsEM", "DynamicsEM+graph"} <= set(COLOURS)

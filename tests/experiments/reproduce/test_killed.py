@@ -45,7 +45,7 @@ def tables(folder):
 
 
 def n_cells(folder):
-    return len(list((folder / "cells").glob("*.npz"))) if (folder / "cells").exists() else 0
+    return len(list((folder / "cells").glob("*.cell"))) if (folder / "cells").exists() else 0
 
 
 @pytest.mark.slow

@@ -9,14 +9,20 @@ import pytest
 
 from experiments.reproduce.fake_run import TINY, fake_result, fake_run
 from missmdp.errors import MissMDPError
-from missmdp.experiments.reproduce.answers import approximation, assumptions, model_free, values
-from missmdp.experiments.reproduce.cells import all_cells
-from missmdp.experiments.reproduce.claims import claims
-from missmdp.experiments.reproduce.markdown import markdown_tables, write_results_markdown
+from missmdp.experiments.reproduce.findings import ComparedPolicy, claims
 from missmdp.experiments.reproduce.page import write_page
-from missmdp.experiments.reproduce.standings import Standing
+from missmdp.experiments.reproduce.plan import all_cells
 from missmdp.experiments.reproduce.summary import summarise
-from missmdp.experiments.reproduce.text_tables import plus_minus, text_tables
+from missmdp.experiments.reproduce.text import (
+    approximation,
+    assumptions,
+    markdown_tables,
+    model_free,
+    plus_minus,
+    text_tables,
+    values,
+)
+from missmdp.experiments.tables import put_tables
 
 ICU, PREDATOR = TINY.benchmarks
 ONE = replace(TINY, benchmarks=(ICU,), fully_observed=False)
@@ -37,7 +43,9 @@ def results(**wanted):
     return [
         fake_result(cell)
         for cell in all_cells(TINY)
-        if all(getattr(cell, name) == value for name, value in {"fully_observed": False, **wanted}.items())
+        if all(
+            getattr(cell, name, False) == value for name, value in {"fully_observed": False, **wanted}.items()
+        )
     ]
 
 
@@ -189,11 +197,11 @@ def test_sentences_say_what_was_measured(summary):
 def test_the_best_seed_of_any_method_counts_against_the_learned_policy(summary, monkeypatch):
     """Also that of a method which is not the best on average."""
     found = [
-        Standing("AsMAR", 0.9, 0.01, 3, None),
-        Standing("ppo-memory", 0.5, 0.1, 2, 0.6),
-        Standing("pomcp", 0.2, 0.8, 2, 1.0),
+        ComparedPolicy("AsMAR", 0.9, 0.01, 3, None),
+        ComparedPolicy("ppo-memory", 0.5, 0.1, 2, 0.6),
+        ComparedPolicy("pomcp", 0.2, 0.8, 2, 1.0),
     ]
-    monkeypatch.setattr("missmdp.experiments.reproduce.answers.standings", lambda *_: found)
+    monkeypatch.setattr("missmdp.experiments.reproduce.text.compared_policies", lambda *_: found)
     assert "below the learned policy on 0 of 2 benchmarks" in model_free(summary)[0]
 
 
@@ -248,8 +256,8 @@ def test_the_page_has_all_questions_tables_and_sentences(summary, text):
 
 
 def test_the_same_cells_give_the_same_page(summary, text):
-    path = write_page(summary.store.folder)
-    assert path == summary.store.folder / "report.html"
+    path = write_page(summary.folder)
+    assert path == summary.folder / "report.html"
     assert path.read_text(encoding="utf-8") == text
 
 
@@ -297,20 +305,20 @@ def test_tables_are_put_between_their_marks(summary, tmp_path):
     page.write_text(
         "# Ours\n<!-- claims -->\nold\n<!-- end of claims -->\nprose\n<!-- wtv --><!-- end of wtv -->\nend\n"
     )
-    assert write_results_markdown(summary, page) == ["claims", "wtv"]
+    assert put_tables(markdown_tables(summary), page) == ["claims", "wtv"]
     tables = markdown_tables(summary)
     expected = (
         f"# Ours\n<!-- claims -->\n{tables['claims']}\n<!-- end of claims -->\nprose\n"
         f"<!-- wtv -->\n{tables['wtv']}\n<!-- end of wtv -->\nend\n"
     )
     assert page.read_text() == expected
-    write_results_markdown(summary.store.folder, page)
+    put_tables(markdown_tables(summarise(summary.folder)), page)
     assert page.read_text() == expected
 
 
 def test_a_new_page_has_all_tables(summary, tmp_path):
     page = tmp_path / "new" / "README.md"
-    assert write_results_markdown(summary, page) == NAMES
+    assert put_tables(markdown_tables(summary), page) == NAMES
     assert all(table in page.read_text() for table in markdown_tables(summary).values())
 
 
@@ -320,10 +328,10 @@ def test_pages_that_tables_cannot_be_put_into(summary, tmp_path):
     with pytest.raises(
         MissMDPError, match="there is <!-- values --> without <!-- end of values --> after it"
     ):
-        write_results_markdown(summary, page)
+        put_tables(markdown_tables(summary), page)
     assert page.read_text() == "<!-- end of values --> <!-- values -->"
     with pytest.raises(MissMDPError, match="cannot be read"):
-        write_results_markdown(summary, tmp_path)
+        put_tables(markdown_tables(summary), tmp_path)
 
 
 def test_numbers_have_the_decimals_that_their_errors_deserve():

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments.reproduce.pretend import TINY, dies_on_pomcp, fails_on_pomcp, pretend
+from experiments.reproduce.pretend import TINY, dies_on_pomcp, fails_on_pomcp, is_pomcp, pretend
 from missmdp.errors import MissMDPError
-from missmdp.experiments.reproduce.cells import all_cells
+from missmdp.experiments.grid.store import CellStore
+from missmdp.experiments.reproduce.plan import all_cells
 from missmdp.experiments.reproduce.runner import reproduce
-from missmdp.experiments.reproduce.store import CellStore
 from missmdp.experiments.reproduce.summary import summarise
 
 
@@ -60,7 +60,7 @@ def test_what_is_finished_is_not_run_again(undisturbed, tmp_path):
 def test_a_damaged_cell_is_run_again(undisturbed, tmp_path):
     reproduce(TINY, tmp_path, workers=1, progress=False, work=pretend)
     cells = all_cells(TINY)
-    store = CellStore(tmp_path)
+    store = CellStore(tmp_path / "cells")
     first, second, third = (store.path(cell) for cell in cells[:3])
     first.write_bytes(first.read_bytes()[:-20])
     second.write_bytes(b"")
@@ -75,11 +75,11 @@ def test_a_damaged_cell_is_run_again(undisturbed, tmp_path):
 def test_what_a_killed_run_was_writing_is_swept_away(tmp_path):
     cells = tmp_path / "cells"
     cells.mkdir()
-    old, new = cells / ".value-x.npz.0123", cells / ".value-y.npz.4567"
+    old, new = cells / ".value-x.cell.0123", cells / ".value-y.cell.4567"
     for path in (old, new):
         path.write_bytes(b"half")
     os.utime(old, (0, 0))
-    CellStore(tmp_path).sweep()
+    CellStore(cells).sweep()
     assert [path.name for path in cells.iterdir()] == [new.name]
 
 
@@ -93,7 +93,7 @@ def test_more_runs_extend_fewer(undisturbed, tmp_path):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_cell_that_fails_does_not_stop_the_others(tmp_path, workers):
     done = reproduce(TINY, tmp_path, workers=workers, progress=False, work=fails_on_pomcp)
-    failing = [cell for cell in all_cells(TINY) if cell.policy == "pomcp"]
+    failing = [cell for cell in all_cells(TINY) if is_pomcp(cell)]
     assert done.status == "failed"
     assert set(done.failed) == {cell.name for cell in failing}
     assert done.finished == len(all_cells(TINY)) - len(failing)

@@ -7,9 +7,9 @@ import pytest
 
 import missmdp as mm
 from missmdp.experiments.baselines import make_baseline
-from missmdp.experiments.reproduce.cells import all_cells
+from missmdp.experiments.grid.cell import run_cell
 from missmdp.experiments.reproduce.config import ReproduceConfig
-from missmdp.experiments.reproduce.work import run_cell
+from missmdp.experiments.reproduce.plan import all_cells
 
 CONFIG = ReproduceConfig(
     benchmarks=("predator-smar",),
@@ -35,7 +35,7 @@ def cell_of(config=CONFIG, **wanted):
     (found,) = [
         cell
         for cell in all_cells(config)
-        if all(getattr(cell, name) == value for name, value in wanted.items())
+        if all(getattr(cell, name, None) == value for name, value in wanted.items())
     ]
     return found
 
@@ -46,7 +46,7 @@ def truth():
 
 
 def learned(learner, truth, cell):
-    return learner().fit(mm.collect(truth, 500, seed=cell.data_seed, progress=False)).missingness_
+    return learner().fit(mm.collect(truth, 500, seed=cell.data_seed, progress=False))
 
 
 @pytest.mark.filterwarnings("ignore::missmdp.AssumptionWarning")
@@ -54,19 +54,23 @@ def test_learning(truth):
     cell = cell_of(kind="learning", run=1)
     found = run_cell(cell).found
     for name, learner in {"AMCAR": mm.AMCAR, "AsMAR": mm.AsMAR, "AIMI": mm.AIMI}.items():
-        distance = mm.total_variation(learned(learner, truth, cell), truth.missingness)
-        assert found[name] == {"atv": distance.average, "wtv": distance.worst}
+        fitted = learned(learner, truth, cell)
+        distance = mm.total_variation(fitted.missingness_, truth.missingness)
+        assert found[name] == {
+            "atv": distance.average,
+            "weighted": mm.total_variation(fitted.missingness_, truth).weighted,
+            "wtv": distance.worst,
+            "parameters": fitted.n_parameters_,
+        }
 
 
 def test_the_value_of_a_learned_policy_is_measured_in_the_truth(truth):
     cell = cell_of(kind="value", policy="AsMAR", run=1)
     result = run_cell(cell)
     solved = mm.Sarsop(max_trials=2, progress=False).solve(
-        truth.with_missingness(learned(mm.AsMAR, truth, cell))
+        truth.with_missingness(learned(mm.AsMAR, truth, cell).missingness_)
     )
-    value = mm.evaluate(
-        solved.policy, truth, 40, cell.evaluation_seed(1), control_variate=True, progress=False
-    )
+    value = mm.evaluate(solved.policy, truth, 40, cell.evaluation_seed, control_variate=True, progress=False)
     assert result.found["lower"] == solved.lower
     assert result.found["status"] == "trials"
     np.testing.assert_array_equal(result.estimates, [value.estimates])
@@ -76,7 +80,7 @@ def test_the_ends_of_the_scale_meet_the_luck_of_every_run(truth):
     cell = cell_of(kind="baseline", policy="optimal")
     result = run_cell(cell)
     policy = mm.Sarsop(max_trials=2, progress=False).solve(truth).policy
-    seeds = [cell_of(kind="value", policy="AIMI", run=run).evaluation_seed(run) for run in range(2)]
+    seeds = [cell_of(kind="value", policy="AIMI", run=run).evaluation_seed for run in range(2)]
     values = [mm.evaluate(policy, truth, 40, seed, control_variate=True, progress=False) for seed in seeds]
     np.testing.assert_array_equal(result.estimates, [value.estimates for value in values])
 
@@ -86,23 +90,23 @@ def test_pomcp(truth, fully_observed):
     cell = cell_of(kind="baseline", policy="pomcp", fully_observed=fully_observed)
     model = mm.fully_observed_model(truth) if fully_observed else truth
     policy = mm.POMCP(tree_queries=20).solve(model).policy
-    value = mm.evaluate(policy, model, 3, cell.evaluation_seed(0), control_variate=True, progress=False)
+    value = mm.evaluate(policy, model, 3, cell.evaluation_seeds[0], control_variate=True, progress=False)
     np.testing.assert_array_equal(run_cell(cell).estimates, [value.estimates])
 
 
 def test_random_needs_no_solver(truth):
     cell = cell_of(kind="baseline", policy="random")
-    value = mm.evaluate(None, truth, 40, cell.evaluation_seed(1), control_variate=True, progress=False)
+    value = mm.evaluate(None, truth, 40, cell.evaluation_seeds[1], control_variate=True, progress=False)
     np.testing.assert_array_equal(run_cell(cell).estimates[1], value.estimates)
 
 
 def test_an_interrupted_search_is_no_result(monkeypatch):
-    from missmdp.experiments.reproduce import work
+    from missmdp.experiments.reproduce import cells
 
     def interrupted(*arguments, **options):
         return replace(make_baseline(*arguments, **options), status="interrupted")
 
-    monkeypatch.setattr(work, "make_baseline", interrupted)
+    monkeypatch.setattr(cells, "make_baseline", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_cell(cell_of(kind="baseline", policy="random"))
 

@@ -87,7 +87,7 @@ def certify(
     result
         What a solver found for `truth.with_missingness(learner.missingness_)`.
     learner
-        The learner that was fitted: `AMCAR`, `AsMAR` or `AIMI`.
+        The learner that was fitted; it must have a guaranteed bound, as `AMCAR`, `AsMAR` and `AIMI` have.
     confidence
         The probability with which the bound holds, over the data.
     behaviour

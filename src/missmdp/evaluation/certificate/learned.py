@@ -16,9 +16,11 @@ from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound, GroupBound, learned_bound
 from missmdp.learn.groups import GroupCounts, count_groups
 from missmdp.learn.limits import Method
+from missmdp.learn.registry import learners
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.space import StateSpace
+from missmdp.words import listed
 
 __all__ = [
     "Halving",
@@ -52,9 +54,14 @@ def checked_learner(learner: object) -> CountingEstimator:
     if not isinstance(learner, CountingEstimator):
         raise DataError(
             f"there is no certificate for what {name} learns: no bound on its error is known for a finite number of "
-            "samples (learners that count have one, such as AsMAR; value_interval gives one without a guarantee)"
+            f"samples ({with_a_bound()} have one; value_interval gives an interval without a guarantee)"
         )
     return learner
+
+
+def with_a_bound() -> str:
+    """Return the names of the learners whose error is bounded, as a list in words."""
+    return listed([entry.name for entry in learners().values() if entry.has_bound])
 
 
 def can_go_missing(learner: CountingEstimator) -> NDArray[np.bool_]:

@@ -21,12 +21,13 @@ from missmdp.evaluation.certificate.learned import (
     counted_patterns,
     factor_for,
     revealing_missingness,
+    with_a_bound,
 )
 from missmdp.evaluation.certificate.uniform import ValueSpan, inverse_closed_form, policy_uniform, value_span
 from missmdp.learn.asmar import AsMAR
 from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound
-from missmdp.learn.sample_size import SampleSize, samples_needed
+from missmdp.learn.histories_needed import SampleSize, histories_needed
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.plan.base import Solver, SolveResult
 from missmdp.progress import show_status
@@ -127,9 +128,9 @@ def plan_data(
 ) -> DataPlan:
     """Return how many samples it takes until a policy can be certified to be within ε of optimal.
 
-    Three answers: for the closed form, whose inverse says how close M̂ must be, and `samples_needed` how many histories
-    make it so; for the policy-uniform bound, with as many visits as random behaviour is expected to make; and for what
-    `certify` says, with a policy for this model's own M.
+    Three answers: for the closed form, whose inverse says how close M̂ must be, and `histories_needed` how many
+    histories make it so; for the policy-uniform bound, with as many visits as random behaviour is expected to make;
+    and for what `certify` says, with a policy for this model's own M.
 
     Parameters
     ----------
@@ -154,7 +155,9 @@ def plan_data(
     model = checked_model(model)
     learner = AsMAR() if learner is None else learner
     if not isinstance(learner, CountingEstimator):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ParameterError("learner", learner, "AMCAR(), AsMAR() or AIMI()")
+        raise ParameterError(
+            "learner", learner, f"a learner with a guaranteed bound, such as {with_a_bound()}"
+        )
     span = value_span(model.mdp)
     confidence = checked_confidence(confidence)
     wanted = _checked_epsilon(epsilon, span, solver_gap, relative=relative)
@@ -213,7 +216,7 @@ def _histories(
 ) -> tuple[SampleSize | None, str]:
     """Return the histories for the closed form, or why no number is known."""
     try:
-        found = samples_needed(
+        found = histories_needed(
             model,
             min(radius, 1.0 - 1e-9),
             confidence,

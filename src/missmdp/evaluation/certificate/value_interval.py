@@ -1,19 +1,19 @@
-"""What a policy may be worth, given what was learned: an interval that is no guarantee."""
+"""What a policy may be worth, given what was learned: an interval without a guarantee."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.checks import checked_confidence, checked_integer, checked_number, checked_seed
+from missmdp.checks import checked_confidence, checked_instance, checked_integer, checked_number, checked_seed
 from missmdp.errors import DataError
 from missmdp.evaluation.certificate.controller_value import ControllerValues, controller_product
 from missmdp.evaluation.certificate.uniform import value_span
 from missmdp.evaluation.value import evaluate
-from missmdp.learn.base import CountingEstimator
+from missmdp.learn.base import CountingEstimator, MissingnessEstimator
 from missmdp.learn.groups import as_missingness
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.missingness import MissingnessFunction
@@ -77,7 +77,7 @@ class ValueInterval:
 
 def value_interval(
     policy: Policy,
-    learner: Any,
+    learner: MissingnessEstimator,
     mdp: FactoredMDP | None = None,
     *,
     confidence: float = 0.95,
@@ -89,8 +89,8 @@ def value_interval(
 ) -> ValueInterval:
     """Return what a policy is worth over missingness functions that the data make likely; not a guarantee.
 
-    Learners that count are drawn from: the probabilities of each group have a Dirichlet posterior. Learners with
-    `bootstrap(draws, seed)` are asked for missingness functions. Both know nothing of an assumption that is false.
+    For learners that count, the probabilities of each group are drawn from their Dirichlet posterior. Other learners
+    are fitted again to resampled logs (`bootstrap`). Neither notices that an assumption is false.
 
     Parameters
     ----------
@@ -118,9 +118,8 @@ def value_interval(
         checked_confidence(confidence),
         checked_integer("draws", draws, least=1),
     )
-    if not hasattr(learner, "missingness_"):
-        raise DataError(f"{type(learner).__name__} has learned nothing yet: call fit(data) first")
-    mdp = checked_mdp(learner.observation_counts_.mdp if mdp is None else mdp)
+    checked_instance("learner", learner, MissingnessEstimator, "a learner").check_fitted()
+    mdp = checked_mdp(learner.data_.mdp if mdp is None else mdp)
     if mdp.space != learner.missingness_.space:
         raise DataError("what was learned is for another MDP: its states are not the same")
     functions, source = _drawn(learner, mdp, draws, prior, checked_seed(seed))
@@ -136,7 +135,7 @@ def value_interval(
                 )
                 values[i] = found.mean
             advance()
-    return ValueInterval(values, confidence, source, _assumption(learner), exact is not None)
+    return ValueInterval(values, confidence, source, learner.assumed_, exact is not None)
 
 
 class _Exact:
@@ -159,23 +158,15 @@ class _Exact:
         return 0.5 * (low + high)
 
 
-def _assumption(learner: Any) -> str:
-    return str(getattr(learner, "assumed_", None) or learner.assumes)
-
-
 def _drawn(
-    learner: Any, mdp: FactoredMDP, draws: int, prior: float, seed: int
+    learner: MissingnessEstimator, mdp: FactoredMDP, draws: int, prior: float, seed: int
 ) -> tuple[list[MissingnessFunction], Literal["posterior", "bootstrap"]]:
     """Return missingness functions, and where they come from."""
     if isinstance(learner, CountingEstimator):
         prior = checked_number("prior", prior, above=0.0)
         rng = np.random.default_rng(seed)
         return [_posterior_draw(learner, mdp, prior, rng) for _ in range(draws)], "posterior"
-    if callable(getattr(learner, "bootstrap", None)):
-        return list(learner.bootstrap(draws, seed)), "bootstrap"
-    raise DataError(
-        f"{type(learner).__name__} has neither counts nor a bootstrap, so that there is nothing to draw from"
-    )
+    return list(learner.bootstrap(draws, seed)), "bootstrap"
 
 
 def _posterior_draw(

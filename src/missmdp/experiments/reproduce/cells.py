@@ -1,81 +1,56 @@
-"""The grid as a list of cells: pieces of work that know nothing of each other, each seeded from its own key."""
+"""The kinds of cells of the paper's experiments, and what they do: learn, solve, evaluate.
+
+Cells of one kind differ in their fields alone. So another study, with seeds and learners of its own, is another list of
+the same cells.
+"""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from itertools import chain
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
-from missmdp._version import __version__
+import numpy as np
+
 from missmdp.benchmarks.registry import load_benchmark
-from missmdp.experiments.fingerprint import content_hash, model_hash
-from missmdp.experiments.reproduce.config import ReproduceConfig
+from missmdp.data.collect import collect
+from missmdp.data.counts import ObservationCounts, as_counts
+from missmdp.data.coverage import Coverage, behaviour_coverage
+from missmdp.data.dataset import Dataset
+from missmdp.evaluation.distance import TotalVariation, total_variation
+from missmdp.evaluation.value import evaluate
+from missmdp.experiments.baselines import BaselineSettings, baseline_settings, make_baseline
+from missmdp.experiments.grid.cell import Cell, CellResult, raise_if_interrupted
+from missmdp.experiments.grid.fingerprint import model_hash
+from missmdp.experiments.reproduce.times import (
+    baseline_seconds,
+    learning_seconds,
+    value_seconds,
+)
+from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.registry import RegisteredLearner, find_learner, learners
+from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP, fully_observed_model
+from missmdp.model.policy import Policy
+from missmdp.plan.sarsop.solver import Sarsop
 
-__all__ = ["Cell", "Kind", "all_cells", "benchmark_model"]
+__all__ = [
+    "SCALE",
+    "BaselineCell",
+    "BenchmarkCell",
+    "LearningCell",
+    "ValueCell",
+    "benchmark_hash",
+    "benchmark_model",
+    "learner_names",
+    "registered",
+]
 
-Kind = Literal["learning", "value", "baseline"]
-"""learning: total variation of all learners on one dataset. value: the policy of one learner from one dataset.
-baseline: a policy that needs no data."""
-
+TOLD = "+graph"
+"""At the end of a learner's name: it is told the true m-graph."""
 SCALE = ("random", "prior", "optimal")
 """Baselines that are made once and evaluated on the luck of every run, to be paired with what was learned."""
-_DIGITS = 10
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A piece of work, and all that decides what comes out."""
-
-    kind: Kind
-    benchmark: str
-    policy: str
-    """The baseline, the learner, or "all" learners."""
-    size: int
-    """Of the dataset; 0 for baselines."""
-    run: int
-    """Which of the independent repetitions; 0 for baselines that are made once."""
-    fully_observed: bool
-    settings: tuple[tuple[str, Any], ...]
-    """Name → value of what matters for this cell in the configuration."""
-
-    def __getitem__(self, name: str) -> Any:
-        return dict(self.settings)[name]
-
-    @cached_property
-    def name(self) -> str:
-        """The name of its file: what it is in words, and a hash of all that decides what comes out."""
-        key = {
-            "settings": dict(self.settings),
-            "model": _benchmark_hash(self.benchmark),
-            "version": __version__,
-        }
-        words = [self.kind, self.benchmark, self.policy]
-        words += ["nothing-missing"] if self.fully_observed else []
-        words += [str(self.size)] if self.size else []
-        return "-".join([*words, f"{self.run:02d}", content_hash(key)[:_DIGITS]])
-
-    @property
-    def data_seed(self) -> int:
-        """The seed of its dataset: the same for all learners."""
-        return _seed(self["seed"], "data", self.benchmark, self.size, self.run)
-
-    @property
-    def training_seed(self) -> int:
-        """The seed of PPO's training."""
-        return _seed(self["seed"], "training", self.benchmark, self.policy, self.run)
-
-    def evaluation_seed(self, run: int) -> int:
-        """Return the seed of the episodes of a run: the same for all policies, which so share their luck."""
-        return _seed(self["seed"], "evaluation", self.benchmark, run)
-
-
-def _seed(*key: str | int) -> int:
-    """Return 63 bits of a hash, so that neighbouring keys have nothing in common."""
-    return int.from_bytes(hashlib.sha256("/".join(map(str, key)).encode()).digest()[:8], "big") >> 1
 
 
 @lru_cache(maxsize=8)
@@ -85,88 +60,202 @@ def benchmark_model(benchmark: str) -> MissMDP:
 
 
 @lru_cache
-def _benchmark_hash(benchmark: str) -> str:
+def benchmark_hash(benchmark: str) -> str:
+    """Return the hash of a benchmark's model."""
     return model_hash(benchmark_model(benchmark))
 
 
-@lru_cache
-def _fully_observed_hash(benchmark: str) -> str:
-    return model_hash(fully_observed_model(benchmark_model(benchmark)))
+@dataclass(frozen=True)
+class BenchmarkCell(Cell):
+    """What cells on a benchmark have in common."""
+
+    benchmark: str
+
+    def inputs(self) -> dict[str, str]:
+        """Return a hash of the model, which may change under its name."""
+        return {"model": benchmark_hash(self.benchmark)}
 
 
-def all_cells(config: ReproduceConfig) -> list[Cell]:
-    """Return the cells of a configuration: baselines first, since one of them may take as long as much of the rest.
+@dataclass(frozen=True)
+class LearningCell(BenchmarkCell, kind="learning", version=1):
+    """Total variation of what learners make of one dataset."""
 
-    Cells that use one dataset follow each other.
-    """
-    own = [(benchmark, config.of(benchmark)) for benchmark in config.benchmarks]
+    learners: tuple[str, ...]
+    size: int
+    run: int
+    """Which of the independent repetitions."""
+    data_seed: int
+
+    def label(self) -> str:
+        """Return what it is in a few words."""
+        return f"learning-{self.benchmark}-{self.size}-{self.run:02d}"
+
+    def expected_seconds(self) -> float:
+        """Return how long it may take."""
+        return learning_seconds(self.size, _slow(self.learners))
+
+    def work(self) -> CellResult:
+        """Return average, visit-weighted and worst total variation by learner."""
+        found: dict[str, Any] = {}
+        for name in self.learners:
+            learner = _fitted(name, self.benchmark, self.size, self.data_seed)
+            distance = _distance(learner.missingness_, self.benchmark)
+            found[name] = {
+                "atv": distance.average,
+                "weighted": distance.weighted,
+                "wtv": distance.worst,
+                "parameters": learner.n_parameters_,
+            }
+        return CellResult(found)
+
+
+@dataclass(frozen=True)
+class ValueCell(BenchmarkCell, kind="value", version=1):
+    """The policy of one learner from one dataset, and what it is worth."""
+
+    policy: str
+    """The learner."""
+    size: int
+    run: int
+    data_seed: int
+    evaluation_seed: int
+    episodes: int
+    precision: float
+    max_trials: int | None
+    timeout: float | None
+
+    def label(self) -> str:
+        """Return what it is in a few words."""
+        return f"value-{self.benchmark}-{self.policy}-{self.size}-{self.run:02d}"
+
+    def expected_seconds(self) -> float:
+        """Return how long it may take."""
+        learning = learning_seconds(self.size, _slow([self.policy]))
+        return learning + value_seconds(self.benchmark, self.max_trials, self.timeout, self.episodes)
+
+    def work(self) -> CellResult:
+        """Learn, solve the learned model, and evaluate in the true one."""
+        truth = benchmark_model(self.benchmark)
+        missingness = _fitted(self.policy, self.benchmark, self.size, self.data_seed).missingness_
+        distance = _distance(missingness, self.benchmark)
+        solver = Sarsop(
+            precision=self.precision, max_trials=self.max_trials, timeout=self.timeout, progress=False
+        )
+        result = solver.solve(truth.with_missingness(missingness))
+        raise_if_interrupted(result.status)
+        found = {
+            "lower": result.lower,
+            "upper": result.upper,
+            "status": result.status,
+            "vectors": result.policy.n_vectors,
+            "atv": distance.average,
+            "wtv": distance.worst,
+        }
+        return _evaluated(result.policy, truth, found, [self.evaluation_seed], self.episodes)
+
+
+@dataclass(frozen=True)
+class BaselineCell(BenchmarkCell, kind="baseline", version=1):
+    """A policy that needs no data, and what it is worth."""
+
+    policy: str
+    run: int
+    """Which of several seeds; 0 for baselines that are made once."""
+    fully_observed: bool
+    """Whether nothing goes missing."""
+    settings: BaselineSettings
+    evaluation_seeds: tuple[int, ...]
+    episodes: int
+    """For each seed."""
+
+    def label(self) -> str:
+        """Return what it is in a few words."""
+        missing = "-nothing-missing" if self.fully_observed else ""
+        return f"baseline-{self.benchmark}-{self.policy}{missing}-{self.run:02d}"
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what decides what comes out: of the settings, those of this baseline."""
+        return super().parameters() | {"settings": baseline_settings(self.policy, self.settings)}
+
+    def expected_seconds(self) -> float:
+        """Return how long it may take."""
+        return baseline_seconds(
+            self.benchmark, self.policy, self.settings, self.episodes * len(self.evaluation_seeds)
+        )
+
+    def work(self) -> CellResult:
+        """Make the policy and evaluate it, once for each seed."""
+        model = benchmark_model(self.benchmark)
+        if self.fully_observed:
+            model = fully_observed_model(model)
+        made = make_baseline(self.policy, model, self.settings, progress=False)
+        raise_if_interrupted(made.status)
+        found = {"lower": made.lower, "upper": made.upper, "status": made.status}
+        return _evaluated(made.policy, model, found, self.evaluation_seeds, self.episodes)
+
+
+def learner_names() -> list[str]:
+    """Return the names of all learners; with "+graph" those that can be told the true m-graph."""
+    known = learners().values()
     return [
-        *chain.from_iterable(_baseline_cells(*each) for each in own),
-        *_fully_observed_cells(config),
-        *chain.from_iterable(_learning_cells(*each) for each in own),
-        *chain.from_iterable(_value_cells(*each) for each in own),
+        *(entry.name for entry in known),
+        *(f"{entry.name}{TOLD}" for entry in known if "graph" in entry.options),
     ]
 
 
-def _learning_cells(benchmark: str, config: ReproduceConfig) -> Iterator[Cell]:
-    settings = _chosen(config, "learners", "seed")
-    for size in config.sizes:
-        for run in range(config.runs):
-            yield Cell("learning", benchmark, "all", size, run, False, settings)
+def registered(name: str) -> RegisteredLearner:
+    """Return the entry of a learner, told the m-graph or not."""
+    return find_learner(name.removesuffix(TOLD))
 
 
-def _value_cells(benchmark: str, config: ReproduceConfig) -> Iterator[Cell]:
-    settings = _chosen(config, "episodes", "precision", "max_trials", "solve_timeout", "seed")
-    for size in config.value_sizes:
-        for run in range(config.value_runs):
-            for learner in config.learners:
-                yield Cell("value", benchmark, learner, size, run, False, settings)
+def _fitted(name: str, benchmark: str, size: int, seed: int) -> MissingnessEstimator:
+    """Return a learner that has learned from a dataset."""
+    truth, entry = benchmark_model(benchmark), registered(name)
+    learner = entry.make(truth.mdp, graph=truth.mgraph() if name.endswith(TOLD) else None)
+    return learner.fit((_dataset if entry.needs_histories else _counts)(benchmark, size, seed))
 
 
-def _baseline_cells(benchmark: str, config: ReproduceConfig) -> Iterator[Cell]:
-    """Yield the cells of baselines, those that take longest first."""
-    for policy in reversed(config.baselines):
-        settings = _baseline_settings(policy, config)
-        if policy in SCALE:
-            yield Cell("baseline", benchmark, policy, 0, 0, False, settings)
-            continue
-        for run in range(config.baseline_seeds):
-            yield Cell("baseline", benchmark, policy, 0, run, False, settings)
+def _slow(names: Sequence[str]) -> int:
+    """Return how many learners go through whole histories."""
+    return sum(registered(name).needs_histories for name in names)
 
 
-def _fully_observed_cells(config: ReproduceConfig) -> Iterator[Cell]:
-    """Yield POMCP and PPO without missingness, once for benchmarks that then are the same."""
-    seen: set[str] = set()
-    for benchmark in config.benchmarks:
-        own = config.of(benchmark)
-        without = _fully_observed_hash(benchmark)
-        if not own.fully_observed or without in seen:
-            continue
-        seen.add(without)
-        for policy in own.baselines:
-            if policy in ("pomcp", "ppo"):
-                settings = _baseline_settings(policy, own)
-                for run in range(own.baseline_seeds):
-                    yield Cell("baseline", benchmark, policy, 0, run, True, settings)
+@lru_cache(maxsize=1)
+def _counts(benchmark: str, size: int, seed: int) -> ObservationCounts:
+    """Return the counts of a dataset, which cells that follow each other share."""
+    return as_counts(_simulated(benchmark, size, seed))
 
 
-def _baseline_settings(policy: str, config: ReproduceConfig) -> tuple[tuple[str, Any], ...]:
-    match policy:
-        case "random":
-            return _chosen(config, "episodes", "value_runs", "seed")
-        case "optimal":
-            names = ("episodes", "value_runs", "precision", "optimal_trials", "baseline_timeout", "seed")
-            return _chosen(config, *names)
-        case "prior":
-            names = ("episodes", "value_runs", "precision", "prior_trials", "baseline_timeout", "seed")
-            return _chosen(config, *names)
-        case "pomcp":
-            fewer = replace(config, pomcp_episodes=min(config.pomcp_episodes, config.episodes))
-            return _chosen(fewer, "pomcp_episodes", "tree_queries", "seed")
-        case _:
-            fewer = replace(config, ppo_episodes=min(config.ppo_episodes, config.episodes))
-            return _chosen(fewer, "ppo_episodes", "ppo_steps", "seed")
+@lru_cache(maxsize=1)
+def _dataset(benchmark: str, size: int, seed: int) -> Dataset:
+    return _simulated(benchmark, size, seed)
 
 
-def _chosen(config: ReproduceConfig, *names: str) -> tuple[tuple[str, Any], ...]:
-    return tuple((name, getattr(config, name)) for name in names)
+def _simulated(benchmark: str, size: int, seed: int) -> Dataset:
+    return collect(benchmark_model(benchmark), size, seed=seed, threads=1, progress=False)
+
+
+@lru_cache(maxsize=8)
+def _visits(benchmark: str) -> Coverage:
+    return behaviour_coverage(benchmark_model(benchmark))
+
+
+def _distance(missingness: MissingnessFunction, benchmark: str) -> TotalVariation:
+    return total_variation(missingness, benchmark_model(benchmark), visits=_visits(benchmark))
+
+
+def _evaluated(
+    policy: Policy, model: MissMDP, found: dict[str, Any], seeds: Sequence[int], episodes: int
+) -> CellResult:
+    evaluations = [
+        evaluate(policy, model, episodes, seed, control_variate=True, threads=1, progress=False)
+        for seed in seeds
+    ]
+    for evaluation in evaluations:
+        raise_if_interrupted(evaluation.status)
+    found |= {
+        "returns": float(np.mean([evaluation.returns.mean() for evaluation in evaluations])),
+        "impossible": sum(evaluation.impossible for evaluation in evaluations),
+        "decisions": int(sum(evaluation.decisions.sum() for evaluation in evaluations)),
+    }
+    return CellResult(found, np.stack([evaluation.estimates for evaluation in evaluations]))

@@ -1,4 +1,4 @@
-"""What is reproduced, and how thoroughly: one frozen dataclass, which is the file format and the command line too.
+"""What is reproduced, and how thoroughly: one frozen dataclass, which is also the file format, and ready-made profiles.
 
 A field is a key in a TOML file (`sizes = [100, 1000]`) and an option (`--sizes 100,1000`). What holds for one
 benchmark only stands in a table of its own (`[only.predator-mcar]`, `--only predator-mcar.max_trials=12`).
@@ -16,18 +16,18 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from missmdp.benchmarks.registry import list_benchmarks
 from missmdp.checks import checked_integer
-from missmdp.errors import DataError, FormatError, ModelError
+from missmdp.errors import DataError, FormatError, MissMDPError, ModelError
 from missmdp.experiments.baselines import BASELINES
-from missmdp.learn.aimi import AIMI
-from missmdp.learn.asmar import AMCAR, AsMAR
-from missmdp.learn.base import CountingEstimator
+from missmdp.experiments.reproduce.cells import learner_names
 from missmdp.model.archive import write_atomically
 from missmdp.model.probabilities import number
 
-__all__ = ["LEARNERS", "ReproduceConfig", "field_type"]
+__all__ = ["CONFIG", "PROFILES", "ReproduceConfig", "field_type", "is_reproduction", "profile"]
 
-LEARNERS: dict[str, type[CountingEstimator]] = {"AMCAR": AMCAR, "AsMAR": AsMAR, "AIMI": AIMI}
-"""The paper's learners by name, as they are by default."""
+CONFIG = "config.toml"
+"""The configuration of a run, in its folder."""
+PAPER = ("AMCAR", "AsMAR", "AIMI")
+"""The paper's learners."""
 SIZES = (10, 50, 100, 500, 1_000, 5_000, 10_000, 100_000, 1_000_000, 10_000_000)
 """The paper's dataset sizes."""
 
@@ -41,7 +41,9 @@ class ReproduceConfig:
     """The grid of experiments; the defaults are the paper's."""
 
     benchmarks: tuple[str, ...] = _setting(tuple(list_benchmarks()), "Benchmarks.")
-    learners: tuple[str, ...] = _setting(tuple(LEARNERS), "Learners.")
+    learners: tuple[str, ...] = _setting(
+        PAPER, "Learners, by name; with +graph at the end they are told the true m-graph."
+    )
     sizes: tuple[int, ...] = _setting(SIZES, "Dataset sizes at which total variation is measured.")
     runs: int = _setting(20, "Independent datasets of each size for total variation.")
     value_sizes: tuple[int, ...] = _setting(
@@ -77,7 +79,7 @@ class ReproduceConfig:
         for known in fields(self):
             object.__setattr__(self, known.name, _checked(known, getattr(self, known.name)))
         _check_words("benchmarks", self.benchmarks, list_benchmarks())
-        _check_words("learners", self.learners, LEARNERS)
+        _check_words("learners", self.learners, learner_names())
         _check_words("baselines", self.baselines, BASELINES)
         if not self.benchmarks:
             raise DataError("benchmarks: give at least one")
@@ -108,6 +110,13 @@ class ReproduceConfig:
         write_atomically(path, self.to_toml().encode())
 
     @classmethod
+    def of_run(cls, folder: str | Path) -> ReproduceConfig:
+        """Return the configuration of a run, from its folder."""
+        if not is_reproduction(folder):
+            raise MissMDPError(f"{folder}: no run of `missmdp reproduce` (there is no {CONFIG})")
+        return cls.load(Path(folder) / CONFIG)
+
+    @classmethod
     def from_dict(cls, content: Mapping[str, Any], base: ReproduceConfig | None = None) -> ReproduceConfig:
         """Return a configuration from what a TOML file holds; what is not said is as in `base`."""
         names = [known.name for known in fields(cls)]
@@ -129,6 +138,11 @@ class ReproduceConfig:
             return cls.from_dict(content, base)
         except (DataError, ModelError) as error:
             raise DataError(f"{path}: {error}") from error
+
+
+def is_reproduction(folder: str | Path) -> bool:
+    """Return whether a folder is one of `reproduce`."""
+    return (Path(folder) / CONFIG).is_file()
 
 
 OWN = (
@@ -264,3 +278,53 @@ def _toml(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, cast('list[Any]', value)))}]"
     return repr(value)
+
+
+PROFILES = {
+    "smoke": ReproduceConfig(
+        benchmarks=("icu-smar", "predator-smar"),
+        sizes=(100, 1_000, 10_000),
+        runs=4,
+        value_sizes=(100, 10_000),
+        value_runs=2,
+        episodes=200,
+        max_trials=5,
+        optimal_trials=6,
+        prior_trials=2,
+        solve_timeout=None,
+        baseline_timeout=None,
+        baselines=("random", "prior", "optimal", "pomcp"),
+        baseline_seeds=1,
+        pomcp_episodes=10,
+        tree_queries=100,
+        fully_observed=False,
+    ),
+    "small": ReproduceConfig(
+        value_sizes=(100, 1_000, 10_000, 100_000),
+        value_runs=5,
+        episodes=4_000,
+        max_trials=16,
+        optimal_trials=24,
+        prior_trials=12,
+        solve_timeout=None,
+        baseline_timeout=None,
+        baseline_seeds=2,
+        pomcp_episodes=100,
+        only={
+            "predator-smar": {"prior_trials": 6},
+            "predator-mnar-unid": {"prior_trials": 6},
+            # Policies differ less there, and it is the hardest to solve.
+            "predator-mcar": {"episodes": 20_000, "max_trials": 24, "optimal_trials": 36, "prior_trials": 6},
+        },
+    ),
+    "paper": ReproduceConfig(),
+}
+"""smoke: whether it works, in under three minutes. small: about an hour on two cores, and the same on every machine,
+since solving is limited by trials. paper: everything as in the paper's appendix, in more than a day."""
+
+
+def profile(name: str) -> ReproduceConfig:
+    """Return a ready-made configuration by its name."""
+    if name not in PROFILES:
+        raise DataError(f"there is no profile {name!r}; there are {', '.join(PROFILES)}")
+    return PROFILES[name]

@@ -1,4 +1,4 @@
-"""What a reproduction found as one self-contained page, from its finished cells alone."""
+"""What a reproduction found, as one self-contained page made from its finished cells alone."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ from pathlib import Path
 
 from missmdp._version import __version__
 from missmdp.errors import MissMDPError
-from missmdp.experiments.reproduce.answers import approximation, assumptions, model_free, values
-from missmdp.experiments.reproduce.claims import LEAST, claims
-from missmdp.experiments.reproduce.curves import MEASURES, curves, limits
-from missmdp.experiments.reproduce.expected import kind_of, learnable_by
-from missmdp.experiments.reproduce.page_charts import CurvesPanel, curves_chart, curves_key, standings_chart
-from missmdp.experiments.reproduce.run_facts import run_facts
-from missmdp.experiments.reproduce.standings import standings
-from missmdp.experiments.reproduce.style import size_text
+from missmdp.experiments.reproduce.config import ReproduceConfig
+from missmdp.experiments.reproduce.curve_pictures import MEASURES, curves, limits
+from missmdp.experiments.reproduce.findings import LEAST, claims, compared_policies, kind_of, learnable_by
+from missmdp.experiments.reproduce.page_charts import CurvesPanel, curves_chart, curves_key, policies_chart
+from missmdp.experiments.reproduce.pictures import draw_figures
+from missmdp.experiments.reproduce.style import POLICIES, size_text
 from missmdp.experiments.reproduce.summary import Summary, summarise
-from missmdp.experiments.reproduce.text_tables import TextTable, plus_minus, text_tables
+from missmdp.experiments.reproduce.text import (
+    TextTable,
+    approximation,
+    assumptions,
+    model_free,
+    plus_minus,
+    text_tables,
+    values,
+)
 from missmdp.model.archive import write_atomically
 from missmdp.pages.markup import Html, element
 from missmdp.pages.page import (
@@ -24,6 +30,7 @@ from missmdp.pages.page import (
     bullets,
     code,
     details,
+    facts,
     figure,
     headline,
     note,
@@ -32,9 +39,10 @@ from missmdp.pages.page import (
     table,
 )
 from missmdp.pages.svg import Chart
-from missmdp.words import count, duration
+from missmdp.words import count, duration, listed
 
-__all__ = ["PAGE", "reproduction_page", "write_page"]
+__all__ = ["PAGE", "draw_and_write", "reproduction_page", "run_facts", "write_page"]
+
 
 PAGE = "report.html"
 Tables = dict[str, TextTable]
@@ -51,7 +59,7 @@ def write_page(run: str | Path | Summary) -> Path:
         If the folder has no run in it, or nothing is finished.
     """
     summary = run if isinstance(run, Summary) else summarise(run)
-    path = summary.store.folder / PAGE
+    path = summary.folder / PAGE
     write_atomically(path, reproduction_page(summary).encode())
     return path
 
@@ -60,7 +68,7 @@ def reproduction_page(summary: Summary) -> str:
     """Return the page of a run."""
     if not summary.finished:
         raise MissMDPError(
-            f"{summary.store.folder}: nothing to report, none of {len(summary.cells):,} cells is finished"
+            f"{summary.folder}: nothing to report, none of {len(summary.cells):,} cells is finished"
         )
     tables = text_tables(summary)
     sections = [
@@ -201,7 +209,7 @@ def _question_three(summary: Summary, tables: Tables) -> Section | None:
 
 
 def _question_four(summary: Summary, tables: Tables) -> Section | None:
-    found = {name: ones for name in summary.config.benchmarks if (ones := standings(summary, name))}
+    found = {name: ones for name in summary.config.benchmarks if (ones := compared_policies(summary, name))}
     content: list[Html | None] = []
     if found:
         described = (
@@ -209,7 +217,7 @@ def _question_four(summary: Summary, tables: Tables) -> Section | None:
             for name, ones in found.items()
         )
         chart = Chart(
-            "standings", "Normalised values of all policies", "; ".join(described), standings_chart(found)
+            "standings", "Normalised values of all policies", "; ".join(described), policies_chart(found)
         )
         stroke = element("span", element("span", class_="tick-mark"), "best seed")
         content.append(
@@ -287,3 +295,60 @@ def _shown(tables: Tables, name: str) -> Html:
         if len(found.rows) <= 7
         else details(f"Table: {found.caption.split(';')[0].split(':')[0]}", drawn)
     )
+
+
+def draw_and_write(folder: str | Path) -> None:
+    """Draw the figures and write report.html from the cells of a folder."""
+    summary = summarise(folder)
+    draw_figures(summary)
+    write_page(summary)
+
+
+def run_facts(summary: Summary) -> Html:
+    """Return what was run, as names and texts."""
+    config = summary.config
+    pairs = [
+        ("benchmarks", listed(config.benchmarks)),
+        ("learners", listed(config.learners)),
+        ("total variation", f"{count(config.runs, 'dataset')} each of {_sizes(config.sizes)} steps"),
+        ("policies", _policies(config)),
+        ("solver", _solver(config)),
+        ("baselines", _baselines(config)),
+        ("cells", f"{summary.finished:,} of {len(summary.cells):,} finished"),
+        ("seed", f"{config.seed}; every cell has seeds of its own, made from it"),
+        ("version", f"missmdp {__version__}"),
+    ]
+    if config.only:
+        pairs.append(("other settings for", listed(list(config.only))))
+    return facts(pairs)
+
+
+def _sizes(sizes: tuple[int, ...]) -> str:
+    return listed([size_text(size) for size in sizes], most=12)
+
+
+def _policies(config: ReproduceConfig) -> str:
+    if not config.value_sizes:
+        return "none"
+    return (
+        f"for {count(config.value_runs, 'dataset')} each of {_sizes(config.value_sizes)} steps, "
+        f"evaluated in {config.episodes:,} episodes each"
+    )
+
+
+def _solver(config: ReproduceConfig) -> str:
+    limits = [
+        f"to a gap of {100 * config.precision:g} %",
+        *([f"at most {config.max_trials} trials"] if config.max_trials is not None else []),
+        *([f"at most {config.solve_timeout:g} s"] if config.solve_timeout is not None else []),
+    ]
+    return ", ".join(limits)
+
+
+def _baselines(config: ReproduceConfig) -> str:
+    if not config.baselines:
+        return "none"
+    names = listed([name for policy, name in POLICIES.items() if policy in config.baselines], most=12)
+    if not {"pomcp", "ppo", "ppo-memory"} & set(config.baselines):
+        return names
+    return f"{names}; {count(config.baseline_seeds, 'seed')} where chance has a part"

@@ -1,26 +1,102 @@
-"""Tables of a run, from its finished cells alone: per run, and over runs as in the paper."""
+"""The tables of a run, made from its finished cells alone: per run, and over runs as in the paper."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.experiments.reproduce.cells import SCALE, Cell, all_cells, benchmark_model
-from missmdp.experiments.reproduce.normalised import Scale, over_runs
-from missmdp.experiments.reproduce.store import CellStore
-from missmdp.experiments.reproduce.work import CellResult
+from missmdp.evaluation.compare import NormalisedValue
+from missmdp.experiments.grid.cell import Cell, CellResult
+from missmdp.experiments.grid.store import CellStore
+from missmdp.experiments.reproduce.cells import SCALE, BaselineCell, LearningCell, ValueCell, benchmark_model
+from missmdp.experiments.reproduce.config import ReproduceConfig
+from missmdp.experiments.reproduce.plan import all_cells
 from missmdp.experiments.tables import write_table
 from missmdp.model.pomdp import optimal_values
 
-__all__ = ["Summary", "summarise", "write_tables"]
+__all__ = ["Scale", "Summary", "over_runs", "ratio_of_means", "summarise", "write_tables"]
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """The values of the optimal policy and of the prior's, in the episodes of every run."""
+
+    optimal: NDArray[np.float64]
+    """Shape (runs, episodes)."""
+    prior: NDArray[np.float64]
+
+    def gaps(
+        self, estimates: NDArray[np.float64], run: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return V − V_prior in a policy's own episodes, and V_optimal − V_prior in all of the run: maybe more."""
+        return estimates - self.prior[run, : len(estimates)], self.optimal[run] - self.prior[run]
+
+    def of_run(self, estimates: NDArray[np.float64], run: int) -> NormalisedValue | None:
+        """Return the normalised value of one policy; its error is that of the episodes. None without a scale."""
+        return ratio_of_means(*self.gaps(estimates, run))
+
+
+def over_runs(
+    runs: Sequence[tuple[int, NDArray[np.float64]]],
+    scale: Scale | None,
+    confidence: float = 0.95,
+    *,
+    pooled: bool = False,
+) -> dict[str, Any]:
+    """Return the normalised value over runs, its standard error, and its interval.
+
+    Runs are independent: each has data, or a seed, and episodes of its own. So the means of a run are one draw, and
+    the ratio of their means has an error (delta method) and an interval (Fieller's) that hold for new data too.
+    With a single run, or one policy in all of them (`pooled`), the error is that of the episodes. All is None where
+    the optimal policy is worth no more than the prior's: such a scale would turn losses into gains.
+    """
+    names = ("normalised", "normalised_stderr", "normalised_low", "normalised_high")
+    if scale is None:
+        return dict.fromkeys(names)
+    gaps = [scale.gaps(estimates, run) for run, estimates in runs]
+    if pooled or len(gaps) == 1:
+        value = ratio_of_means(*map(np.concatenate, zip(*gaps, strict=True)))
+    else:
+        value = ratio_of_means(*(np.array([gap[i].mean() for gap in gaps]) for i in (0, 1)))
+    if value is None:
+        return dict.fromkeys(names)
+    low, high = value.interval(confidence)
+    found = (value.mean, value.stderr, low, high)
+    return {
+        name: float(number) if math.isfinite(number) else None
+        for name, number in zip(names, found, strict=True)
+    }
+
+
+def ratio_of_means(
+    numerator: NDArray[np.float64], denominator: NDArray[np.float64]
+) -> NormalisedValue | None:
+    """Return the ratio of two means, of which the first entries are pairs; None without a scale."""
+    if not denominator.mean() > 0.0:
+        return None
+    both, most = sorted((len(numerator), len(denominator)))
+    together = float(np.cov(numerator[:both], denominator[:both])[0, 1] / most)
+    return NormalisedValue(
+        float(numerator.mean()),
+        float(denominator.mean()),
+        ((_variance_of_mean(numerator), together), (together, _variance_of_mean(denominator))),
+        both,
+    )
+
+
+def _variance_of_mean(values: NDArray[np.float64]) -> float:
+    return float(values.var(ddof=1) / len(values))
+
 
 Rows = list[dict[str, Any]]
+C = TypeVar("C", bound=Cell)
 
 
 class Summary:
@@ -33,22 +109,20 @@ class Summary:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        self.store = CellStore(folder)
-        self.config = self.store.read_config()
+        self.folder = Path(folder)
+        self.config = ReproduceConfig.of_run(folder)
         self.cells = all_cells(self.config)
-        self._results = {cell: self.store.read(cell) for cell in self.cells}
+        store = CellStore(self.folder / "cells")
+        store.check()
+        self.results = {cell: result for cell in self.cells if (result := store.read(cell)) is not None}
 
     @property
     def finished(self) -> int:
         """How many cells are finished."""
-        return sum(result is not None for result in self._results.values())
+        return len(self.results)
 
-    def _of_kind(self, kind: str) -> list[tuple[Cell, CellResult]]:
-        return [
-            (cell, result)
-            for cell, result in self._results.items()
-            if cell.kind == kind and result is not None
-        ]
+    def _of_kind(self, kind: type[C]) -> list[tuple[C, CellResult]]:
+        return [(cell, result) for cell, result in self.results.items() if isinstance(cell, kind)]
 
     def _grouped(self, rows: Rows) -> Iterable[tuple[dict[str, Any], Rows]]:
         """Yield (benchmark, learner, size) with its rows, in the order of the configuration."""
@@ -69,10 +143,11 @@ class Summary:
                 "learner": learner,
                 "size": cell.size,
                 "run": cell.run,
-                **result.found[learner],
+                "atv": result.found[learner]["atv"],
+                "wtv": result.found[learner]["wtv"],
                 "data_seed": cell.data_seed,
             }
-            for cell, result in self._of_kind("learning")
+            for cell, result in self._of_kind(LearningCell)
             for learner in self.config.learners
         ]
 
@@ -88,7 +163,7 @@ class Summary:
     def value_runs(self) -> Rows:
         """Values of learned policies, one row per dataset and learner."""
         rows: Rows = []
-        for cell, result in self._of_kind("value"):
+        for cell, result in self._of_kind(ValueCell):
             estimates, found = result.estimates[0], result.found
             row: dict[str, Any] = {
                 "benchmark": cell.benchmark,
@@ -114,7 +189,7 @@ class Summary:
                 "impossible": found["impossible"],
                 "decisions": found["decisions"],
                 "data_seed": cell.data_seed,
-                "evaluation_seed": cell.evaluation_seed(cell.run),
+                "evaluation_seed": cell.evaluation_seed,
             }
             rows.append(row)
         return rows
@@ -123,7 +198,7 @@ class Summary:
     def values(self) -> Rows:
         """Values over runs: means with standard errors between runs, 95 % intervals, and quartiles."""
         by_group: dict[tuple[str, str, int], list[tuple[int, NDArray[np.float64]]]] = {}
-        for cell, result in self._of_kind("value"):
+        for cell, result in self._of_kind(ValueCell):
             key = cell.benchmark, cell.policy, cell.size
             by_group.setdefault(key, []).append((cell.run, result.estimates[0]))
         rows: Rows = []
@@ -143,13 +218,13 @@ class Summary:
     @cached_property
     def baselines(self) -> Rows:
         """Values of baselines: over the episodes of all runs for those made once, else over seeds, with the best."""
-        groups: dict[tuple[str, str, bool], list[tuple[Cell, CellResult]]] = {}
-        for cell, result in self._of_kind("baseline"):
+        groups: dict[tuple[str, str, bool], list[tuple[BaselineCell, CellResult]]] = {}
+        for cell, result in self._of_kind(BaselineCell):
             groups.setdefault((cell.benchmark, cell.policy, cell.fully_observed), []).append((cell, result))
         return [self._baseline_row(*group, found) for group, found in groups.items()]
 
     def _baseline_row(
-        self, benchmark: str, policy: str, fully_observed: bool, found: list[tuple[Cell, CellResult]]
+        self, benchmark: str, policy: str, fully_observed: bool, found: list[tuple[BaselineCell, CellResult]]
     ) -> dict[str, Any]:
         once = policy in SCALE
         runs = [
@@ -189,7 +264,7 @@ class Summary:
         for benchmark in self.config.benchmarks:
             found = {
                 cell.policy: result.estimates
-                for cell, result in self._of_kind("baseline")
+                for cell, result in self._of_kind(BaselineCell)
                 if cell.benchmark == benchmark and cell.policy in SCALE
             }
             if set(found) != set(SCALE):
@@ -212,8 +287,7 @@ class Summary:
         """Wall time per cell; not among the tables, since it differs from run to run."""
         return [
             {"cell": cell.name, "kind": cell.kind, "benchmark": cell.benchmark, "seconds": result.seconds}
-            for cell, result in self._results.items()
-            if result is not None
+            for cell, result in self.results.items()
         ]
 
     def tables(self) -> dict[str, Rows]:
@@ -228,7 +302,7 @@ class Summary:
     def _scales(self) -> dict[str, Scale]:
         ends: dict[tuple[str, str], NDArray[np.float64]] = {
             (cell.benchmark, cell.policy): result.estimates
-            for cell, result in self._of_kind("baseline")
+            for cell, result in self._of_kind(BaselineCell)
             if cell.policy in ("optimal", "prior")
         }
         return {

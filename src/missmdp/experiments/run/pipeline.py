@@ -9,7 +9,7 @@ from typing import Any, cast
 from missmdp.benchmarks.registry import load_benchmark
 from missmdp.data.dataset import Dataset
 from missmdp.errors import DataError, ModelError
-from missmdp.experiments.fingerprint import model_hash
+from missmdp.experiments.grid.fingerprint import model_hash
 from missmdp.experiments.record.coding import RunIdentity, plain
 from missmdp.experiments.run.folder import RunFolder
 from missmdp.experiments.run.reading import data_hash

@@ -65,10 +65,9 @@ from missmdp.experiments.run.result import (
 )
 from missmdp.experiments.run.tables import sensitivity_rows, value_rows
 from missmdp.learn.bounds import Bound, GroupBound
-from missmdp.learn.diagnosis.result import Diagnosis
-from missmdp.learn.diagnosis.words import type_words
-from missmdp.learn.group_truth import GroupTruth
+from missmdp.learn.diagnosis.result import Diagnosis, type_words
 from missmdp.learn.registry import find_learner
+from missmdp.learn.table import GroupTruth
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missmdp import MissMDP
 from missmdp.plan.base import SolveResult

@@ -24,8 +24,8 @@ from missmdp.experiments.run.settings import RunSettings
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.bounds import Bound
 from missmdp.learn.diagnosis.result import Diagnosis
-from missmdp.learn.group_truth import GroupTruth
-from missmdp.learn.registry import find_learner
+from missmdp.learn.registry import learner_name
+from missmdp.learn.table import GroupTruth
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
@@ -106,7 +106,7 @@ class Reasons:
         if not found.blocks:
             return "nothing is missing"
         own = f", {' and '.join(found.self_censoring)} self-censoring" if found.self_censoring else ""
-        return f"{found.type}{own}; {find_learner(found.recommended).name} suits"
+        return f"{found.type}{own}; {learner_name(found.recommended)} suits"
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp._kernels.sarsop.arrays import Compiled
+from missmdp.model.equal_rows import canonical, equal_rows
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.components import state_components
 from missmdp.plan.sarsop.nodes import Nodes, what_can_be_seen
@@ -71,11 +72,10 @@ def compile_pomdp(pomdp: POMDP, *, observe_initial: bool) -> Compilation:
     component_of_state = np.full(pomdp.n_states, -1, dtype=np.int64)
     for b, states in enumerate(component_states):
         component_of_state[states] = b
-    class_of, members = _classes(pomdp, live, component_of_state)
-    first_states = np.array([group[0] for group in members], dtype=np.int64)
+    class_of, first_states = _classes(pomdp, live, component_of_state)
     component_of = component_of_state[first_states]
 
-    nodes = Nodes(len(members), class_of)
+    nodes = Nodes(len(first_states), class_of)
     to_pairs = [nodes.add(matrix) for matrix in what_can_be_seen(pomdp, live, observe_initial)]
     pair_class, node_start, order = nodes.pairs()
     to_pairs = [_widened(matrix, len(order))[:, order] for matrix in to_pairs]
@@ -86,7 +86,7 @@ def compile_pomdp(pomdp: POMDP, *, observe_initial: bool) -> Compilation:
     rewards = pomdp.reward[first_states]
     lowest, highest = _extremes(pomdp)
 
-    start = np.bincount(class_of[live], pomdp.initial[live], minlength=len(members))
+    start = np.bincount(class_of[live], pomdp.initial[live], minlength=len(first_states))
     mass = float(start.sum())
     if observe_initial or len(np.unique(component_of[start > 0.0])) != 1:
         first_rewards = pomdp.initial @ pomdp.reward
@@ -98,7 +98,7 @@ def compile_pomdp(pomdp: POMDP, *, observe_initial: bool) -> Compilation:
         rows = [sparse.csr_array(sparse.vstack(both)) for both in zip(rows, first, strict=True)]
         rewards = np.vstack([rewards, first_rewards])
         component_of = np.append(component_of, len(component_states))
-        start, mass = np.append(np.zeros(len(members)), 1.0), 1.0
+        start, mass = np.append(np.zeros(len(first_states)), 1.0), 1.0
     arrays = _arrays(rewards, rows, component_of, pair_class, node_start)
     node_of = np.stack(nodes.of_observation)
     return Compilation(
@@ -166,31 +166,19 @@ def _extremes(pomdp: POMDP) -> tuple[float, float]:
 
 def _classes(
     pomdp: POMDP, live: NDArray[np.int64], component: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], list[list[int]]]:
-    """Return the class of each state and the states of each class; classes of one component are neighbours.
-
-    Rows are the same only if they are equal bit for bit.
-    """
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the class of each state and the first state of each class; classes of one component are neighbours."""
     alive = np.zeros(pomdp.n_states, dtype=bool)
     alive[live] = True
-    keys: dict[tuple[int, bytes], list[int]] = {}
-    matrices: list[sparse.csr_array] = []
-    for matrix in pomdp.transition:
-        kept = sparse.csr_array(matrix @ sparse.diags_array(alive.astype(np.float64)))
-        kept.eliminate_zeros()
-        kept.sort_indices()
-        matrices.append(kept)
-    for s in live.tolist():
-        future = [pomdp.reward[s].tobytes()]
-        for matrix in matrices:
-            row = slice(matrix.indptr[s], matrix.indptr[s + 1])
-            future += [matrix.indices[row].tobytes(), matrix.data[row].tobytes()]
-        keys.setdefault((int(component[s]), b"|".join(future)), []).append(s)
-    members = [keys[key] for key in sorted(keys, key=lambda key: (key[0], keys[key][0]))]
+    going_on = sparse.diags_array(alive.astype(np.float64))
+    matrices = [canonical(matrix @ going_on) for matrix in pomdp.transition]
+    equal = equal_rows(matrices, (component, pomdp.reward), live.tolist())
+    order = np.lexsort((equal.first, component[equal.first]))
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
     class_of = np.full(pomdp.n_states, -1, dtype=np.int64)
-    for c, group in enumerate(members):
-        class_of[group] = c
-    return class_of, members
+    class_of[live] = rank[equal.number[live]]
+    return class_of, equal.first[order]
 
 
 def _interleaved(

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from missmdp._kernels.sarsop.arrays import ENTRIES, POINTS, WEIGHTS
 from missmdp.model.pomdp import POMDP
-from missmdp.plan.base import Status, TraceBuilder
+from missmdp.plan.base import Status
 from missmdp.plan.sarsop.compile import compile_pomdp
 from missmdp.plan.sarsop.limits import Limits, Stop
 from missmdp.plan.sarsop.lower import improve_lower, settle_lower, start_lower
@@ -20,6 +20,7 @@ from missmdp.plan.sarsop.search import Search
 from missmdp.plan.sarsop.start import set_up
 from missmdp.plan.sarsop.upper import expand, improve_upper, start_upper
 from missmdp.plan.sarsop.warm_start import begin_with, beliefs_over_states
+from missmdp.plan.trace import TraceBuilder
 
 __all__ = ["Goal", "Loop", "exercise"]
 
