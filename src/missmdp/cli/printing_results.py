@@ -20,8 +20,8 @@ from missmdp.learn.diagnosis.result import p_words, type_words, variable_words
 from missmdp.learn.registry import learner_name
 from missmdp.learn.table import missing_in
 from missmdp.model.missmdp import MissMDP
+from missmdp.plan.state_text import short_text
 from missmdp.plan.value_function import NO_VECTOR
-from missmdp.plan.wording import short_text
 from missmdp.words import decimals, signed
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from missmdp.learn.diagnosis.result import ClassScore, Diagnosis, Driver, NestedTest
     from missmdp.model.pomdp import POMDP
     from missmdp.plan.alpha import AlphaVectorPolicy
-    from missmdp.plan.base import SolveResult
+    from missmdp.plan.solving import SolveResult
 
 __all__ = [
     "first_action",

@@ -16,8 +16,8 @@ from missmdp.experiments.run.settings import RunSettings
 from missmdp.learn.base import CountingEstimator
 from missmdp.learn.diagnosis.result import Diagnosis
 from missmdp.learn.registry import find_learner
-from missmdp.plan.base import SolveResult
 from missmdp.plan.sarsop.solver import Sarsop
+from missmdp.plan.solving import SolveResult
 from missmdp.words import decimals, interval_text, no_more_than
 
 __all__ = [

@@ -70,7 +70,7 @@ from missmdp.learn.registry import find_learner
 from missmdp.learn.table import GroupTruth
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missmdp import MissMDP
-from missmdp.plan.base import SolveResult
+from missmdp.plan.solving import SolveResult
 from missmdp.plan.trace import Trace
 
 __all__ = ["run_record"]

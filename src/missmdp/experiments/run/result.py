@@ -30,7 +30,7 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
 from missmdp.plan.alpha import AlphaVectorPolicy
-from missmdp.plan.base import SolveResult
+from missmdp.plan.solving import SolveResult
 from missmdp.words import count
 
 __all__ = [

@@ -39,7 +39,7 @@ from missmdp.experiments.run.stages import Stages
 from missmdp.experiments.run.tables import RunTables
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.model.missingness import MissingnessFunction
-from missmdp.plan.base import SolveResult
+from missmdp.plan.solving import SolveResult
 from missmdp.words import count
 
 __all__ = ["RunWork"]

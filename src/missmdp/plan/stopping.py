@@ -1,8 +1,7 @@
-"""When to stop: time, memory, and Ctrl-C."""
+"""When a solver stops early: time, and Ctrl-C."""
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
@@ -10,36 +9,31 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from missmdp.plan.base import Status
+from missmdp.plan.solving import Status
 
-__all__ = ["Limits", "Stop"]
-
-_SHARE_OF_MEMORY = 0.75
+__all__ = ["Stop", "Stopwatch"]
 
 
 class Stop(Exception):  # noqa: N818, it is no error
-    """A limit was reached; the bounds at this time hold."""
+    """A limit was reached; what has been found by now holds."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status)
         self.status: Status = status
 
 
-class Limits:
-    """The limits of one search; its clock starts when it is made.
+class Stopwatch:
+    """The time limit of one run, which Ctrl-C ends early; the clock starts when it is made.
 
     Parameters
     ----------
     timeout
         In seconds; None for no limit.
-    memory
-        In megabytes; None for three quarters of the machine's.
     """
 
-    def __init__(self, timeout: float | None, memory: float | None) -> None:
+    def __init__(self, timeout: float | None) -> None:
         self._start = time.perf_counter()
         self._timeout = float("inf") if timeout is None else timeout
-        self._memory = _machine_memory() * _SHARE_OF_MEMORY if memory is None else memory * 1e6
         self._interrupted = False
 
     @property
@@ -47,17 +41,18 @@ class Limits:
         """Since the start."""
         return time.perf_counter() - self._start
 
+    @property
+    def stopped_by(self) -> Status | None:
+        """What says that it is time to stop: Ctrl-C, the time limit, or None."""
+        if self._interrupted:
+            return "interrupted"
+        return "timeout" if self.seconds >= self._timeout else None
+
     def check(self) -> None:
         """Raise `Stop` if time is up, or Ctrl-C was pressed."""
-        if self._interrupted:
-            raise Stop("interrupted")
-        if self.seconds >= self._timeout:
-            raise Stop("timeout")
-
-    def check_memory(self, nbytes: int) -> None:
-        """Raise `Stop` if that many bytes are too many."""
-        if nbytes > self._memory:
-            raise Stop("memory")
+        status = self.stopped_by
+        if status is not None:
+            raise Stop(status)
 
     @contextmanager
     def catch_interrupts(self) -> Generator[None, None, None]:
@@ -80,10 +75,3 @@ class Limits:
             yield
         finally:
             signal.signal(signal.SIGINT, before)
-
-
-def _machine_memory() -> float:
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):  # not on this system
-        return float("inf")

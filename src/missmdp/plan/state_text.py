@@ -1,4 +1,4 @@
-"""States, observations and numbers in words, for explanations and pictures."""
+"""States and observations in words, for explanations and pictures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, cast
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 
-__all__ = ["decimal", "full_text", "short_text"]
+__all__ = ["full_text", "short_text"]
 
 
 def full_text(label: Any, model: MissMDP | POMDP) -> str:
@@ -27,9 +27,3 @@ def short_text(label: Any) -> str:
 
 def _value(value: Any) -> str:
     return "?" if value is None else str(value)
-
-
-def decimal(value: float) -> str:
-    """Return a number with four significant digits and a proper minus sign."""
-    text = f"{value:.4g}"
-    return f"−{text[1:]}" if text.startswith("-") else text
