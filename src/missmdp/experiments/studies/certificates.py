@@ -24,6 +24,12 @@ CHUNK = 1_000_000
 """Steps that fit into memory."""
 SEED = 2026
 METHODS = ("closed form", "policy-uniform", "occupancy", "robust", "revealing")
+_TERMS = ("solver", "before_planning", "after_planning")
+_COLUMNS = (
+    *("epsilon", "method", "vacuous", *_TERMS),
+    *(method.replace(" ", "_") for method in METHODS),
+    *("closed_form_okamoto", "trivial", "seconds"),
+)
 
 
 @dataclass(frozen=True)
@@ -62,9 +68,7 @@ class CertificateCell(BenchmarkCell, kind="certificate", version=1):
                 "epsilon": found.epsilon,
                 "method": found.method,
                 "vacuous": found.vacuous,
-                "solver": found.terms.solver,
-                "before_planning": found.terms.before_planning,
-                "after_planning": found.terms.after_planning,
+                **{term: getattr(found.terms, term) for term in _TERMS},
                 **{method.replace(" ", "_"): found.alternatives[method].epsilon for method in METHODS},
                 "closed_form_okamoto": found.alternatives[REFERENCE].epsilon,
                 "trivial": found.trivial,
@@ -107,14 +111,15 @@ def rows(finished: Finished) -> dict[str, Rows]:
                 "benchmark": cell.benchmark,
                 "learner": cell.learner,
                 "samples": str(cell.size),
-                **{
-                    name: f"{value:.6g}" if isinstance(value, float) else str(value)
-                    for name, value in result.found.items()
-                },
+                **{name: _text(result.found[name]) for name in _COLUMNS},
             }
             for cell, result in finished.items()
         ]
     }
+
+
+def _text(value: float | str | bool) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def tables(found: Mapping[str, Rows]) -> dict[str, str]:
@@ -136,7 +141,7 @@ def tables(found: Mapping[str, Rows]) -> dict[str, str]:
         for name in list_benchmarks()
         if right_learner(name) is None
     ]
-    return {"certificates": markdown_table(columns, lines, words=2)}
+    return {"certificates": markdown_table(columns, lines, words=(0, 1, 4, 5))}
 
 
 def _line(row: dict[str, str]) -> tuple[str, ...]:

@@ -1,15 +1,12 @@
-"""The folder of a search: what is searched, and the trials that are finished.
+"""The trials of a search for PPO's settings, in a folder.
 
-`search.json` says what the search is, `trial-007.json` is written when trial 7 is finished, after its policy
-`trial-007.mmpolicy`. Every file is written to a temporary name and renamed, so that whatever ends the process, a trial
-is either finished or was never there.
+`search.json` says what the search is. A trial is a cell of the grid: its file is written when the trial is finished,
+after its policy, `trial-007-….mmpolicy`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import logging
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -17,7 +14,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from missmdp._version import __version__
-from missmdp.errors import DataError, FormatError, MissMDPError
+from missmdp.errors import DataError, FormatError
+from missmdp.experiments.grid.cell import Cell, CellResult
+from missmdp.experiments.grid.store import CellStore
 from missmdp.model.archive import write_atomically
 from missmdp.plan.load import load_policy
 from missmdp.plan.ppo.policy import PPOPolicy
@@ -25,11 +24,10 @@ from missmdp.plan.ppo.settings import PPOSettings
 
 __all__ = ["Trial", "TrialFolder"]
 
-_log = logging.getLogger(__name__)
-
 _KIND = "PPO search"
 _SEARCH = "search.json"
-_TRIAL = re.compile(r"trial-([0-9]{3,9})\.json")
+_TRIAL = re.compile(r"trial-([0-9]{3,9})-[0-9a-f]+\.cell")
+_POLICY = ".mmpolicy"
 
 
 @dataclass(frozen=True)
@@ -66,6 +64,19 @@ class Trial:
         }
 
 
+@dataclass(frozen=True)
+class TrialCell(Cell, kind="trial", version=1):
+    """One trial of a search."""
+
+    number: int
+    search: tuple[tuple[str, Any], ...]
+    """What makes the search what it is: name → value."""
+
+    def label(self) -> str:
+        """Return which trial it is."""
+        return f"trial-{self.number:03d}"
+
+
 class TrialFolder:
     """Where a search keeps its trials.
 
@@ -79,12 +90,17 @@ class TrialFolder:
 
     def __init__(self, path: str | Path, identity: Mapping[str, Any]) -> None:
         self.path = Path(path)
+        self._store = CellStore(path)
         self._identity = dict(identity)
         if self.path.exists() and not self.path.is_dir():
             raise DataError(f"{self.path} is a file; a search needs a folder")
+        if any(self.path.glob("trial-*.json")):
+            raise FormatError(
+                f"{self.path}: has trials of an earlier version of missmdp, which cannot be used; give another folder"
+            )
         known = self._known()
         if known is None:
-            if self.path.is_dir() and any(self.path.glob("trial-*.json")):
+            if any(self.path.glob("trial-*.cell")):
                 raise DataError(f"{self.path} has trials but no {_SEARCH}; give another folder")
             content = {"kind": _KIND, "written_by": f"missmdp {__version__}", **self._identity}
             write_atomically(self.path / _SEARCH, f"{json.dumps(content, indent=1)}\n".encode())
@@ -96,58 +112,37 @@ class TrialFolder:
                     "give another folder, or the same settings to go on with it"
                 )
 
-    def trial_path(self, number: int, suffix: str) -> Path:
-        """Return the file of a trial."""
-        return self.path / f"trial-{number:03d}{suffix}"
+    def _cell(self, number: int) -> TrialCell:
+        return TrialCell(number, tuple(self._identity.items()))
+
+    def trial_path(self, number: int) -> Path:
+        """Return where the policy of a trial is."""
+        return self._store.path(self._cell(number), _POLICY)
 
     def numbers(self) -> list[int]:
         """Return the numbers of all trials that there are files of."""
-        found = (_TRIAL.fullmatch(path.name) for path in self.path.glob("trial-*.json"))
+        found = (_TRIAL.fullmatch(path.name) for path in self.path.glob("trial-*.cell"))
         return sorted({int(match[1]) for match in found if match is not None})
 
-    def read(self, number: int, settings: PPOSettings, training_seed: int) -> Trial | None:
+    def read(self, number: int) -> Trial | None:
         """Return a trial if it is finished, or None; one that is damaged is not."""
-        path = self.trial_path(number, ".json")
-        if not path.exists():
+        kept = self._store.read(self._cell(number))
+        if kept is None:
             return None
-        try:
-            stored = json.loads(path.read_bytes())
-            policy = self.trial_path(number, ".mmpolicy").read_bytes()
-            trial = Trial(
-                number=stored["trial"],
-                settings=PPOSettings.from_dict(stored["settings"]),
-                training_seed=stored["training_seed"],
-                value=float(stored["value"]),
-                stderr=float(stored["stderr"]),
-                episodes=int(stored["episodes"]),
-                steps=int(stored["trained_steps"]),
-                seconds=float(stored["seconds"]),
-            )
-            expected = (number, settings, training_seed, _sha256(policy))
-            if (trial.number, trial.settings, trial.training_seed, stored["policy_sha256"]) == expected:
-                return trial
-            reason = "it is not what was finished"
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, MissMDPError) as error:
-            reason = f"{type(error).__name__}: {error}"
-        _log.warning("%s: damaged (%s); the trial counts as not finished", path, reason)
-        return None
+        return Trial(
+            number=number, **kept.found | {"settings": PPOSettings.from_dict(kept.found["settings"])}
+        )
 
     def write(self, trial: Trial, policy: PPOPolicy) -> None:
         """Keep a finished trial."""
-        path = self.trial_path(trial.number, ".mmpolicy")
-        policy.save(path)
-        content = {
-            **{key: value for key, value in trial.row().items() if key in _OWN},
-            "settings": asdict(trial.settings),
-            "policy": path.name,
-            "policy_sha256": _sha256(path.read_bytes()),
-        }
-        text = f"{json.dumps(content, indent=1)}\n"
-        write_atomically(self.trial_path(trial.number, ".json"), text.encode())
+        policy.save(self.trial_path(trial.number))
+        found = asdict(trial)
+        del found["number"]
+        self._store.write(self._cell(trial.number), CellResult(found), files=(_POLICY,))
 
     def policy(self, number: int) -> PPOPolicy:
         """Return the policy of a finished trial."""
-        path = self.trial_path(number, ".mmpolicy")
+        path = self.trial_path(number)
         policy = load_policy(path)
         if not isinstance(policy, PPOPolicy):
             raise FormatError(f"{path}: holds another kind of policy than PPO's")
@@ -164,13 +159,6 @@ class TrialFolder:
         if not isinstance(content, dict) or cast("dict[str, Any]", content).get("kind") != _KIND:
             raise FormatError(f"{path}: not the description of a search for PPO's settings")
         return cast("dict[str, Any]", content)
-
-
-_OWN = ("trial", "value", "stderr", "episodes", "training_seed", "trained_steps", "seconds")
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def _difference(name: str, known: Any, wanted: Any) -> str:
