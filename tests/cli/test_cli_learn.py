@@ -156,6 +156,40 @@ def test_options_reach_dynamics_em(run, data, log, tmp_path, options, changes):
     assert "interval" not in result.output
 
 
+def test_icin_learns_too(run, data, log, tmp_path):
+    given = [
+        "--learner",
+        "ICIN",
+        "--smoothing",
+        0.5,
+        "--draws",
+        5,
+        "--seed",
+        2,
+        "-o",
+        tmp_path / "learned.mmdp",
+    ]
+    result = run("learn", "icu-smar", log, *given)
+    assert result.exit_code == 0, result.output
+    learner = mm.ICIN(smoothing=0.5).fit(data)
+    assert mm.MissMDP.load(tmp_path / "learned.mmdp").missingness == learner.missingness_
+    assert learner.bound(draws=5, seed=2).describe() in result.output
+
+
+def test_a_learner_of_ones_own_joins_the_command(run, log, tmp_path):
+    class Cautious(mm.AsMAR):
+        """AsMAR under another name."""
+
+    mm.register_learner(Cautious, "cautious", assumes="gaps depend only on values that are always seen")
+    try:
+        result = run("learn", "icu-smar", log, "--learner", "cautious", "--smoothing", 0.5)
+        assert result.exit_code == 0, result.output
+        assert result.output.startswith("Cautious(smoothing=0.5) on 5,000 observations")
+    finally:
+        mm.forget_learner("cautious")
+    assert run("learn", "icu-smar", log, "--learner", "cautious").exit_code == 2
+
+
 def test_method_and_behaviour_reach_the_bound(run, data, log):
     result = run("learn", "icu-smar", log, "--method", "okamoto", "--behaviour", "adaptive")
     assert mm.AsMAR().fit(data).bound(0.95, "okamoto", behaviour="adaptive").describe() in result.output
@@ -207,10 +241,10 @@ def test_bins_of_measurements(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--block", "x,y"], "--block is for --learner aimi or em"),
+        (["--block", "x,y"], "--block is for --learner aimi, icin or em"),
         (["--structure", "smar"], "--structure is for --learner em"),
         (["--learner", "em", "--method", "okamoto"], "--method is for --learner amcar, asmar or aimi"),
-        (["--learner", "em", "--smoothing", 0], "--smoothing is for --learner amcar, asmar or aimi"),
+        (["--learner", "em", "--smoothing", 0], "--smoothing is for --learner amcar, asmar, aimi or icin"),
         (
             ["--learner", "em", "--structure", "smar", "--graph", "model"],
             "give either --structure or --graph",

@@ -15,19 +15,22 @@ from missmdp.cli.options import (
     DATA_HELP,
     FILE,
     MDP_HELP,
-    Number,
+    LearnerChoice,
     Whole,
-    always_option,
     behaviour_option,
-    block_option,
     confidence_option,
     feature_blocks,
     grouped,
+    learner_help,
+    learner_option,
+    learners_without_bound,
     seed_option,
     table_arguments,
     table_options,
     threads_option,
 )
+from missmdp.learn.registry import OPTIONS, find_learner, learners, learners_with
+from missmdp.words import listed
 
 if TYPE_CHECKING:
     from missmdp.learn.base import MissingnessEstimator
@@ -37,100 +40,52 @@ if TYPE_CHECKING:
 
 __all__ = ["bootstrap_draws", "check_learner_options", "diagnose", "learn", "learner_options", "make_learner"]
 
-_LEARNERS = ("amcar", "asmar", "aimi", "em")
-_COUNTING = ("amcar", "asmar", "aimi")
 # Spelled out, since importing them would load numpy for every command.
 _METHODS = ("auto", "okamoto", "clopper-pearson", "weissman", "anytime")
-_STRUCTURES = ("auto", "mcar", "smar", "logistic", "saturated")
 
-_MEANT_FOR: dict[str, tuple[str, ...]] = {
-    "method": _COUNTING,
-    "behaviour": _COUNTING,
-    "smoothing": _COUNTING,
-    "unseen": _COUNTING,
-    "ignore": ("asmar",),
-    "patterns": ("amcar", "asmar"),
-    "assume": ("aimi",),
-    "graph": ("aimi", "em"),
-    "blocks": ("aimi", "em"),
-    "structure": ("em",),
-    "pseudo_count": ("em",),
-    "draws": ("em",),
-    "seed": ("em",),
-}
-"""Option → the learners that know it. None of these has a value of its own, so that what was typed can be told."""
+_WITHOUT_BOUND = ", ".join(learners_without_bound())
 
 learner_options = grouped(
     click.option(
         "--learner",
-        type=click.Choice(_LEARNERS, case_sensitive=False),
+        type=LearnerChoice(),
         default="asmar",
         show_default=True,
-        help="amcar: by pure chance, whatever the state. asmar: depends on always-observed features. aimi: depends "
-        "on other features, each indicator on its own. em: depends on anything, also on the value itself, as far as "
-        "the dynamics give it away; its intervals are no guarantee.",
+        help=f"How values go missing. {learner_help()}",
     ),
-    confidence_option("Confidence that all intervals hold at once; with em, that each holds."),
-    click.option("--method", type=click.Choice(_METHODS), help="How bounds are computed.  [default: auto]"),
+    confidence_option(
+        "Confidence that all intervals hold at once; of each interval where they come from a bootstrap."
+    ),
+    click.option(
+        "--method", type=click.Choice(_METHODS), help="How guaranteed bounds are computed.  [default: auto]"
+    ),
     behaviour_option,
-    click.option("--smoothing", type=Number(0.0, 1e9), help="Added to every count.  [default: 0.001]"),
-    click.option(
-        "--unseen",
-        type=click.Choice(["uniform", "pooled"]),
-        help="Distribution for groups of states without data.  [default: uniform]",
-    ),
-    always_option,
-    click.option(
-        "--ignore",
-        multiple=True,
-        metavar="FEATURE",
-        help="asmar: this feature is known not to matter; repeat for more.",
-    ),
-    click.option(
-        "--patterns",
-        type=click.Choice(["all", "seen"]),
-        help="amcar, asmar: learn all patterns, or only those seen in the log.  [default: all]",
-    ),
-    click.option(
-        "--assume", type=click.Choice(["smar", "mcar"]), help="aimi: assume that missingness depends on less."
-    ),
-    click.option(
-        "--graph",
-        metavar="FILE",
-        help="aimi, em: a DOT file with the m-graph, or `model` for the model's own.",
-    ),
-    block_option,
-    click.option(
-        "--structure",
-        type=click.Choice(_STRUCTURES, case_sensitive=False),
-        help="em: what missingness may depend on; auto searches the data.  [default: auto]",
-    ),
-    click.option(
-        "--pseudo-count",
-        type=Number(0.0, 1e9),
-        help="em: observations added to each group of states.  [default: 1]",
-    ),
+    *(learner_option(name) for name in OPTIONS if name != "seed"),
     click.option(
         "--draws",
         type=Whole(min=0),
-        help="em: number of bootstrap samples for the intervals; 0 for no intervals.  [default: 100; 0 for logistic, "
-        "where each takes long]",
+        help=f"{_WITHOUT_BOUND}: number of bootstrap samples for the intervals; 0 for no intervals.  [default: 100; 0 "
+        "for logistic, where each takes long]",
     ),
     click.option(
-        "--seed", type=Whole(min=0), help="em: seed of random starts and of the bootstrap.  [default: 0]"
+        "--seed",
+        type=Whole(min=0),
+        help=f"{_WITHOUT_BOUND}: seed of the bootstrap and of random starts.  [default: 0]",
     ),
 )
-"""The options that say who learns."""
+"""The options that say who learns. Only the first two have defaults: of the others, it is known which were typed."""
 
 
 def check_learner_options(options: dict[str, Any]) -> None:
     """Raise `click.UsageError` for options that do not go together."""
-    kind = options["learner"].lower()
-    for name, kinds in _MEANT_FOR.items():
-        if options[name] not in (None, ()) and kind not in kinds:
-            flag = {"blocks": "block"}.get(name, name).replace("_", "-")
-            listed = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
-            raise click.UsageError(f"--{flag} is for --learner {listed}")
+    drawing = learners_without_bound()
+    bounded = tuple(label for label in learners() if label not in drawing)
+    meant_for = {name: learners_with(name) for name in OPTIONS}
+    meant_for.update(method=bounded, behaviour=bounded, draws=drawing, seed=drawing)
+    for name, labels in meant_for.items():
+        if options[name] not in (None, ()) and options["learner"] not in labels:
+            flag = OPTIONS[name].typed if name in OPTIONS else f"--{name}"
+            raise click.UsageError(f"{flag} is for --learner {listed(labels, 'or')}")
     if options["structure"] and options["graph"]:
         raise click.UsageError("give either --structure or --graph: an m-graph is a structure")
     feature_blocks(options["blocks"])
@@ -138,41 +93,17 @@ def check_learner_options(options: dict[str, Any]) -> None:
 
 def make_learner(options: dict[str, Any], mdp: FactoredMDP, known: MissMDP | None) -> MissingnessEstimator:
     """Return the learner that was asked for, with options that go together."""
-    from missmdp.learn.aimi import AIMI
-    from missmdp.learn.asmar import AMCAR, AsMAR
-    from missmdp.learn.em.estimator import DynamicsEM
-
-    always = options["always_observed"] or None
-    blocks = feature_blocks(options["blocks"])
-    graph = _graph(options["graph"], known)
-    if options["learner"].lower() == "em":
-        return DynamicsEM(
-            mdp,
-            graph or options["structure"] or "auto",
-            blocks=blocks or None,
-            always_observed=always,
-            **_given(options, "pseudo_count", "seed"),
-        )
-    common: dict[str, Any] = {**_given(options, "smoothing", "unseen"), "always_observed": always}
-    match options["learner"].lower():
-        case "amcar":
-            return AMCAR(**common, **_given(options, "patterns"))
-        case "asmar":
-            return AsMAR(**common, ignore=options["ignore"], **_given(options, "patterns"))
-        case _:
-            return AIMI(**common, assume=options["assume"], blocks=blocks or (), graph=graph)
+    given = {name: options[name] for name in OPTIONS}
+    given["blocks"] = [[*block] for block in feature_blocks(options["blocks"])]
+    given["graph"] = _graph(options["graph"], known)
+    return find_learner(options["learner"]).make(mdp, **given)
 
 
 def bootstrap_draws(options: dict[str, Any]) -> int:
-    """Return how many logs to draw for the intervals of em."""
+    """Return how many logs to draw for intervals that come from a bootstrap."""
     if options["draws"] is not None:
         return options["draws"]
-    return 0 if (options["structure"] or "").lower() == "logistic" else 100
-
-
-def _given(options: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Return the options that were typed; the library knows what the others are."""
-    return {name: options[name] for name in names if options[name] is not None}
+    return 0 if options["structure"] == "logistic" else 100
 
 
 def _graph(graph: str | None, known: MissMDP | None) -> Any:
@@ -241,7 +172,7 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
     from missmdp.model.missmdp import MissMDP
 
     check_learner_options(options)
-    intervals = options["learner"].lower() != "em" or bootstrap_draws(options) > 0
+    intervals = find_learner(options["learner"]).has_bound or bootstrap_draws(options) > 0
     for output in outputs:
         if output.suffix.lower() != ".mmdp" and not intervals:
             raise click.UsageError(

@@ -27,7 +27,17 @@ from missmdp.cli.reproduce_commands import plot, reproduce
 from missmdp.cli.run_commands import report, run
 from missmdp.cli.solve_commands import solve, tune_ppo
 
-__all__ = ["cli", "main"]
+__all__ = ["SECTIONS", "cli", "main"]
+
+SECTIONS: dict[str, tuple[click.Command, ...]] = {
+    "All in one": (run, report),
+    "Models": (benchmarks, show, graph, coverage, export),
+    "Logs": (collect, describe, validate, plan_data),
+    "How values go missing": (diagnose, learn),
+    "Policies": (solve, evaluate, tune_ppo),
+    "Experiments of the paper": (reproduce, plot),
+}
+"""The commands, in the order in which help lists them."""
 
 EPILOG = """\b
 Exit codes:
@@ -38,8 +48,18 @@ Exit codes:
 """
 
 
+class Program(Commands):
+    """All commands, listed by section."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each command does."""
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(str(one.name), one.get_short_help_str(limit=100)) for one in commands])
+
+
 @click.group(
-    cls=Commands,
+    cls=Program,
     epilog=EPILOG,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -62,27 +82,9 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (
-    run,
-    benchmarks,
-    show,
-    graph,
-    coverage,
-    plan_data,
-    collect,
-    describe,
-    validate,
-    diagnose,
-    learn,
-    solve,
-    evaluate,
-    tune_ppo,
-    reproduce,
-    plot,
-    report,
-    export,
-):
-    cli.add_command(command)
+for section in SECTIONS.values():
+    for command in section:
+        cli.add_command(command)
 
 
 def main() -> None:

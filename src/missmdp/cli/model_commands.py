@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -19,15 +19,20 @@ from missmdp.cli.options import (
     MDP_HELP,
     MODEL_HELP,
     POMDP_HELP,
+    LearnerChoice,
     Number,
     Whole,
-    always_option,
     confidence_option,
+    learner_option,
     seed_option,
     table_arguments,
     table_options,
     threads_option,
 )
+from missmdp.learn.registry import find_learner
+
+if TYPE_CHECKING:
+    from missmdp.learn.base import CountingEstimator
 
 __all__ = [
     "benchmarks",
@@ -42,7 +47,32 @@ __all__ = [
 ]
 
 
-@click.command()
+SHOW_HELP = f"""\b
+Examples:
+  missmdp show icu-smar
+  missmdp show models.py:ward --steps 1000 --graph ward.svg
+
+{MODEL_HELP}
+"""
+GRAPH_HELP = f"""\b
+Examples:
+  missmdp graph icu-mnar-unid -o icu.svg
+
+{MODEL_HELP}
+"""
+COVERAGE_HELP = f"""\b
+Examples:
+  missmdp coverage predator-mcar --steps 10000
+
+{MODEL_HELP}
+"""
+BENCHMARKS_HELP = """\b
+Examples:
+  missmdp benchmarks
+"""
+
+
+@click.command(epilog=BENCHMARKS_HELP)
 def benchmarks() -> None:
     """List the benchmarks and the paper's examples."""
     from missmdp.cli.printing import print_benchmarks
@@ -50,7 +80,7 @@ def benchmarks() -> None:
     print_benchmarks()
 
 
-@click.command(epilog=MODEL_HELP)
+@click.command(epilog=SHOW_HELP)
 @click.argument("model")
 @click.option("--steps", type=Whole(min=1), help="Also simulate this many observations.")
 @seed_option("Seed of the simulation.")
@@ -74,7 +104,7 @@ def show(model: str, steps: int | None, seed: int, graph: Path | None) -> None:
         click.echo(f"\nm-graph drawn to {graph}")
 
 
-@click.command(epilog=MODEL_HELP)
+@click.command(epilog=GRAPH_HELP)
 @click.argument("model")
 @click.option(
     "-o",
@@ -104,7 +134,7 @@ def graph(model: str, output: Path | None) -> None:
         click.echo(f"Note: {note}", err=True)
 
 
-@click.command(epilog=MODEL_HELP)
+@click.command(epilog=COVERAGE_HELP)
 @click.argument("model")
 @click.option("--steps", type=Whole(min=1), default=100_000, show_default=True, help="Observations in a log.")
 @click.option(
@@ -290,11 +320,12 @@ Examples:
 @confidence_option("Probability with which the certificate must hold.")
 @click.option(
     "--learner",
-    type=click.Choice(["amcar", "asmar", "aimi"], case_sensitive=False),
+    type=LearnerChoice(only_bounded=True),
     default="asmar",
     show_default=True,
+    help="The learner to use.",
 )
-@always_option
+@learner_option("always_observed")
 @click.option(
     "--solver-gap",
     type=Number(min=0.0),
@@ -329,12 +360,10 @@ def plan_data(
     from missmdp.cli.failures import AnswerIsNo
     from missmdp.cli.files import load_model
     from missmdp.evaluation.certificate.plan_data import plan_data
-    from missmdp.learn.aimi import AIMI
-    from missmdp.learn.asmar import AMCAR, AsMAR
 
     loaded = load_model(model)
-    made = {"amcar": AMCAR, "asmar": AsMAR, "aimi": AIMI}[learner.lower()](
-        always_observed=list(always_observed) or None
+    made = cast(
+        "CountingEstimator", find_learner(learner).make(loaded.mdp, always_observed=list(always_observed))
     )
     found = plan_data(
         loaded,

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from missmdp.learn.registry import OPTIONS, learners, learners_with
+
 __all__ = [
     "CONFIDENCE",
     "DATA_HELP",
@@ -17,16 +19,18 @@ __all__ = [
     "MODEL_HELP",
     "POMDP_HELP",
     "POSITIVE",
+    "LearnerChoice",
     "Number",
     "Whole",
-    "always_option",
     "behaviour_option",
-    "block_option",
     "confidence_option",
     "feature_blocks",
     "fully_observed_option",
     "grouped",
     "horizon_option",
+    "learner_help",
+    "learner_option",
+    "learners_without_bound",
     "quiet_option",
     "seed_option",
     "table_arguments",
@@ -104,30 +108,73 @@ horizon_option = click.option("--horizon", type=Whole(min=1), help="Maximum numb
 fully_observed_option = click.option(
     "--fully-observed", is_flag=True, help="Use the same model with nothing missing."
 )
-always_option = click.option(
-    "--always",
-    "always_observed",
-    multiple=True,
-    metavar="FEATURE",
-    help="This feature is known to be always observed; repeat for more.",
-)
 behaviour_option = click.option(
     "--behaviour",
     type=click.Choice(["blind", "adaptive"]),
     help="Whether actions in the log were chosen without looking at observations (blind) or may depend on them "
     "(adaptive).  [default: what the file says, else adaptive]",
 )
-block_option = click.option(
-    "--block",
-    "blocks",
-    multiple=True,
-    metavar="A,B",
-    help="aimi, em: these features go missing together; repeat for more.",
-)
+
+
+class LearnerChoice(click.Choice[str]):
+    """The label of a learner that is registered when it is asked for."""
+
+    def __init__(self, *others: str, only_bounded: bool = False) -> None:
+        super().__init__((), case_sensitive=False)
+        self._others = others
+        self._only_bounded = only_bounded
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """Return what may be typed."""
+        self._look()
+        return super().get_metavar(param, ctx)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the label, or raise `click.BadParameter`."""
+        self._look()
+        return super().convert(value, param, ctx)
+
+    def _look(self) -> None:
+        left_out = learners_without_bound() if self._only_bounded else ()
+        self.choices = (*(label for label in learners() if label not in left_out), *self._others)
+
+
+def learners_without_bound() -> tuple[str, ...]:
+    """Return the learners whose intervals come from a bootstrap."""
+    return tuple(label for label, learner in learners().items() if not learner.has_bound)
+
+
+def learner_help() -> str:
+    """Return what each learner assumes."""
+    return " ".join(f"{label}: {learner.says}." for label, learner in learners().items())
+
+
+def learner_option(name: str) -> Decorator:
+    """Return the option for a parameter of learners; None or empty if it is not given."""
+    known = OPTIONS[name]
+    several = known.kind in ("features", "blocks")
+    kinds: dict[str, Any] = {
+        "number": Number(known.least, known.most),
+        "integer": Whole(None if known.least is None else int(known.least)),
+        "choice": click.Choice(known.choices, case_sensitive=False),
+    }
+    owners = learners_with(name)
+    everyone = len(owners) == len(learners())
+    text = known.help[0].upper() + known.help[1:] if everyone else f"{', '.join(owners)}: {known.help}"
+    repeat = "; repeat for more" if several else ""
+    default = f"  [default: {known.default}]" if known.default else ""
+    return click.option(
+        known.typed,
+        name,
+        type=kinds.get(known.kind),
+        multiple=several,
+        metavar={"features": "FEATURE", "blocks": "A,B", "graph": "FILE"}.get(known.kind),
+        help=f"{text}{repeat}.{default}",
+    )
 
 
 def feature_blocks(typed: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """Return what `block_option` took, as features."""
+    """Return what the option for blocks took, as features."""
     blocks = tuple(tuple(name.strip() for name in block.split(",")) for block in typed)
     for text, block in zip(typed, blocks, strict=True):
         if len(block) < 2:

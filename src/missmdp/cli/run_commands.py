@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,25 +13,30 @@ from missmdp.cli.failures import as_typed
 from missmdp.cli.options import (
     DATA_HELP,
     MDP_HELP,
+    LearnerChoice,
     Number,
     Whole,
-    always_option,
     behaviour_option,
-    block_option,
     confidence_option,
     feature_blocks,
     grouped,
+    learner_help,
+    learner_option,
     quiet_option,
     seed_option,
     table_arguments,
     table_options,
 )
 from missmdp.errors import MissMDPError
+from missmdp.learn.registry import run_by_default
 
 if TYPE_CHECKING:
     from missmdp.experiments.run.settings import RunSettings
 
 __all__ = ["check_usage", "report", "run", "run_options", "run_settings"]
+
+_LEARNING = ("smoothing", "unseen", "always_observed", "patterns", "blocks")
+"""The parameters of learners that can be set for a run."""
 
 run_options = grouped(
     click.option(
@@ -59,33 +65,13 @@ run_options = grouped(
         "--learner",
         "learners",
         multiple=True,
-        type=click.Choice(["amcar", "asmar", "aimi", "em", "auto"], case_sensitive=False),
-        help="amcar: by pure chance, whatever the state. asmar: depends on always-observed features. aimi: depends "
-        "on other features, each indicator on its own. em: depends on anything, also on the value itself, as far as "
-        "the dynamics give it away; without a guarantee. auto: the one that the diagnosis recommends, alone. Repeat.  "
-        "[default: all but auto]",
+        type=LearnerChoice("auto"),
+        help=f"How values go missing. {learner_help()} auto: the one that the diagnosis recommends. Repeat for more.  "
+        f"[default: {', '.join(run_by_default())}]",
     ),
     confidence_option("Confidence of bounds and intervals."),
     behaviour_option,
-    click.option(
-        "--smoothing", type=Number(0.0, 1e9), default=1e-3, show_default=True, help="Added to every count."
-    ),
-    click.option(
-        "--unseen",
-        type=click.Choice(["uniform", "pooled"]),
-        default="uniform",
-        show_default=True,
-        help="Distribution for groups of states without data.",
-    ),
-    always_option,
-    click.option(
-        "--patterns",
-        type=click.Choice(["all", "seen"]),
-        default="all",
-        show_default=True,
-        help="amcar, asmar: learn all patterns, or only those seen in the log.",
-    ),
-    block_option,
+    *(learner_option(name) for name in _LEARNING),
     click.option(
         "--diagnosis/--no-diagnosis",
         default=True,
@@ -161,32 +147,14 @@ def run_settings(options: dict[str, Any]) -> RunSettings:
     """
     from missmdp.experiments.run.settings import RunSettings
 
-    same = (
-        "unknown_truth",
-        "confidence",
-        "behaviour",
-        "smoothing",
-        "unseen",
-        "patterns",
-        "diagnosis",
-        "folds",
-        "precision",
-        "timeout",
-        "max_trials",
-        "episodes",
-        "sensitivity_episodes",
-        "certificate",
-        "seed",
-    )
-    given: dict[str, Any] = {name: options[name] for name in same}
-    if options["learners"]:
-        given["learners"] = tuple(dict.fromkeys(options["learners"]))
-    if options["steps"] is not None:
-        given["steps"] = options["steps"]
+    typed: dict[str, Any] = {
+        **options,
+        "blocks": feature_blocks(options["blocks"]),
+        "learners": tuple(dict.fromkeys(options["learners"])),
+    }
+    names = [known.name for known in fields(RunSettings) if known.name in typed]
     try:
-        return RunSettings(
-            **given, always_observed=options["always_observed"], blocks=feature_blocks(options["blocks"])
-        )
+        return RunSettings(**{name: typed[name] for name in names if typed[name] not in (None, ())})
     except MissMDPError as error:
         raise click.UsageError(as_typed(error)) from None
 
@@ -222,7 +190,7 @@ FOLDER will contain:
 def run(
     model: str, data: tuple[str, ...], folder: Path, overwrite: bool, quiet: bool, **options: Any
 ) -> None:
-    """Learn how values go missing, plan, and evaluate the policy, all in one.
+    """Learn how values go missing, plan, and evaluate the policy.
 
     The log is read from DATA, or simulated from MODEL without DATA. A diagnosis explains why values are missing. Each
     learner then learns how they go missing, with guaranteed bounds or, for em, approximate intervals. The learner that
@@ -278,12 +246,30 @@ Examples:
   missmdp run icu-smar -o ward         # writes ward/report.html, among others
   missmdp report ward                  # writes it again, from ward/run.json alone
   missmdp report results               # a folder of `missmdp reproduce`
+  missmdp report --schema              # what run.json contains, as a JSON schema
 """
+
+
+def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print the JSON schema of run.json and leave."""
+    if wanted and not context.resilient_parsing:
+        from missmdp.experiments.record.coding import record_schema
+
+        click.echo(record_schema(), nl=False)
+        context.exit()
 
 
 @click.command(epilog=REPORT_HELP)
 @click.argument(
     "folder", metavar="RUN", type=click.Path(exists=True, file_okay=False, readable=True, path_type=Path)
+)
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON schema of run.json and stop.",
 )
 def report(folder: Path) -> None:
     """Write the report of a run as one HTML page that works offline.
@@ -291,7 +277,7 @@ def report(folder: Path) -> None:
     RUN is a folder written by `missmdp run` or `missmdp reproduce`. Nothing is computed again; the same folder always
     gives the same page.
     """
-    from missmdp.experiments.report.run_file import RUN_FILE
+    from missmdp.experiments.record.coding import RUN_FILE
     from missmdp.experiments.report.write import write_report
     from missmdp.experiments.reproduce.config import is_reproduction
 

@@ -28,6 +28,7 @@ __all__ = [
     "RegisteredLearner",
     "find_learner",
     "forget_learner",
+    "learner_name",
     "learners",
     "learners_with",
     "register_learner",
@@ -67,34 +68,44 @@ OPTIONS: Mapping[str, LearnerOption] = MappingProxyType(
             LearnerOption(
                 "unseen",
                 "choice",
-                "what groups of states without data get",
+                "distribution for groups of states without data",
                 choices=("uniform", "pooled"),
                 default="uniform",
             ),
-            LearnerOption("always_observed", "features", "known to be always observed", flag="always"),
-            LearnerOption("ignore", "features", "known not to matter"),
             LearnerOption(
-                "patterns", "choice", "which patterns to learn", choices=("all", "seen"), default="all"
+                "always_observed", "features", "this feature is known to be always observed", flag="always"
             ),
-            LearnerOption("assume", "choice", "indicators depend on less", choices=("smar", "mcar")),
-            LearnerOption("graph", "graph", "an m-graph in DOT, or `model` for the model's own"),
-            LearnerOption("blocks", "blocks", "go missing together", flag="block"),
+            LearnerOption("ignore", "features", "this feature is known not to matter"),
+            LearnerOption(
+                "patterns",
+                "choice",
+                "learn all patterns, or only those seen in the log",
+                choices=("all", "seen"),
+                default="all",
+            ),
+            LearnerOption(
+                "assume", "choice", "assume that missingness depends on less", choices=("smar", "mcar")
+            ),
+            LearnerOption("graph", "graph", "a DOT file with the m-graph, or `model` for the model's own"),
+            LearnerOption("blocks", "blocks", "these features go missing together", flag="block"),
             LearnerOption(
                 "structure",
                 "choice",
-                "what missingness may look like; auto looks for reasons in the data",
+                "what missingness may depend on; auto searches the data",
                 choices=("auto", "mcar", "smar", "logistic", "saturated"),
                 default="auto",
             ),
             LearnerOption(
                 "pseudo_count",
                 "number",
-                "observations that each group of states gets beside its own, as asmar has them",
+                "observations added to each group of states",
                 least=0.0,
                 most=1e9,
                 default="1",
             ),
-            LearnerOption("seed", "integer", "of random starts and of the bootstrap", least=0, default="0"),
+            LearnerOption(
+                "seed", "integer", "seed of random starts and of the bootstrap", least=0, default="0"
+            ),
         )
     }
 )
@@ -156,7 +167,7 @@ class RegisteredLearner:
         given = {
             self.stands_for.get(name, name): value
             for name, value in options.items()
-            if value is not None and value not in ((), [])
+            if value is not None and not (isinstance(value, tuple | list) and not value)
         }
         chosen = {name: value for name, value in given.items() if name in known}
         return factory(**({"mdp": mdp} if "mdp" in known else {}), **chosen)
@@ -241,7 +252,7 @@ _LEARNERS: dict[str, RegisteredLearner] = {
             options=("smoothing", "unseen", "always_observed", "blocks"),
             suits=_without_self_censoring,
             shape="hexagon",
-            colour="#8A2B62",
+            colour="#7A3E8C",
         ),
         RegisteredLearner(
             "em",
@@ -258,7 +269,7 @@ _LEARNERS: dict[str, RegisteredLearner] = {
             options=("always_observed", "graph", "blocks", "structure", "pseudo_count", "seed"),
             by_default=True,
             shape="wedge",
-            colour="#5B4AA8",
+            colour="#9C2F63",
             stands_for={"graph": "structure"},
         ),
     )
@@ -300,6 +311,11 @@ def find_learner(name: str) -> RegisteredLearner:
     known = ", ".join(_LEARNERS)
     problem = f"there is no learner {name!r}; there are {known}{did_you_mean(name, _LEARNERS)}"
     raise ParameterError("learner", name, f"one of {known}", problem)
+
+
+def learner_name(label: str) -> str:
+    """Return what a learner is called."""
+    return find_learner(label).name
 
 
 def register_learner(
