@@ -202,13 +202,16 @@ def check_usage(asked: Sequence[AskedPolicy], model: str, is_file: bool, options
 def check_files(output: Path | None, returns: Path | None, folder: Path | None) -> None:
     """Raise `click.UsageError` if what is asked for cannot be written; call it before long work."""
     from missmdp.cli.files import check_writable
-    from missmdp.experiments.tables import LONG_TABLES, TABLES, listed
+    from missmdp.experiments.tables import LONG_TABLES, TABLES
+    from missmdp.words import listed
 
     for path, what, endings in ((output, "results", TABLES), (returns, "returns", LONG_TABLES)):
         if path is None:
             continue
         if path.suffix.lower() not in endings:
-            raise click.UsageError(f"{path}: the name of a file of {what} must end in {listed(endings)}")
+            raise click.UsageError(
+                f"{path}: the name of a file of {what} must end in {listed(endings, 'or')}"
+            )
         check_writable(path)
     if output is not None and returns is not None and output.resolve() == returns.resolve():
         raise click.UsageError(f"{output}: results and returns cannot go to one file")
