@@ -21,7 +21,7 @@ def test_describe_leaves_columns_out(run, tmp_path, data):
 def test_describe_says_what_is_listed(run, tmp_path, data):
     data.to_csv(tmp_path / "log.csv")
     words = " ".join(run("describe", tmp_path / "log.csv").output.split())
-    assert "If rows were independent, chance alone would list anything in fewer than 1% of logs" in words
+    assert "If rows were independent, chance alone would list something in fewer than 1% of logs" in words
     assert "as an indication" in words
 
 

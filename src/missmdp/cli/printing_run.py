@@ -133,8 +133,7 @@ def _troubles(result: RunResult) -> list[str]:
     nothing_missing = not any(result.log.dataset.missing_rates().values())
     found = ["Nothing is missing in the data, so there was nothing to learn."] if nothing_missing else []
     found += [
-        f"{label} could not learn from these data: {why.rstrip('.')}."
-        for label, why in result.skipped.items()
+        f"{label} could not learn from this log: {why.rstrip('.')}." for label, why in result.skipped.items()
     ]
     searches = {
         **result.solved,
@@ -145,7 +144,7 @@ def _troubles(result: RunResult) -> list[str]:
     ]
     if stopped:
         found.append(
-            f"Not solved to the precision asked for: {', '.join(stopped)}; better policies may exist (--timeout)."
+            f"Not solved to the requested precision: {', '.join(stopped)}; a longer --timeout may find better policies."
         )
     problems = len(result.log.problems)
     if problems:
@@ -154,7 +153,7 @@ def _troubles(result: RunResult) -> list[str]:
         )
     status = next(iter(result.world.comparison.evaluations.values())).status
     if status == "interrupted":
-        found.append("Evaluating was interrupted: values are of the episodes that were finished.")
+        found.append("The evaluation was interrupted: values are from the finished episodes.")
     return found
 
 
@@ -179,7 +178,7 @@ def with_what_is_kept(
 def _kept(folder: RunFolder, before: Mapping[str, int]) -> str:
     made = [name for name, when in folder.made().items() if when != before.get(name)]
     inside = dict.fromkeys(f"{name.partition('/')[0]}/" if "/" in name else name for name in made)
-    return f"what was made before is in {folder.path}: {', '.join(inside)}" if made else ""
+    return f"finished work is in {folder.path}: {', '.join(inside)}" if made else ""
 
 
 _EVERY = 30.0
@@ -309,10 +308,10 @@ def print_reproduction(done: Reproduction) -> None:
         print_columns(columns)
         click.echo()
         print_sentence(
-            "1 is what the optimal policy is worth, 0 what the prior's is. Intervals are over runs."
+            "1 is the value of the optimal policy, 0 that of the prior's. Intervals are over runs."
         )
         if any(_NONE in column for column in columns):
-            print_sentence(f"{_NONE} stands where there are too few runs or episodes to say anything.")
+            print_sentence(f"{_NONE} means that there are too few runs or episodes.")
     print_sentence(
         f"{done.cells:,} cells ({done.found:,} from before) in {rough_duration(done.seconds)}: tables, figures and "
         f"report.html are in {done.folder}"
