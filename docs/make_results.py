@@ -10,9 +10,10 @@ import argparse
 import shutil
 from pathlib import Path
 
-from missmdp.experiments.reproduce.markdown import write_results_markdown
 from missmdp.experiments.reproduce.pictures import draw_figures
 from missmdp.experiments.reproduce.summary import Summary, summarise
+from missmdp.experiments.reproduce.text import markdown_tables
+from missmdp.experiments.tables import put_tables
 
 TARGET = Path(__file__).parent / "results"
 
@@ -37,7 +38,7 @@ def main() -> None:
         parser.error(f"{summary.finished} of {len(summary.cells)} cells are finished; go on with it first")
     copy_tables(summary)
     figures = draw_figures(summary, folder=TARGET / "figures")
-    tables = write_results_markdown(summary, TARGET / "index.md")
+    tables = put_tables(markdown_tables(summary), TARGET / "index.md")
     print(f"{len(figures)} figures and the tables {', '.join(tables)} are in {TARGET}")
 
 

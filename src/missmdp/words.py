@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
 __all__ = [
     "UNKNOWN",
     "bound_above",
     "bound_below",
+    "closest",
     "count",
     "decimals",
     "did_you_mean",
@@ -20,10 +22,12 @@ __all__ = [
     "interval_text",
     "listed",
     "number",
+    "outward",
     "percent",
     "percent_range",
     "plus",
     "points",
+    "preview",
     "rate_text",
     "rough_duration",
     "rounded_up",
@@ -31,7 +35,10 @@ __all__ = [
     "share_text",
     "short_number",
     "signed",
+    "significant",
 ]
+
+T = TypeVar("T")
 
 UNKNOWN = "–"
 """What stands where nothing is known."""
@@ -160,6 +167,12 @@ def listed(items: Sequence[str], word: str = "and", most: int = 8) -> str:
     return f"{', '.join(shown[:-1])} {word} {shown[-1]}"
 
 
+def preview(values: Collection[Any], most: int = 8) -> str:
+    """Return values as Python writes them, the first few of many."""
+    shown = ", ".join(repr(value) for value in islice(values, most))
+    return shown + (f", … ({len(values)} in all)" if len(values) > most else "")
+
+
 def sentence(text: str) -> str:
     """Return a text with a full stop at the end; it may begin with a name, which keeps its first letter."""
     text = text.strip()
@@ -168,9 +181,15 @@ def sentence(text: str) -> str:
 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     """Return "; did you mean 'x'?" for the closest of the known names, or "" where none is close."""
+    close = closest(name, known)
+    return "" if close is None else f"; did you mean {close!r}?"
+
+
+def closest(name: Any, known: Iterable[T]) -> T | None:
+    """Return the one of the known names that was probably meant, or None where none is close."""
     lowered = {str(one).lower(): one for one in reversed(list(known))}
     close = difflib.get_close_matches(str(name).lower(), lowered, n=1)
-    return f"; did you mean {lowered[close[0]]!r}?" if close else ""
+    return lowered[close[0]] if close else None
 
 
 def decimals(stderr: float) -> int:
@@ -215,3 +234,24 @@ def _rounded_bound(bound: float, direction: str) -> str:
     places = max(2, 2 - math.floor(math.log10(abs(bound)))) if abs(bound) < 1.0 else 2
     rounded = Decimal(repr(float(bound))).quantize(Decimal(1).scaleb(-places), rounding=direction)
     return signed(float(rounded), places)
+
+
+def outward(lower: float, upper: float) -> tuple[str, str]:
+    """Return two bounds with the decimals that it takes to tell them apart, two at least, rounded outwards."""
+    gap = upper - lower
+    places = 2 if not 0.0 < gap < math.inf else decimals(gap)
+    return _rounded(lower, places, ROUND_FLOOR), _rounded(upper, places, ROUND_CEILING)
+
+
+def _rounded(value: float, places: int, direction: str) -> str:
+    if not abs(value) < 1e15:
+        # So large that decimals mean nothing, or infinite.
+        return significant(value, 17)
+    text = f"{Decimal(repr(value)).quantize(Decimal(1).scaleb(-places), rounding=direction):f}"
+    return f"−{text[1:]}" if text.startswith("-") else text
+
+
+def significant(value: float, digits: int = 4) -> str:
+    """Return a number with that many significant digits and a typographic minus."""
+    text = f"{value:.{digits}g}"
+    return f"−{text[1:]}" if text.startswith("-") else text

@@ -340,7 +340,7 @@ def test_what_is_ready_is_kept_if_something_later_fails(run, tmp_path, trained_w
     def fail(self, model):
         raise mm.MissMDPError("the network did not want to learn")
 
-    monkeypatch.setattr(PPO, "train", fail)
+    monkeypatch.setattr(PPO, "solve", fail)
     words = ("--policy", "optimal", "--policy", "ppo", "--save-policies", tmp_path)
     result = run("evaluate", "example-1", *words)
     assert result.exit_code == 2

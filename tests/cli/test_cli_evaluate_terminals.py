@@ -102,14 +102,14 @@ def test_ctrl_c_ends_with_the_episodes_so_far(tmp_path):
 SOLVING = """
 import os, signal
 from missmdp.cli.main import main
-from missmdp.plan.sarsop.limits import Limits
+from missmdp.plan.stopping import Stopwatch
 
-check = Limits.check
+check = Stopwatch.check
 def pressed(self):
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # not while kernels are compiled
         os.kill(os.getpid(), signal.SIGINT)
     check(self)
-Limits.check = pressed
+Stopwatch.check = pressed
 signal.signal(signal.SIGINT, signal.default_int_handler)
 main()
 """

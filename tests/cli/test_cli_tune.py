@@ -101,7 +101,7 @@ def test_ctrl_c_keeps_what_is_finished(run, tmp_path, monkeypatch):
         policy = stand_in.drawn_network(model, self.settings, self.seed)
         return stand_in.result_of(policy, self.settings, self.seed, status)
 
-    monkeypatch.setattr(PPO, "train", train)
+    monkeypatch.setattr(PPO, "solve", train)
     monkeypatch.setattr("missmdp.experiments.baselines.require", lambda module: None)
     out = succeeded(run("tune-ppo", "example-1", "-o", tmp_path, *SHORT))
     assert "Interrupted: 1 of 3 trials are finished; run it again to go on." in out

@@ -12,14 +12,14 @@ from scipy import stats
 
 import missmdp as mm
 from missmdp.data.counts import ObservationCounts
-from missmdp.learn.intervals import (
+from missmdp.learn.limits import (
     clopper_pearson,
     divergence_interval,
+    group_limits,
     mcdiarmid_radius,
     mixture_divergence,
     weissman_radius,
 )
-from missmdp.learn.limits import group_limits
 from oracles.logs import counts_of, dataset_of
 from strategies import seeds
 

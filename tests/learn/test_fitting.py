@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
-from missmdp.learn.fitting import distance_from_structure
+from missmdp.learn.visits import distance_from_structure
 
 BLOCK = [("x", "y")]
 FITS = [
@@ -37,7 +37,7 @@ def test_benchmarks_fit_the_learners_that_they_should(name, learner, fits):
     assert (distance < 1e-9) == fits
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        needed = mm.samples_needed(model, 0.2, 0.9, learner=learner, horizon=8)
+        needed = mm.histories_needed(model, 0.2, 0.9, learner=learner, horizon=8)
     assert (needed.off_by == 0.0) == fits
     assert bool(caught) == (not fits)
     assert ("no data mend" in needed.describe()) == (not fits)

@@ -19,7 +19,7 @@ from contracts.test_learners import (
     check_what_is_learned,
 )
 from missmdp.data.counts import ObservationCounts
-from missmdp.learn.icin_weights import Shown, pattern_probabilities, pattern_weights
+from missmdp.learn.icin import Shown, pattern_probabilities, pattern_weights
 from oracles.logs import counts_of, dataset_of
 from strategies import missmdps, seeds
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from missmdp.learn.intervals import (
+from missmdp.learn.limits import (
     clopper_pearson,
     divergence_interval,
     divergence_tv,

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 import missmdp as mm
-from missmdp.learn import sample_size, visits
-from missmdp.learn.intervals import okamoto_radius
-from missmdp.learn.limits import group_limits
+from missmdp.learn import histories_needed as planning
+from missmdp.learn import visits
+from missmdp.learn.limits import group_limits, okamoto_radius
 from missmdp.model.policy import as_policy
 from oracles.histories import all_histories
 from oracles.logs import dataset_of
@@ -54,7 +54,7 @@ TERMINAL = {"no end": (), "an end": [("icu", 1)]}
 
 
 def visits_of_groups(model, learner, policy, horizon):
-    groups, _, length = sample_size._groups(
+    groups, _, length = planning._groups(
         model, learner, as_policy(policy), 0.2, 0.9, "auto", horizon, total_variation=False
     )
     return groups, length
@@ -98,7 +98,7 @@ def test_visits_are_those_of_all_histories(policy, learner, terminal):
 @pytest.mark.parametrize("rare", [1e-3, 1e-9, 1e-15])
 def test_groups_that_are_hardly_ever_visited_are_not_rounded_away(rare):
     """The number of histories grows as visits become rare, also where 1 − E[…] is below the rounding of 1."""
-    needed = mm.samples_needed(ward(rare=rare), 0.2, 0.9, horizon=3)
+    needed = mm.histories_needed(ward(rare=rare), 0.2, 0.9, horizon=3)
     assert needed.given == {"site": "icu"}
     assert needed.expected == pytest.approx(2 * 0.55 * rare, rel=0.01)
     assert needed > needed.samples / needed.expected
@@ -119,7 +119,7 @@ def test_enough_samples_are_enough_whatever_is_counted(method, behaviour, epsilo
         limits = group_limits(counts, counts / n, 0, 0.01, method, behaviour)
         return limits.radius(counts / n).max()
 
-    n = sample_size._needed(
+    n = planning._needed(
         2, 0, epsilon, 0.01, method, behaviour, 0.0, never_missing=False, total_variation=False
     )
     for more in (0, 1, 2, 5, n // 2, n):
@@ -132,7 +132,7 @@ def test_enough_samples_are_enough_whatever_is_counted(method, behaviour, epsilo
 def test_enough_samples_are_enough_over_several_patterns(method, total_variation):
     """The same over three patterns and a hidden category, every outcome."""
     epsilon = 0.42
-    n = sample_size._needed(
+    n = planning._needed(
         3, 1, epsilon, 0.05, method, "blind", 0.0, never_missing=False, total_variation=total_variation
     )
     counts = np.array([(i, j, n - i - j) for i in range(n + 1) for j in range(n + 1 - i)])
@@ -143,7 +143,7 @@ def test_enough_samples_are_enough_over_several_patterns(method, total_variation
 
 @pytest.mark.parametrize("smoothing", [0.0, 1e-3, 5.0])
 def test_smoothing_is_paid_for(smoothing):
-    n = sample_size._needed(
+    n = planning._needed(
         2, 0, 0.1, 0.01, "auto", "blind", smoothing, never_missing=False, total_variation=False
     )
     counts = np.column_stack([np.arange(n + 1), n - np.arange(n + 1)])
@@ -157,18 +157,18 @@ def test_smoothing_is_paid_for(smoothing):
 
 def test_more_precision_and_more_confidence_need_more():
     model = ward(pulse=by_site)
-    by_epsilon = [int(mm.samples_needed(model, e, 0.9)) for e in (0.4, 0.2, 0.1, 0.05)]
-    by_confidence = [int(mm.samples_needed(model, 0.1, c)) for c in (0.5, 0.9, 0.99, 0.999999)]
+    by_epsilon = [int(mm.histories_needed(model, e, 0.9)) for e in (0.4, 0.2, 0.1, 0.05)]
+    by_confidence = [int(mm.histories_needed(model, 0.1, c)) for c in (0.5, 0.9, 0.99, 0.999999)]
     for row in (by_epsilon, by_confidence):
         assert row == sorted(set(row))
-    assert mm.samples_needed(model, 0.1, total_variation=True) >= mm.samples_needed(model, 0.1)
-    assert mm.samples_needed(model, 0.1, method="okamoto") > mm.samples_needed(model, 0.1)
+    assert mm.histories_needed(model, 0.1, total_variation=True) >= mm.histories_needed(model, 0.1)
+    assert mm.histories_needed(model, 0.1, method="okamoto") > mm.histories_needed(model, 0.1)
 
 
 @pytest.mark.parametrize("learner", [mm.AMCAR(), mm.AsMAR(), mm.AIMI(), mm.AIMI(assume="simple MAR")])
 def test_luck_with_visits_is_paid_for(learner):
     """More than the mean number of visits asks for, of course; what it says of itself is consistent."""
-    needed = mm.samples_needed(ward(pulse=by_site), 0.1, 0.95, learner=learner, horizon=5)
+    needed = mm.histories_needed(ward(pulse=by_site), 0.1, 0.95, learner=learner, horizon=5)
     assert needed.histories == int(needed)
     assert needed * needed.expected > needed.samples
     assert needed.steps == pytest.approx(5 * int(needed))
@@ -179,17 +179,17 @@ def test_luck_with_visits_is_paid_for(learner):
 def test_policies_that_may_react_are_planned_for_as_such():
     """The same behaviour, but told as a function of the observation: bounds must hold for every number of samples."""
     model = ward(pulse=by_site)
-    blind = mm.samples_needed(model, 0.1)
-    reacts = mm.samples_needed(model, 0.1, policy=lambda z: {"wait": 0.5, "visit": 0.5})
+    blind = mm.histories_needed(model, 0.1)
+    reacts = mm.histories_needed(model, 0.1, policy=lambda z: {"wait": 0.5, "visit": 0.5})
     assert reacts.samples > blind.samples
-    assert reacts.samples == mm.samples_needed(model, 0.1, method="anytime").samples
+    assert reacts.samples == mm.histories_needed(model, 0.1, method="anytime").samples
     assert reacts.expected == pytest.approx(blind.expected)
 
 
 def test_independent_factors_share_epsilon():
     """Two indicators with errors e each: 1 − (1 − e)² ≤ ε."""
     model = ward(pulse=0.3, site=0.3)
-    needed = mm.samples_needed(model, 0.1, 0.9, learner=mm.AIMI(assume="MCAR", smoothing=0.0))
+    needed = mm.histories_needed(model, 0.1, 0.9, learner=mm.AIMI(assume="MCAR", smoothing=0.0))
     counts = np.column_stack([np.arange(needed.samples + 1), needed.samples - np.arange(needed.samples + 1)])
     limits = group_limits(counts, counts / needed.samples, 0, 0.05 / 2, "auto", "blind")
     widest = limits.tv.max()
@@ -200,7 +200,7 @@ def test_one_sample_per_history_needs_more():
     """The paper's argument: a history counts at most once, each with P(visit), by Chernoff's bound for a binomial."""
     model = ward(pulse=by_site)
     horizon, failure = 30, 0.05
-    needed = mm.samples_needed(model, 0.1, 1 - failure, horizon=horizon)
+    needed = mm.histories_needed(model, 0.1, 1 - failure, horizon=horizon)
     groups, _ = visits_of_groups(model, mm.AsMAR(), None, horizon)
     group = next(g for g in groups if g.given == needed.given)
     acting = visits.acting_probabilities(model, mm.UniformPolicy())
@@ -214,15 +214,15 @@ def test_one_sample_per_history_needs_more():
 def test_nothing_needs_nothing():
     model = ward(pulse=0.0)
     declared = mm.AsMAR(always_observed=["site", "pulse"])
-    assert mm.samples_needed(model, 0.1, learner=declared) == 0
+    assert mm.histories_needed(model, 0.1, learner=declared) == 0
     # Not declared, it takes data to be sure that nothing goes missing.
-    assert mm.samples_needed(model, 0.1) > 0
+    assert mm.histories_needed(model, 0.1) > 0
 
 
 def test_a_feature_must_be_seen_to_go_missing_before_it_can_be_pooled_over():
     """Site hardly ever goes missing: until it does, AsMAR counts by site, and the icu is hardly ever visited."""
     model = ward(site=1e-3, rare=0.01)
-    asmar, amcar = (mm.samples_needed(model, 0.2, 0.9, learner=make()) for make in (mm.AsMAR, mm.AMCAR))
+    asmar, amcar = (mm.histories_needed(model, 0.2, 0.9, learner=make()) for make in (mm.AsMAR, mm.AMCAR))
     assert asmar.to_appear
     assert asmar.features == ("site",)
     assert "must go missing once" in asmar.describe()
@@ -231,7 +231,7 @@ def test_a_feature_must_be_seen_to_go_missing_before_it_can_be_pooled_over():
     assert asmar == math.ceil(math.log(0.05 / 3) / math.log1p(-missing))
     assert not amcar.to_appear
     assert amcar < asmar
-    assert not mm.samples_needed(model, 0.2, 0.9, learner=mm.AsMAR(ignore=["site"])).to_appear
+    assert not mm.histories_needed(model, 0.2, 0.9, learner=mm.AsMAR(ignore=["site"])).to_appear
 
 
 def learn(model, learner, histories, policy, horizon, seed):
@@ -262,7 +262,7 @@ def test_the_promise_is_kept(promise):
     """
     name, make, parameters, policy = promise
     model, horizon, confidence = ward(**parameters), 6, 0.8
-    needed = mm.samples_needed(
+    needed = mm.histories_needed(
         model, 0.2, confidence, learner=make(), policy=policy, horizon=horizon,
         method="okamoto" if "okamoto" in name else "auto",
     )  # fmt: skip
@@ -300,7 +300,7 @@ def test_the_promise_is_kept(promise):
 )
 def test_bad_arguments_are_named(options, error, message):
     with pytest.raises(error, match=message):
-        mm.samples_needed(ward(), **options)
+        mm.histories_needed(ward(), **options)
 
 
 def test_policies_with_memory_are_refused():
@@ -314,7 +314,7 @@ def test_policies_with_memory_are_refused():
         step = reset
 
     with pytest.raises(mm.DataError, match="without memory"):
-        mm.samples_needed(ward(), policy=Remembers())
+        mm.histories_needed(ward(), policy=Remembers())
 
 
 def test_a_policy_that_never_gets_there_is_refused():
@@ -328,24 +328,24 @@ def test_a_policy_that_never_gets_there_is_refused():
     )
     model = mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, {"pulse": 0.3}))
     with pytest.raises(mm.DataError, match="nothing is ever learned of pulse at site = icu"):
-        mm.samples_needed(model, policy=mm.BlindPolicy({"wait": 1.0}))
+        mm.histories_needed(model, policy=mm.BlindPolicy({"wait": 1.0}))
     with pytest.raises(mm.DataError, match="site = icu"):
-        mm.samples_needed(model, horizon=1)
-    assert mm.samples_needed(model, learner=mm.AMCAR(), policy=mm.BlindPolicy({"wait": 1.0})) > 0
+        mm.histories_needed(model, horizon=1)
+    assert mm.histories_needed(model, learner=mm.AMCAR(), policy=mm.BlindPolicy({"wait": 1.0})) > 0
 
 
 def test_what_can_never_be_shown_is_refused():
     """AIMI by pulse, which is always missing: against positivity."""
     model = ward(pulse=1.0, site=0.3)
     with pytest.raises(mm.DataError, match="nothing is ever learned of site at pulse = 0"):
-        mm.samples_needed(model, learner=mm.AIMI())
+        mm.histories_needed(model, learner=mm.AIMI())
 
 
 def test_okamoto_plans_with_the_papers_formula():
     """One indicator, one group: n ≥ ln(2 / (1 − δ)) / 2ε² samples, with the failure budget of estimation."""
     model = ward(pulse=0.3)
     learner = mm.AMCAR(smoothing=0.0, always_observed=["site"])
-    needed = mm.samples_needed(model, 0.1, 0.9, learner=learner, method="okamoto")
+    needed = mm.histories_needed(model, 0.1, 0.9, learner=learner, method="okamoto")
     assert needed.samples == pytest.approx(math.log(2 / (0.05 / 2)) / (2 * 0.1**2), abs=2)
     assert okamoto_radius(needed.samples, 0.05 / 2) <= 0.1
 
@@ -353,10 +353,10 @@ def test_okamoto_plans_with_the_papers_formula():
 def test_what_is_declared_must_be_so_in_the_model():
     model = mm.load_benchmark("icu-smar")
     with pytest.raises(mm.DataError, match="'infection' is declared always observed, but it goes missing$"):
-        mm.samples_needed(model, 0.2, 0.9, learner=mm.AsMAR(always_observed=["infection"]))
+        mm.histories_needed(model, 0.2, 0.9, learner=mm.AsMAR(always_observed=["infection"]))
     graph = mm.MissingnessGraph([("temperature", "heart_rate")], features=list(model.features))
     with pytest.raises(mm.DataError, match="'infection' goes missing, but the m-graph has no indicator"):
-        mm.samples_needed(model, 0.2, 0.9, learner=mm.AIMI(graph=graph))
+        mm.histories_needed(model, 0.2, 0.9, learner=mm.AIMI(graph=graph))
 
 
 def test_too_many_patterns_are_refused_before_memory_is():
@@ -366,5 +366,5 @@ def test_too_many_patterns_are_refused_before_memory_is():
     )
     model = mm.MissMDP(mdp, mm.MissingnessFunction.blocks(mdp, {tuple(names): 0.5}))
     with pytest.raises(mm.DataError, match="16,384 patterns"):
-        mm.samples_needed(model, 0.2, 0.9, learner=mm.AMCAR())
-    assert mm.samples_needed(model, 0.2, 0.9, learner=mm.AIMI(blocks=[names])) > 0
+        mm.histories_needed(model, 0.2, 0.9, learner=mm.AMCAR())
+    assert mm.histories_needed(model, 0.2, 0.9, learner=mm.AIMI(blocks=[names])) > 0

@@ -100,8 +100,8 @@ def test_listing_too_many_observations_is_refused():
         ([[0, 3]], "outside the features' values"),
         ([[-1, 0]], "outside the features' values"),
         ([[0, 258]], "outside the features' values"),
-        ([[0]], r"shape \(S, 2\), got \(1, 1\)"),
-        ([0, 1], r"shape \(S, 2\)"),
+        ([[0]], r"of shape \(states, features\) = \(1, 2\), got \(1, 1\)"),
+        ([0, 1], r"of shape \(states, features\) = \(2, 2\), got \(2,\)"),
     ],
     ids=["twice", "too large", "missing", "too large for a byte", "too few columns", "one row"],
 )

@@ -16,11 +16,12 @@ from missmdp.cli.printing import Column, make_console, make_table, print_columns
 from missmdp.data.description.description import of, percent
 from missmdp.evaluation.distance import total_variation
 from missmdp.learn.bounds import counted
-from missmdp.learn.diagnosis.words import learner_name, p_words, type_words, variable_words
+from missmdp.learn.diagnosis.result import p_words, type_words, variable_words
+from missmdp.learn.registry import learner_name
 from missmdp.learn.table import missing_in
 from missmdp.model.missmdp import MissMDP
+from missmdp.plan.state_text import short_text
 from missmdp.plan.value_function import NO_VECTOR
-from missmdp.plan.wording import short_text
 from missmdp.words import decimals, signed
 
 if TYPE_CHECKING:
@@ -29,11 +30,10 @@ if TYPE_CHECKING:
     from missmdp.experiments.trial_folder import Trial
     from missmdp.learn.base import MissingnessEstimator
     from missmdp.learn.bounds import Bound, GroupBound
-    from missmdp.learn.diagnosis.result import Diagnosis
-    from missmdp.learn.diagnosis.rows import ClassScore, Driver, NestedTest
+    from missmdp.learn.diagnosis.result import ClassScore, Diagnosis, Driver, NestedTest
     from missmdp.model.pomdp import POMDP
     from missmdp.plan.alpha import AlphaVectorPolicy
-    from missmdp.plan.base import SolveResult
+    from missmdp.plan.solving import SolveResult
 
 __all__ = [
     "first_action",

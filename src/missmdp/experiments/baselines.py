@@ -187,7 +187,7 @@ def _pomcp(model: MissMDP | POMDP, settings: dict[str, Any], progress: bool | No
 
 def _ppo(model: MissMDP | POMDP, settings: dict[str, Any], progress: bool | None) -> MadePolicy:
     assert isinstance(model, MissMDP)
-    result = PPO(**settings, progress=progress).train(model)
+    result = PPO(**settings, progress=progress).solve(model)
     return MadePolicy(
         policy=result.policy,
         kind="ppo-memory" if result.settings.memory else "ppo",

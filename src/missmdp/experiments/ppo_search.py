@@ -22,9 +22,8 @@ from missmdp.experiments.trial_folder import Trial, TrialFolder
 from missmdp.model.archive import write_atomically
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.plan.ppo.policy import PPOPolicy
-from missmdp.plan.ppo.result import PPOResult
 from missmdp.plan.ppo.settings import PPOSettings
-from missmdp.plan.ppo.solver import PPO
+from missmdp.plan.ppo.solver import PPO, PPOResult
 from missmdp.words import decimals, signed
 
 __all__ = ["PPOSearch", "Trainer", "search_ppo"]
@@ -249,6 +248,6 @@ def _checked_episodes(episodes: int) -> int:
 
 def _trainer(progress: bool | None) -> Trainer:
     def train(model: MissMDP, settings: PPOSettings, seed: int) -> PPOResult:
-        return PPO.from_settings(settings, seed=seed, progress=progress).train(model)
+        return PPO.from_settings(settings, seed=seed, progress=progress).solve(model)
 
     return train

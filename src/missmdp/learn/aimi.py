@@ -12,7 +12,7 @@ from missmdp.checks import checked_names
 from missmdp.data.counts import ObservationCounts
 from missmdp.errors import DataError
 from missmdp.learn.assumptions import (
-    Finding,
+    AssumptionFinding,
     broken_blocks,
     dependence_on_values,
     dependent_indicators,
@@ -186,7 +186,9 @@ class AIMI(CountingEstimator):
                     "the MissingnessGraph if nothing drives its missingness"
                 )
 
-    def _findings(self, counts: ObservationCounts, parts: tuple[GroupCounts, ...]) -> Iterable[Finding]:
+    def _findings(
+        self, counts: ObservationCounts, parts: tuple[GroupCounts, ...]
+    ) -> Iterable[AssumptionFinding]:
         yield from never_observed(counts)
         yield from broken_blocks(counts, parts)
         yield from dependent_indicators(counts, parts)

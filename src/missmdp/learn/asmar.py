@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from missmdp.checks import checked_names
 from missmdp.data.counts import ObservationCounts
 from missmdp.errors import DataError
-from missmdp.learn.assumptions import Finding, dependence_on_values, few_samples
+from missmdp.learn.assumptions import AssumptionFinding, dependence_on_values, few_samples
 from missmdp.learn.base import CountingEstimator, Structure, UnseenChoice
 from missmdp.learn.groups import Counter, GroupCounts
 from missmdp.model.space import FeatureSpace
@@ -52,7 +52,9 @@ class _JointPatterns(CountingEstimator):
         counter = Counter(missing, self._given(features, missing), together=False)
         return Structure((counter,), (), int((~missing & ~declared).any()), 2**open_)
 
-    def _findings(self, counts: ObservationCounts, parts: tuple[GroupCounts, ...]) -> Iterable[Finding]:
+    def _findings(
+        self, counts: ObservationCounts, parts: tuple[GroupCounts, ...]
+    ) -> Iterable[AssumptionFinding]:
         yield from few_samples(counts, declared=self.always_observed or ())
         yield from dependence_on_values(counts, parts, self.assumes)
 
@@ -124,10 +126,14 @@ class AsMAR(_JointPatterns):
     def _given(self, features: FeatureSpace, missing: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return ~missing & ~features.mask(self.ignore)
 
-    def _findings(self, counts: ObservationCounts, parts: tuple[GroupCounts, ...]) -> Iterable[Finding]:
+    def _findings(
+        self, counts: ObservationCounts, parts: tuple[GroupCounts, ...]
+    ) -> Iterable[AssumptionFinding]:
         for name in self.ignore:
             if name not in counts.always_observed():
-                yield Finding(f"{name}: goes missing, so that AsMAR does not count by it anyway", (name,))
+                yield AssumptionFinding(
+                    f"{name}: goes missing, so that AsMAR does not count by it anyway", (name,)
+                )
         yield from super()._findings(counts, parts)
 
 

@@ -23,7 +23,7 @@ from missmdp.learn.groups import GroupCounts, assigned
 from missmdp.model.space import MISSING
 
 __all__ = [
-    "Finding",
+    "AssumptionFinding",
     "broken_blocks",
     "dependence_on_values",
     "dependent_indicators",
@@ -51,7 +51,7 @@ _MOST_STRATA = 200
 
 
 @dataclass(frozen=True)
-class Finding:
+class AssumptionFinding:
     """Something in the data that speaks against an assumption."""
 
     message: str
@@ -68,43 +68,45 @@ def _p(value: float) -> str:
     return "p < 1e-300" if value < 1e-300 else f"p = {value:.1g}"
 
 
-def few_samples(counts: ObservationCounts, *, declared: Sequence[str]) -> Iterator[Finding]:
+def few_samples(counts: ObservationCounts, *, declared: Sequence[str]) -> Iterator[AssumptionFinding]:
     """Yield the features that are taken as always observed on the strength of few observations."""
     names = tuple(name for name in counts.always_observed() if name not in declared)
     rate = 1.0 - 0.05 ** (1.0 / counts.n_steps)
     if names and rate > _FEW:
-        yield Finding(
+        yield AssumptionFinding(
             f"{', '.join(names)}: taken as always observed on {counts.n_steps} observations only; "
             f"with 95 % confidence up to {rate:.0%} could be missing (declare always_observed= if it is known)",
             names,
         )
 
 
-def never_observed(counts: ObservationCounts) -> Iterator[Finding]:
+def never_observed(counts: ObservationCounts) -> Iterator[AssumptionFinding]:
     """Yield the features that are missing in every observation, against positivity."""
     for name, rate in counts.missing_rates().items():
         if rate == 1.0:
-            yield Finding(f"{name}: missing in every observation, so that nothing can depend on it", (name,))
+            yield AssumptionFinding(
+                f"{name}: missing in every observation, so that nothing can depend on it", (name,)
+            )
 
 
-def outside_the_model(counts: ObservationCounts, parts: Iterable[GroupCounts]) -> Iterator[Finding]:
+def outside_the_model(counts: ObservationCounts, parts: Iterable[GroupCounts]) -> Iterator[AssumptionFinding]:
     """Yield how many rows have values that no state of the model has."""
     most = max((part.outside for part in parts), default=0)
     if most:
-        yield Finding(
+        yield AssumptionFinding(
             f"{most:,} of {counts.n_steps:,} observations have values that no state of the model has, and are "
             "left out (missmdp.validate says which)",
             (),
         )
 
 
-def broken_blocks(counts: ObservationCounts, parts: Iterable[GroupCounts]) -> Iterator[Finding]:
+def broken_blocks(counts: ObservationCounts, parts: Iterable[GroupCounts]) -> Iterator[AssumptionFinding]:
     """Yield the blocks of features that are seen in part, so that they do not go missing together."""
     for part in parts:
         seen = counts.observed[:, part.counter.features].sum(axis=1)
         times = int(counts.counts[(seen > 0) & (seen < part.counter.features.sum())].sum())
         if times:
-            yield Finding(
+            yield AssumptionFinding(
                 f"{', '.join(part.features)}: given as a block, but seen in part in {times:,} of "
                 f"{counts.n_steps:,} observations, which are left out",
                 part.features,
@@ -113,7 +115,7 @@ def broken_blocks(counts: ObservationCounts, parts: Iterable[GroupCounts]) -> It
 
 def dependence_on_values(
     counts: ObservationCounts, parts: Iterable[GroupCounts], assumption: str
-) -> Iterator[Finding]:
+) -> Iterator[AssumptionFinding]:
     """Yield the features on whose values missingness depends though the learner takes it not to.
 
     For every part and every feature j that it does not count by: within each group, among the observations that
@@ -140,7 +142,7 @@ def dependence_on_values(
             tests.append((part, features.names[j], _chi_square(table)))
     for part, name, p_value in tests:
         if p_value * len(tests) < _CLEAR:
-            yield Finding(
+            yield AssumptionFinding(
                 f"{', '.join(part.features)}: what is missing depends on the value of {name} "
                 f"({_p(p_value)}), which {assumption} rules out",
                 (*part.features, name),
@@ -175,7 +177,9 @@ def _chi_square(table: NDArray[np.int64]) -> float:
     return float(special.chdtrc(degrees, float(statistic))) if degrees else 1.0
 
 
-def dependent_indicators(counts: ObservationCounts, parts: Sequence[GroupCounts]) -> Iterator[Finding]:
+def dependent_indicators(
+    counts: ObservationCounts, parts: Sequence[GroupCounts]
+) -> Iterator[AssumptionFinding]:
     """Yield the pairs of features or blocks whose indicators are not independent given the state.
 
     Given the values of what i may depend on, j left out, the share of missing i must not depend on whether j is
@@ -192,7 +196,7 @@ def dependent_indicators(counts: ObservationCounts, parts: Sequence[GroupCounts]
         p_value = math.exp(min(log_p, 0.0))
         if p_value * len(pairs) < _CLEAR:
             block = ", ".join(repr(name) for name in (*a.features, *b.features))
-            yield Finding(
+            yield AssumptionFinding(
                 f"{', '.join(a.features)} and {', '.join(b.features)}: taken to go missing independently, but the "
                 f"data say otherwise ({_p(p_value)}); if they go missing together, give blocks=[({block})]",
                 (*a.features, *b.features),

@@ -15,12 +15,12 @@ from missmdp.checks import checked_choice, checked_integer, checked_names, check
 from missmdp.data.counts import ObservationCounts, as_counts
 from missmdp.data.dataset import Behaviour, Dataset
 from missmdp.errors import AssumptionWarning, DataError, ParameterError
-from missmdp.learn.assumptions import Finding, outside_the_model
+from missmdp.learn.assumptions import AssumptionFinding, outside_the_model
 from missmdp.learn.bootstrap import bootstrap_bound, drawn_anew
 from missmdp.learn.bounds import Bound, learned_bound
-from missmdp.learn.group_truth import GroupTruth, group_truths
 from missmdp.learn.groups import Counter, GroupCounts, Unseen, as_missingness, count_groups
 from missmdp.learn.limits import Method
+from missmdp.learn.table import GroupTruth, group_truths
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
@@ -48,7 +48,7 @@ class MissingnessEstimator(ABC):
         The features taken as always observed: those declared, or those never missing in the data.
     unseen_ : tuple of Unseen
         The groups of reachable states without data, and what they got.
-    warnings_ : tuple of Finding
+    warnings_ : tuple of AssumptionFinding
         Where the data speak against what the learner assumes.
     assumed_ : str
         What was assumed.
@@ -68,7 +68,7 @@ class MissingnessEstimator(ABC):
     missingness_: MissingnessFunction
     always_observed_: tuple[str, ...]
     unseen_: tuple[Unseen, ...]
-    warnings_: tuple[Finding, ...]
+    warnings_: tuple[AssumptionFinding, ...]
     assumed_: str
     n_parameters_: int
     data_: Dataset | ObservationCounts
@@ -311,7 +311,9 @@ class CountingEstimator(MissingnessEstimator):
         """Whether M̂ has only the patterns that occur in the data."""
         return False
 
-    def _findings(self, counts: ObservationCounts, parts: tuple[GroupCounts, ...]) -> Iterable[Finding]:
+    def _findings(
+        self, counts: ObservationCounts, parts: tuple[GroupCounts, ...]
+    ) -> Iterable[AssumptionFinding]:
         """Yield where the data speak against the assumption."""
         return ()
 

@@ -15,7 +15,7 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.space import FeatureSpace
 
-__all__ = ["Blocks", "checked_feature_blocks", "joined_blocks"]
+__all__ = ["Blocks", "checked_feature_blocks", "joined_blocks", "pattern_numbers"]
 
 _MAX_ENTRIES = 20_000_000
 """Entries of P(pattern | state) above which a structure is refused (160 MB)."""
@@ -115,7 +115,7 @@ def checked_feature_blocks(
     given: list[tuple[str, ...]] = []
     for block in cast("Iterable[Any]", blocks):
         if isinstance(block, str):
-            raise ParameterError(name, blocks, expected)
+            raise ParameterError(name, blocks, expected, f"expected {expected}; {block!r} is no list")
         names = checked_names(name, block, features.names)
         if not names:
             raise ParameterError(name, blocks, expected, "a block of features is empty")
@@ -126,6 +126,14 @@ def checked_feature_blocks(
             problem = f"the feature {one!r} is in two blocks, or in one twice"
             raise ParameterError(name, blocks, expected, problem)
     return given
+
+
+def pattern_numbers(blocks: Blocks, observed: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the pattern of each row of indicators, −1 where a block is seen in part, shape (rows,)."""
+    places = {tuple(row): k for k, row in enumerate(blocks.patterns.tolist())}
+    distinct, which = np.unique(observed, axis=0, return_inverse=True)
+    numbers = np.array([places.get(tuple(row), -1) for row in distinct.tolist()], dtype=np.int64)
+    return numbers[which.reshape(-1)]
 
 
 def joined_blocks(blocks: Blocks, graph: MissingnessGraph) -> list[tuple[int, ...]]:

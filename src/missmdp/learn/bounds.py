@@ -22,7 +22,7 @@ from missmdp.checks import checked_confidence
 from missmdp.data.dataset import Behaviour
 from missmdp.learn.groups import GroupCounts
 from missmdp.learn.limits import (
-    Limits,
+    GroupLimits,
     Method,
     checked_behaviour,
     checked_method,
@@ -176,7 +176,7 @@ def learned_bound(
     failure = (1.0 - confidence) / (candidates * max(n_groups, 1))
 
     groups: list[GroupBound] = []
-    all_limits: list[Limits] = []
+    all_limits: list[GroupLimits] = []
     for part, estimate in everything:
         extra = part.n_possible - len(part.patterns) + hidden
         limits = group_limits(part.counts, estimate, extra, failure, method, behaviour)
@@ -199,7 +199,7 @@ def learned_bound(
 
 
 def _group_bounds(
-    part: GroupCounts, estimate: NDArray[np.float64], limits: Limits, *, never_missing: bool
+    part: GroupCounts, estimate: NDArray[np.float64], limits: GroupLimits, *, never_missing: bool
 ) -> list[GroupBound]:
     radius, samples = limits.radius(estimate), part.samples
     shown = part.patterns[:, part.counter.features]
@@ -222,7 +222,7 @@ def _group_bounds(
 
 def _per_state(
     everything: Sequence[tuple[GroupCounts, NDArray[np.float64]]],
-    all_limits: Sequence[Limits],
+    all_limits: Sequence[GroupLimits],
     n_parts: int,
     missingness: MissingnessFunction,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -248,7 +248,7 @@ def _per_state(
 
 def _unlisted(
     everything: Sequence[tuple[GroupCounts, NDArray[np.float64]]],
-    all_limits: Sequence[Limits],
+    all_limits: Sequence[GroupLimits],
     n_parts: int,
     hidden: int,
     per_state_tv: NDArray[np.float64],

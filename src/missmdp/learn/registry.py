@@ -28,6 +28,7 @@ __all__ = [
     "RegisteredLearner",
     "find_learner",
     "forget_learner",
+    "learner_name",
     "learners",
     "learners_with",
     "register_learner",
@@ -166,7 +167,7 @@ class RegisteredLearner:
         given = {
             self.stands_for.get(name, name): value
             for name, value in options.items()
-            if value is not None and value not in ((), [])
+            if value is not None and not (isinstance(value, tuple | list) and not value)
         }
         chosen = {name: value for name, value in given.items() if name in known}
         return factory(**({"mdp": mdp} if "mdp" in known else {}), **chosen)
@@ -310,6 +311,11 @@ def find_learner(name: str) -> RegisteredLearner:
     known = ", ".join(_LEARNERS)
     problem = f"there is no learner {name!r}; there are {known}{did_you_mean(name, _LEARNERS)}"
     raise ParameterError("learner", name, f"one of {known}", problem)
+
+
+def learner_name(label: str) -> str:
+    """Return what a learner is called."""
+    return find_learner(label).name
 
 
 def register_learner(

@@ -12,16 +12,25 @@ counts a history as one sample at most; the best λ asks for far fewer histories
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.learn.groups import Counter
+from missmdp.learn.groups import Counter, all_patterns, group_states
+from missmdp.model.missingness import pattern_distance
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy
 
-__all__ = ["VisitedGroup", "acting_probabilities", "histories_needed", "mgf_complement", "surely_enough"]
+__all__ = [
+    "VisitedGroup",
+    "acting_probabilities",
+    "distance_from_structure",
+    "histories_for_groups",
+    "surely_enough",
+]
+
 
 _SEARCHES = 14
 """Steps of the search for λ."""
@@ -50,7 +59,7 @@ def acting_probabilities(model: MissMDP, policy: MemorylessPolicy) -> NDArray[np
     return acting
 
 
-def histories_needed(
+def histories_for_groups(
     model: MissMDP, acting: NDArray[np.float64], batch: list[VisitedGroup], failure: float, horizon: int
 ) -> NDArray[np.float64]:
     """Return after how many histories each group of a batch has its samples, by the best λ of a search."""
@@ -113,3 +122,38 @@ def surely_enough(group: VisitedGroup, histories: float, failure: float, horizon
     mean = histories * group.expected
     short = 1.0 - (group.needed - 1.0) / mean if mean > 0.0 else 0.0
     return short > 0.0 and short**2 * mean / (2.0 * horizon) >= -math.log(failure)
+
+
+def distance_from_structure(model: MissMDP, counters: Sequence[Counter]) -> float:
+    """Return how far M is from one that has the learner's structure, in total variation over reachable states.
+
+    The one compared with has, for every counter, the mean over the reachable states of each group, and independent
+    counters. It is 0 exactly if M is such: equal within groups, and a product over counters.
+    """
+    features, reachable = model.space.features, np.flatnonzero(model.mdp.reachable)
+    patterns = np.ones((1, len(features)), dtype=np.bool_)
+    table = np.ones((len(reachable), 1))
+    for counter in counters:
+        own = all_patterns(counter.features)
+        if counter.together:
+            own = own[[0, -1]]
+        _, label = group_states(model.space, counter.given)
+        marginal = _group_means(_marginal(model, counter, own)[reachable], label[reachable])
+        patterns = (patterns[:, None, :] & own[None, :, :]).reshape(-1, len(features))
+        table = (table[:, :, None] * marginal[:, None, :]).reshape(len(reachable), -1)
+    known = model.missingness
+    return float(pattern_distance(patterns, table, known.patterns, known.probabilities[reachable]).max())
+
+
+def _marginal(model: MissMDP, counter: Counter, own: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return P(the counter's features show one of its patterns | s), shape (S, K)."""
+    shown = model.missingness.patterns[:, counter.features]
+    match = (shown[:, None, :] == own[None][:, :, counter.features]).all(axis=2)
+    return model.missingness.probabilities @ match.astype(np.float64)
+
+
+def _group_means(values: NDArray[np.float64], label: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the mean row of each row's group, shape as values."""
+    sums = np.zeros((int(label.max()) + 1, values.shape[1]))
+    np.add.at(sums, label, values)
+    return sums[label] / np.bincount(label)[label][:, None]

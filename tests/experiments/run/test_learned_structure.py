@@ -7,9 +7,8 @@ import missmdp as mm
 from experiments.run.wards import censored_ward, three_dice, ward
 from missmdp.data.coverage import behaviour_coverage
 from missmdp.experiments.run.learned_graph import THRESHOLD, learned_edges, learned_graph
-from missmdp.learn.em.factor_truth import factor_truths
-from missmdp.learn.group_truth import group_truths
-from missmdp.learn.table import learned_rows
+from missmdp.learn.em.learned_structure import factor_truths
+from missmdp.learn.table import group_truths, learned_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
 

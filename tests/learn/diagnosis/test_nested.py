@@ -7,12 +7,12 @@ from scipy import optimize, stats
 import missmdp as mm
 from learn.diagnosis.wards import models, ward
 from missmdp.learn.blocks import Blocks
-from missmdp.learn.diagnosis import ratio
+from missmdp.learn.diagnosis import nested_tests
 from missmdp.learn.diagnosis.classes import ALL, MCAR, NO_SELF, SIMPLE, Best
-from missmdp.learn.diagnosis.nested import chain_tests, own_tests
+from missmdp.learn.diagnosis.nested_tests import chain_tests, own_tests
 from missmdp.learn.em.histories import prepare_histories
+from missmdp.learn.em.iterate import asmar_table
 from missmdp.learn.em.search import Searcher
-from missmdp.learn.em.start import asmar_table
 
 MDP = ward()
 TRUTHS = models(MDP)
@@ -58,10 +58,12 @@ def test_self_censoring_is_tested_by_the_likelihood_of_histories(monkeypatch, ra
 
     With few plain iterations leaps have to do the rest.
     """
-    monkeypatch.setattr("missmdp.learn.diagnosis.ratio._FIRST", plain)
+    monkeypatch.setattr("missmdp.learn.diagnosis.nested_tests._FIRST", plain)
     leaps = []
-    leap = ratio._leap
-    monkeypatch.setattr("missmdp.learn.diagnosis.ratio._leap", lambda *a: leaps.append(a) or leap(*a))
+    leap = nested_tests._squarem_step
+    monkeypatch.setattr(
+        "missmdp.learn.diagnosis.nested_tests._squarem_step", lambda *a: leaps.append(a) or leap(*a)
+    )
     mdp = mm.FactoredMDP(
         features={"x": [0, 1]},
         actions=["wait"],

@@ -172,7 +172,7 @@ def test_parameters(truth):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"structure": "nonsense"}, "structure must be a MissingnessGraph or one of auto, mcar"),
+        ({"structure": "nonsense"}, "structure must be a MissingnessGraph, 'auto', 'mcar'"),
         (
             {"structure": mm.MissingnessGraph([("u", "x")])},
             "'y' goes missing, but the m-graph has no indicator",

@@ -10,9 +10,8 @@ import missmdp as mm
 from missmdp.data.counts import as_counts
 from missmdp.learn.blocks import Blocks
 from missmdp.learn.em.histories import prepare_histories
-from missmdp.learn.em.iterate import iterate, penalised
+from missmdp.learn.em.iterate import asmar_table, iterate, penalised, perturbed
 from missmdp.learn.em.logistic import logistic_model
-from missmdp.learn.em.start import asmar_table, perturbed
 from missmdp.learn.em.structures import Factors, graph_factors, named_factors
 from oracles.expectation import log_likelihood_by_paths
 from strategies import random_mdp

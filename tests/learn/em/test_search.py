@@ -11,9 +11,8 @@ import pytest
 import missmdp as mm
 from missmdp.data.counts import as_counts
 from missmdp.learn.blocks import Blocks
-from missmdp.learn.em.clustering import best_lumps, entropy_gain, log_partitions
 from missmdp.learn.em.histories import prepare_histories
-from missmdp.learn.em.trees import block_cells, grow
+from missmdp.learn.em.trees import best_lumps, block_cells, entropy_gain, grow, log_partitions
 
 
 def partitions(values: list[int]):

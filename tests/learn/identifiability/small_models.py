@@ -7,7 +7,7 @@ import numpy as np
 import missmdp as mm
 from missmdp.learn.blocks import Blocks
 from missmdp.learn.em.structures import Factors, block_factor
-from missmdp.learn.identifiability.given_structure import as_structure
+from missmdp.learn.identifiability.check import as_structure
 
 __all__ = ["graph_of", "iid", "narrow_problem", "random_problem"]
 

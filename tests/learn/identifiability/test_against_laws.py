@@ -10,9 +10,9 @@ import missmdp as mm
 from learn.identifiability.small_models import graph_of, iid, narrow_problem, random_problem
 from missmdp.learn.blocks import Blocks
 from missmdp.learn.em.logistic import logistic_model
-from missmdp.learn.identifiability.another import another_with_the_same_law
-from missmdp.learn.identifiability.given_structure import as_structure
-from missmdp.learn.identifiability.sights import possible_sights
+from missmdp.learn.identifiability.check import as_structure
+from missmdp.learn.identifiability.counterexample import counterexample
+from missmdp.learn.identifiability.possible_observations import possible_observations
 from missmdp.learn.identifiability.spans import known_rows, left_rows, one_step_spans, stacked
 from missmdp.learn.identifiability.tangent import tangent_of
 from oracles.observation_laws import (
@@ -108,13 +108,13 @@ def test_actions_that_are_only_taken_in_the_dark():
     dark = rows[[1, 1, 1, 1, 2, 2]]
     mdp = mm.FactoredMDP({"x": range(3), "y": range(2)}, range(2), [rows[[0] * 6], dark], 0.0, rows[0])
     patterns = Blocks.of(mdp.space.features, [["x"], ["y"]]).patterns
-    sights = possible_sights(mdp, patterns, lambda z: 0 if z.x is not None else 1)
+    seen = possible_observations(mdp, patterns, lambda z: 0 if z.x is not None else 1)
     first = mdp.initial
-    assert known_rows(mdp, sights).toarray() == pytest.approx(np.stack([first, rows[0]]))
-    assert left_rows(mdp, sights).toarray() == pytest.approx(np.stack([first, *rows]))
+    assert known_rows(mdp, seen).toarray() == pytest.approx(np.stack([first, rows[0]]))
+    assert left_rows(mdp, seen).toarray() == pytest.approx(np.stack([first, *rows]))
     # With y missing and x seen to be 0 or 1, the next row is known all the same.
-    sights = possible_sights(mdp, patterns, lambda z: 1 if z.x is not None and z.y is None else 0)
-    assert known_rows(mdp, sights).toarray() == pytest.approx(np.stack([first, *rows]))
+    seen = possible_observations(mdp, patterns, lambda z: 1 if z.x is not None and z.y is None else 0)
+    assert known_rows(mdp, seen).toarray() == pytest.approx(np.stack([first, *rows]))
 
 
 @pytest.mark.slow
@@ -157,10 +157,10 @@ def test_two_values_leave_no_direction_open_but_another_solution():
     assert (answer.identified, answer.globally, answer.locally) == (False, False, True)
     assert "quite different" in answer.describe()
     factors = as_structure(mdp, graph, None)
-    sights = possible_sights(mdp, factors.blocks.patterns, None)
-    spans = one_step_spans(known_rows(mdp, sights), sights.members)
-    whole = stacked(spans, sights.members, sights.pattern * mdp.n_states, 16)
-    found = another_with_the_same_law(factors, mdp.reachable, whole, np.random.default_rng(5))
+    seen = possible_observations(mdp, factors.blocks.patterns, None)
+    spans = one_step_spans(known_rows(mdp, seen), seen.members)
+    whole = stacked(spans, seen.members, seen.pattern * mdp.n_states, 16)
+    found = counterexample(factors, mdp.reachable, whole, np.random.default_rng(5))
     one, other = (factors.table(thetas) for thetas in (found.one, found.other))
     assert np.abs(one - other).max() > 1e-3
     for horizon in (1, 2):

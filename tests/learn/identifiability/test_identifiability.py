@@ -8,7 +8,7 @@ import pytest
 import missmdp as mm
 from learn.identifiability.small_models import graph_of, iid
 from missmdp.learn.identifiability import check
-from missmdp.learn.identifiability.given_structure import as_structure
+from missmdp.learn.identifiability.check import as_structure
 
 
 def test_icu_is_identified_with_its_m_graph_but_not_saturated():
@@ -217,7 +217,7 @@ def test_what_is_too_large_is_refused():
 
 
 def test_what_hangs_together_and_is_too_large_is_refused(monkeypatch):
-    monkeypatch.setattr("missmdp.learn.identifiability.nullspace._MOST_COLUMNS", 8)
+    monkeypatch.setattr("missmdp.learn.identifiability.spans._MOST_COLUMNS", 8)
     with pytest.raises(mm.ModelError, match=r"27 probabilities hang together, too many .* \(at most 8\)"):
         mm.identifiability(iid(), "saturated", blocks=[["x"], ["y"]])
 
@@ -234,8 +234,8 @@ def test_what_can_go_missing_by_default():
     assert mm.identifiability(icu.mdp, "saturated").identified is False
 
 
-def test_a_saturated_m_sight_by_sight(monkeypatch):
-    """Large saturated M are looked at sight by sight: the answer is that of the linear algebra on all of it."""
+def test_a_saturated_m_one_observation_at_a_time(monkeypatch):
+    """Large saturated M are taken one observation at a time: the answer is that of linear algebra on all of it."""
     icu = mm.load_benchmark("icu-mnar-unid")
     whole = mm.identifiability(icu, "saturated")
     monkeypatch.setattr(check, "_MANY", 0)

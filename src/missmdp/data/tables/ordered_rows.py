@@ -39,7 +39,7 @@ from missmdp.data.tables.structure import (
     first_step,
     sort_rows,
 )
-from missmdp.errors import DataError
+from missmdp.errors import DataError, Message
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.space import FeatureSpace
 from missmdp.progress import show_progress
@@ -103,7 +103,7 @@ class TableRows:
         part, first = self.origins[batch]
         return Place(self.table.parts[part].name, first + source - int(self.starts[batch]) + 1)
 
-    def explain(self, episode: int) -> str:
+    def explain(self, episode: int) -> Message:
         """Return what is wrong with a broken episode."""
         start, stop = int(self.offsets[episode]), int(self.offsets[episode + 1])
         return explain_episode(
@@ -118,8 +118,12 @@ class TableRows:
 
 def column_names(options: TableOptions) -> Names:
     """Return what the columns are called that are not features."""
-    roles = ("episode", "step", "action", "terminated")
-    return Names(**{role: options[role] for role in roles if role in options})
+    return Names(
+        options.get("episode", Names.episode),
+        options.get("step", Names.step),
+        options.get("action", Names.action),
+        terminated=options.get("terminated", Names.terminated),
+    )
 
 
 def open_table(source: Any, mdp: FactoredMDP, options: TableOptions) -> OpenTable:

@@ -21,6 +21,7 @@ from missmdp.errors import ModelError
 from missmdp.evaluation.certificate.state_aggregation import aggregate_states
 from missmdp.evaluation.certificate.uniform import ValueSpan
 from missmdp.learn.groups import all_patterns
+from missmdp.model.equal_rows import EqualRows, equal_rows
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
@@ -132,20 +133,9 @@ def controller_product(
     )
 
 
-def _classes(mdp: FactoredMDP) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _classes(mdp: FactoredMDP) -> EqualRows:
     """Return the class of each state, −1 for terminal ones, and a state of each; a class has one future."""
-    found: dict[bytes, int] = {}
-    class_of = np.full(mdp.n_states, -1, dtype=np.int64)
-    members: list[int] = []
-    for s in np.flatnonzero(~mdp.terminal).tolist():
-        future = [mdp.reward[s].tobytes()]
-        for matrix in mdp.transition:
-            row = slice(int(matrix.indptr[s]), int(matrix.indptr[s + 1]))
-            future += [matrix.indices[row].tobytes(), matrix.data[row].tobytes()]
-        class_of[s] = found.setdefault(b"|".join(future), len(members))
-        if class_of[s] == len(members):
-            members.append(s)
-    return class_of, np.array(members, dtype=np.int64)
+    return equal_rows(mdp.transition, (mdp.reward,), np.flatnonzero(~mdp.terminal).tolist())
 
 
 def _guess(controller: FiniteController, class_of: NDArray[np.int64], n_classes: int) -> NDArray[np.float64]:

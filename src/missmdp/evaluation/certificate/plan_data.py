@@ -27,9 +27,9 @@ from missmdp.evaluation.certificate.uniform import ValueSpan, inverse_closed_for
 from missmdp.learn.asmar import AsMAR
 from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound
-from missmdp.learn.sample_size import SampleSize, samples_needed
+from missmdp.learn.histories_needed import SampleSize, histories_needed
 from missmdp.model.missmdp import MissMDP, checked_model
-from missmdp.plan.base import Solver, SolveResult
+from missmdp.plan.solving import Solver, SolveResult
 from missmdp.progress import show_status
 
 __all__ = ["DataPlan", "plan_data"]
@@ -122,15 +122,15 @@ def plan_data(
     learner: CountingEstimator | None = None,
     relative: bool = False,
     solver_gap: float = 0.0,
-    solver: Solver | None = None,
+    solver: Solver[SolveResult] | None = None,
     timeout: float = 30.0,
     progress: bool | None = None,
 ) -> DataPlan:
     """Return how many samples it takes until a policy can be certified to be within ε of optimal.
 
-    Three answers: for the closed form, whose inverse says how close M̂ must be, and `samples_needed` how many histories
-    make it so; for the policy-uniform bound, with as many visits as random behaviour is expected to make; and for what
-    `certify` says, with a policy for this model's own M.
+    Three answers: for the closed form, whose inverse says how close M̂ must be, and `histories_needed` how many
+    histories make it so; for the policy-uniform bound, with as many visits as random behaviour is expected to make;
+    and for what `certify` says, with a policy for this model's own M.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def _histories(
 ) -> tuple[SampleSize | None, str]:
     """Return the histories for the closed form, or why no number is known."""
     try:
-        found = samples_needed(
+        found = histories_needed(
             model,
             min(radius, 1.0 - 1e-9),
             confidence,
@@ -258,7 +258,9 @@ class _Expected:
         return self.learned(factor).bound(self.confidence)
 
 
-def _solver(solver: Solver | None, timeout: float) -> Callable[[MissMDP, SolveResult | None], SolveResult]:
+def _solver(
+    solver: Solver[SolveResult] | None, timeout: float
+) -> Callable[[MissMDP, SolveResult | None], SolveResult]:
     from missmdp.plan.sarsop.solver import Sarsop
 
     if solver is not None:

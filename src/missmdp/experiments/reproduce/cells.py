@@ -28,16 +28,14 @@ from missmdp.experiments.reproduce.times import (
     learning_seconds,
     value_seconds,
 )
-from missmdp.learn.aimi import AIMI
-from missmdp.learn.asmar import AMCAR, AsMAR
-from missmdp.learn.em.estimator import DynamicsEM
+from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.registry import RegisteredLearner, find_learner, learners
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP, fully_observed_model
 from missmdp.model.policy import Policy
 from missmdp.plan.sarsop.solver import Sarsop
 
 __all__ = [
-    "LEARNERS",
     "SCALE",
     "BaselineCell",
     "BenchmarkCell",
@@ -45,8 +43,12 @@ __all__ = [
     "ValueCell",
     "benchmark_hash",
     "benchmark_model",
+    "learner_names",
+    "registered",
 ]
 
+TOLD = "+graph"
+"""At the end of a learner's name: it is told the true m-graph."""
 SCALE = ("random", "prior", "optimal")
 """Baselines that are made once and evaluated on the luck of every run, to be paired with what was learned."""
 
@@ -90,7 +92,7 @@ class LearningCell(BenchmarkCell, kind="learning", version=1):
 
     def expected_seconds(self) -> float:
         """Return how long it may take."""
-        return learning_seconds(self.benchmark, self.size, self.learners)
+        return learning_seconds(self.size, _slow(self.learners))
 
     def work(self) -> CellResult:
         """Return average, visit-weighted and worst total variation by learner."""
@@ -102,7 +104,7 @@ class LearningCell(BenchmarkCell, kind="learning", version=1):
                 "atv": distance.average,
                 "weighted": distance.weighted,
                 "wtv": distance.worst,
-                "parameters": getattr(learner, "n_parameters_", None),
+                "parameters": learner.n_parameters_,
             }
         return CellResult(found)
 
@@ -124,11 +126,11 @@ class ValueCell(BenchmarkCell, kind="value", version=1):
 
     def label(self) -> str:
         """Return what it is in a few words."""
-        return f"value-{self.benchmark}-{_plain(self.policy)}-{self.size}-{self.run:02d}"
+        return f"value-{self.benchmark}-{self.policy}-{self.size}-{self.run:02d}"
 
     def expected_seconds(self) -> float:
         """Return how long it may take."""
-        learning = learning_seconds(self.benchmark, self.size, (self.policy,))
+        learning = learning_seconds(self.size, _slow([self.policy]))
         return learning + value_seconds(self.benchmark, self.max_trials, self.timeout, self.episodes)
 
     def work(self) -> CellResult:
@@ -192,19 +194,30 @@ class BaselineCell(BenchmarkCell, kind="baseline", version=1):
         return _evaluated(made.policy, model, found, self.evaluation_seeds, self.episodes)
 
 
-def _fitted(learner: str, benchmark: str, size: int, seed: int) -> Any:
+def learner_names() -> list[str]:
+    """Return the names of all learners; with "+graph" those that can be told the true m-graph."""
+    known = learners().values()
+    return [
+        *(entry.name for entry in known),
+        *(f"{entry.name}{TOLD}" for entry in known if "graph" in entry.options),
+    ]
+
+
+def registered(name: str) -> RegisteredLearner:
+    """Return the entry of a learner, told the m-graph or not."""
+    return find_learner(name.removesuffix(TOLD))
+
+
+def _fitted(name: str, benchmark: str, size: int, seed: int) -> MissingnessEstimator:
     """Return a learner that has learned from a dataset."""
-    truth = benchmark_model(benchmark)
-    if learner in LEARNERS:
-        return LEARNERS[learner]().fit(_counts(benchmark, size, seed))
-    return FROM_HISTORIES[learner](truth).fit(_dataset(benchmark, size, seed))
+    truth, entry = benchmark_model(benchmark), registered(name)
+    learner = entry.make(truth.mdp, graph=truth.mgraph() if name.endswith(TOLD) else None)
+    return learner.fit((_dataset if entry.needs_histories else _counts)(benchmark, size, seed))
 
 
-LEARNERS: dict[str, Any] = {"AMCAR": AMCAR, "AsMAR": AsMAR, "AIMI": AIMI}
-FROM_HISTORIES: dict[str, Any] = {
-    "DynamicsEM": lambda truth: DynamicsEM(truth.mdp),
-    "DynamicsEM, m-graph": lambda truth: DynamicsEM(truth.mdp, truth.mgraph()),
-}
+def _slow(names: Sequence[str]) -> int:
+    """Return how many learners go through whole histories."""
+    return sum(registered(name).needs_histories for name in names)
 
 
 @lru_cache(maxsize=1)
@@ -235,7 +248,7 @@ def _evaluated(
     policy: Policy, model: MissMDP, found: dict[str, Any], seeds: Sequence[int], episodes: int
 ) -> CellResult:
     evaluations = [
-        evaluate(policy, model, episodes, seed, control_variate=True, workers=1, progress=False)
+        evaluate(policy, model, episodes, seed, control_variate=True, threads=1, progress=False)
         for seed in seeds
     ]
     for evaluation in evaluations:
@@ -246,8 +259,3 @@ def _evaluated(
         "decisions": int(sum(evaluation.decisions.sum() for evaluation in evaluations)),
     }
     return CellResult(found, np.stack([evaluation.estimates for evaluation in evaluations]))
-
-
-def _plain(name: str) -> str:
-    """Return a name without what does not belong in the name of a file."""
-    return name.replace(", ", "-").replace(" ", "-")

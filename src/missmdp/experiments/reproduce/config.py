@@ -18,7 +18,7 @@ from missmdp.benchmarks.registry import list_benchmarks
 from missmdp.checks import checked_integer
 from missmdp.errors import DataError, FormatError, MissMDPError, ModelError
 from missmdp.experiments.baselines import BASELINES
-from missmdp.experiments.reproduce.cells import LEARNERS
+from missmdp.experiments.reproduce.cells import learner_names
 from missmdp.model.archive import write_atomically
 from missmdp.model.probabilities import number
 
@@ -26,6 +26,8 @@ __all__ = ["CONFIG", "PROFILES", "ReproduceConfig", "field_type", "is_reproducti
 
 CONFIG = "config.toml"
 """The configuration of a run, in its folder."""
+PAPER = ("AMCAR", "AsMAR", "AIMI")
+"""The paper's learners."""
 SIZES = (10, 50, 100, 500, 1_000, 5_000, 10_000, 100_000, 1_000_000, 10_000_000)
 """The paper's dataset sizes."""
 
@@ -39,7 +41,9 @@ class ReproduceConfig:
     """The grid of experiments; the defaults are the paper's."""
 
     benchmarks: tuple[str, ...] = _setting(tuple(list_benchmarks()), "Benchmarks.")
-    learners: tuple[str, ...] = _setting(tuple(LEARNERS), "Learners.")
+    learners: tuple[str, ...] = _setting(
+        PAPER, "Learners, by name; with +graph at the end they are told the true m-graph."
+    )
     sizes: tuple[int, ...] = _setting(SIZES, "Dataset sizes at which total variation is measured.")
     runs: int = _setting(20, "Independent datasets of each size for total variation.")
     value_sizes: tuple[int, ...] = _setting(
@@ -75,7 +79,7 @@ class ReproduceConfig:
         for known in fields(self):
             object.__setattr__(self, known.name, _checked(known, getattr(self, known.name)))
         _check_words("benchmarks", self.benchmarks, list_benchmarks())
-        _check_words("learners", self.learners, LEARNERS)
+        _check_words("learners", self.learners, learner_names())
         _check_words("baselines", self.baselines, BASELINES)
         if not self.benchmarks:
             raise DataError("benchmarks: give at least one")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from missmdp.experiments.baselines import BaselineSettings
@@ -39,9 +38,8 @@ _PPO_STEP, _MEMORY_STEP = 4e-5, 8e-5
 _PPO_EPISODE, _MEMORY_EPISODE = 2e-3, 3e-2
 
 
-def learning_seconds(benchmark: str, size: int, learners: Sequence[str]) -> float:
-    """Return how long simulating a dataset and learning from it may take."""
-    slow = sum(name.startswith("DynamicsEM") for name in learners)
+def learning_seconds(size: int, slow: int) -> float:
+    """Return how long simulating a dataset and learning from it may take; `slow` learners use whole histories."""
     return 0.02 + size * (_OBSERVATION + slow * _EM_OBSERVATION)
 
 

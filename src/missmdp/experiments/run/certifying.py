@@ -16,8 +16,8 @@ from missmdp.experiments.run.result import Certified, Learned, Problem, World
 from missmdp.experiments.run.settings import RunSettings
 from missmdp.learn.base import CountingEstimator
 from missmdp.learn.diagnosis.result import Diagnosis
-from missmdp.plan.base import SolveResult
 from missmdp.plan.sarsop.solver import Sarsop
+from missmdp.plan.solving import SolveResult
 from missmdp.words import decimals, interval_text
 
 __all__ = [

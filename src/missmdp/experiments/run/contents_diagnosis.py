@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from missmdp.experiments.run.diagnosing import Reasons
-from missmdp.learn.diagnosis.result import Diagnosis
-from missmdp.learn.diagnosis.words import learner_name, type_words
+from missmdp.learn.diagnosis.result import Diagnosis, type_words
+from missmdp.learn.registry import learner_name
 
 __all__ = [
     "CLASSES",

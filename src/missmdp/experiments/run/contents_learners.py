@@ -11,8 +11,8 @@ from missmdp.evaluation.heldout import HeldOutScore
 from missmdp.experiments.run.learned_graph import learned_graph
 from missmdp.experiments.run.result import Learned, RunResult
 from missmdp.learn.bounds import GroupBound
-from missmdp.learn.group_truth import GroupTruth
-from missmdp.plan.base import SolveResult
+from missmdp.learn.table import GroupTruth
+from missmdp.plan.solving import SolveResult
 from missmdp.plan.trace import Trace
 
 __all__ = ["heldout_row", "learner_contents", "solve_text", "thinned"]

@@ -9,7 +9,7 @@ from missmdp.errors import MissMDPError
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.diagnosis.diagnose import diagnose
 from missmdp.learn.diagnosis.result import Diagnosis
-from missmdp.learn.diagnosis.words import learner_name
+from missmdp.learn.registry import learner_name
 from missmdp.model.mdp import FactoredMDP
 
 __all__ = ["Reasons", "find_reasons", "suited_learner"]

@@ -9,7 +9,8 @@ from missmdp.evaluation.sensitivity import SensitivityRow
 from missmdp.experiments.run.certifying import likely_range
 from missmdp.experiments.run.figures import ROUNDING, at_most, no_more_than, with_error
 from missmdp.experiments.run.result import RunResult
-from missmdp.learn.diagnosis.words import learner_name, type_words
+from missmdp.learn.diagnosis.result import type_words
+from missmdp.learn.registry import learner_name
 from missmdp.words import interval_text
 
 __all__ = ["meaning"]

@@ -22,12 +22,12 @@ from missmdp.experiments.run.recommendation import Recommendation
 from missmdp.experiments.run.settings import RunSettings
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.bounds import Bound, counted
-from missmdp.learn.group_truth import GroupTruth
+from missmdp.learn.table import GroupTruth
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
 from missmdp.plan.alpha import AlphaVectorPolicy
-from missmdp.plan.base import SolveResult
+from missmdp.plan.solving import SolveResult
 
 __all__ = ["Baseline", "Certified", "Kind", "Learned", "Log", "Problem", "RunResult", "World"]
 

@@ -11,9 +11,8 @@ from missmdp.experiments.run.settings import RunSettings
 from missmdp.experiments.run.stages import Stages
 from missmdp.model.missmdp import PRIOR_RATE, MissMDP, prior_model
 from missmdp.model.policy import UniformPolicy
-from missmdp.plan.base import SolveResult
-from missmdp.plan.sarsop.loop import exercise
-from missmdp.plan.sarsop.ready import make_ready
+from missmdp.plan.sarsop.loop import make_ready
+from missmdp.plan.solving import SolveResult
 
 __all__ = ["Solving"]
 
@@ -42,7 +41,7 @@ class Solving:
     def solve(self, learned: Mapping[str, Learned]) -> dict[str, SolveResult]:
         """Return a policy for what each learner learned."""
         with self._stages.stage("ready", "Solver", "compiling: half a minute, once on this machine") as stage:
-            make_ready(exercise, progress=False)
+            make_ready(progress=False)
             stage.result = "compiled, once on this machine"
             stage.quiet_below = _QUICK
         solved: dict[str, SolveResult] = {}

@@ -30,7 +30,7 @@ from missmdp.experiments.run.worlds import compare_all
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.bounds import counted
 from missmdp.model.missingness import MissingnessFunction
-from missmdp.plan.base import SolveResult
+from missmdp.plan.solving import SolveResult
 
 __all__ = ["RunWork"]
 

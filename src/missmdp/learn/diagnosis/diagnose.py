@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,35 +11,35 @@ import numpy as np
 from missmdp.checks import checked_integer, checked_seed
 from missmdp.data.counts import ObservationCounts, as_counts
 from missmdp.data.dataset import Dataset
-from missmdp.errors import DataError, MissMDPError
+from missmdp.errors import AssumptionWarning, DataError, MissMDPError
+from missmdp.learn.aimi import AIMI
+from missmdp.learn.assumptions import dependent_indicators
 from missmdp.learn.blocks import Blocks
-from missmdp.learn.diagnosis.classes import Best, best_structures
-from missmdp.learn.diagnosis.drivers import find_drivers
-from missmdp.learn.diagnosis.nested import chain_tests, own_tests
-from missmdp.learn.diagnosis.recommend import blocks_depend, blocks_seem_dependent, recommended
-from missmdp.learn.diagnosis.result import Diagnosis
-from missmdp.learn.diagnosis.rows import ClassScore
+from missmdp.learn.diagnosis.classes import Best, best_structures, find_drivers
+from missmdp.learn.diagnosis.nested_tests import chain_tests, own_tests
+from missmdp.learn.diagnosis.result import ClassScore, Diagnosis
 from missmdp.learn.diagnosis.snapshots import Snapshots
-from missmdp.learn.em.histories import Histories, prepare_histories
-from missmdp.learn.em.iterate import EMFit, Evidence, Maximised, iterate
-from missmdp.learn.em.learned_graph import factors_graph
-from missmdp.learn.em.logs import checked_log
+from missmdp.learn.em.histories import Histories, checked_log, prepare_histories
+from missmdp.learn.em.iterate import EMFit, Evidence, Maximised, asmar_table, iterate
+from missmdp.learn.em.learned_structure import factors_graph
 from missmdp.learn.em.resampling import resampled_fits
 from missmdp.learn.em.search import Searcher
-from missmdp.learn.em.start import asmar_table
 from missmdp.learn.identifiability.check import identifiability
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.types import classify
 from missmdp.progress import show_status
+from missmdp.words import listed
 
 __all__ = ["diagnose"]
 
 _TOLERANCE = 1e-7
 """Of the structure that is reported, per observation in nats; searching is rougher."""
+
 _FEW = 500
 """Observations below which a note says that they are few."""
+
 _MOST_STATES = 2_000
 """States up to which it is looked at whether the dynamics determine M."""
 
@@ -243,3 +244,76 @@ def _open_questions(mdp: FactoredMDP, graph: MissingnessGraph, blocks: Blocks) -
         "The dynamics do not determine M with this m-graph: another M, and perhaps another reason, may explain the log "
         "as well (missmdp.identifiability says what is left open)"
     ]
+
+
+def recommended(kind: str, graph: MissingnessGraph, *, dependent: bool, snapshots: bool) -> tuple[str, str]:
+    """Return the label of the learner that suits a type, and the reason in a sentence or two.
+
+    Parameters
+    ----------
+    kind
+        The type.
+    graph
+        The m-graph of the best structure.
+    dependent
+        Whether blocks depend on whether others are missing.
+    snapshots
+        Whether single observations were looked at only.
+    """
+    match kind:
+        case "MCAR":
+            return (
+                "amcar",
+                "What is missing depends on nothing: AMCAR pools all observations, and it has bounds.",
+            )
+        case "simple MAR":
+            return "asmar", (
+                "What is missing depends on always-observed features only: AsMAR counts by these, and it has bounds."
+            )
+        case _ if snapshots:
+            if dependent:
+                return "icin", (
+                    "Missingness depends on values that go missing themselves, and indicators depend on each other: "
+                    "ICIN allows both, if no feature drives its own missingness. Single observations cannot tell; "
+                    "give the MDP to find out."
+                )
+            return "aimi", (
+                "Missingness depends on values that go missing themselves: AIMI allows that, if indicators are "
+                "independent and no feature drives its own missingness. Single observations cannot tell; give the MDP "
+                "to find out."
+            )
+        case "MAR":
+            return "em", (
+                "Missingness depends on values where these are seen, so that indicators depend on each other: "
+                "DynamicsEM learns that. It has intervals from a bootstrap, but no bounds."
+            )
+        case _ if graph.self_censoring:
+            return "em", (
+                f"Values of {listed(graph.self_censoring)} go missing because of what they are: only DynamicsEM "
+                "learns that, from the dynamics. It has intervals from a bootstrap, but no bounds."
+            )
+        case _ if dependent:
+            return "em", (
+                "Missingness depends on values that go missing themselves, and indicators depend on each other: "
+                "DynamicsEM learns that from all observations. It has intervals from a bootstrap, but no bounds."
+            )
+        case _:
+            return "em", (
+                "Missingness depends on values that go missing themselves, but no feature drives its own: DynamicsEM "
+                "learns from all observations. AIMI is valid too and has bounds, but it uses only observations that "
+                "show everything else."
+            )
+
+
+def blocks_depend(graph: MissingnessGraph, blocks: Blocks) -> bool:
+    """Return whether an m-graph joins features of different blocks."""
+    return any(blocks.home(a) != blocks.home(b) for a, b in graph.dependent)
+
+
+def blocks_seem_dependent(counts: ObservationCounts, blocks: Blocks) -> bool:
+    """Return whether single observations speak against independent blocks, if no feature drives its own missingness."""
+    learner = AIMI(blocks=[block for block in blocks.names if len(block) > 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumptionWarning)
+        learner.fit(counts)
+    return any(True for _ in dependent_indicators(counts, learner.counts_))

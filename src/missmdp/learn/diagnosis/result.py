@@ -1,18 +1,146 @@
-"""Why values go missing, as far as a log can tell."""
+"""The answer of a diagnosis, as values and in sentences."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from missmdp.learn.diagnosis.rows import ClassScore, Driver, NestedTest, graph_as_dict
+import numpy as np
+
+from missmdp.learn.registry import find_learner, learner_name
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 
 if TYPE_CHECKING:
     from missmdp.learn.base import MissingnessEstimator
 
-__all__ = ["Diagnosis"]
+__all__ = ["ClassScore", "Diagnosis", "Driver", "NestedTest", "p_words", "type_words", "variable_words"]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassScore:
+    """A class of reasons, and how well its best structure explains the data."""
+
+    name: str
+    """"MCAR", "simple MAR", "MAR", "no self-censoring", "all parents"; "shown values" for single observations."""
+    log_likelihood: float
+    n_parameters: int
+    score: float
+    """Log-likelihood minus what it takes to tell the structure, as BIC has it: higher is better."""
+    behind: float
+    """How much lower the score is than the best one, in nats."""
+    graph: MissingnessGraph
+    """What the best structure of the class depends on."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "name": self.name,
+            "log_likelihood": self.log_likelihood,
+            "n_parameters": self.n_parameters,
+            "score": self.score,
+            "behind": self.behind,
+            "graph": graph_as_dict(self.graph),
+        }
+
+
+@dataclass(frozen=True)
+class NestedTest:
+    """A likelihood-ratio test of a class within a wider one."""
+
+    null: str
+    """What is tested, such as "simple MAR"."""
+    alternative: str
+    """What it is tested against, such as "no self-censoring"."""
+    features: tuple[str, ...]
+    """The features whose missingness it is about."""
+    statistic: float
+    """Twice the difference of the log-likelihoods."""
+    freedom: int
+    """Degrees of freedom of the chi-square distribution."""
+    p_value: float
+    level: float
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the data speak against what is tested, at the level."""
+        return self.p_value < self.level
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "null": self.null,
+            "alternative": self.alternative,
+            "features": list(self.features),
+            "statistic": self.statistic,
+            "freedom": self.freedom,
+            "p_value": self.p_value,
+            "level": self.level,
+            "rejected": self.rejected,
+        }
+
+
+@dataclass(frozen=True)
+class Driver:
+    """What makes a feature or block go missing, and how much.
+
+    Rates are standardised: all else is distributed as it was visited, whatever the value of the driver.
+    """
+
+    features: tuple[str, ...]
+    """What goes missing."""
+    driver: str
+    """The feature on whose value that depends, or the first feature of the block on whose indicator it does."""
+    indicator: bool
+    """Whether it depends on that being missing, rather than on its value."""
+    lowest: Any
+    highest: Any
+    """The values at which the rate is lowest and highest; "seen" or "missing" for indicators."""
+    lowest_rate: float
+    highest_rate: float
+    interval: tuple[float, float] | None
+    """Of the difference, at 95 %, from a bootstrap, which is no guarantee; None if none was made."""
+
+    @property
+    def difference(self) -> float:
+        """How much more often it is missing at the one value than at the other."""
+        return self.highest_rate - self.lowest_rate
+
+    @property
+    def own(self) -> bool:
+        """Whether this is self-censoring."""
+        return not self.indicator and self.driver in self.features
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "features": list(self.features),
+            "driver": self.driver,
+            "indicator": self.indicator,
+            "own": self.own,
+            "lowest": _plain(self.lowest),
+            "highest": _plain(self.highest),
+            "lowest_rate": self.lowest_rate,
+            "highest_rate": self.highest_rate,
+            "difference": self.difference,
+            "interval": None if self.interval is None else list(self.interval),
+        }
+
+
+def graph_as_dict(graph: MissingnessGraph) -> dict[str, Any]:
+    """Return an m-graph as plain values."""
+    return {
+        "features": list(graph.features),
+        "can_go_missing": list(graph.can_go_missing),
+        "edges": [list(edge) for edge in graph.edges],
+        "dependent": [list(pair) for pair in graph.dependent],
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return cast("Any", value).item()
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +178,18 @@ class Diagnosis:
 
     def learner(self) -> MissingnessEstimator:
         """Return the recommended learner, which has learned nothing yet."""
-        from missmdp.learn.diagnosis.recommend import new_learner
-
-        return new_learner(self)
+        several = [block for block in self.blocks if len(block) > 1]
+        # An m-graph cannot say that a value matters only where it is seen.
+        structure = "auto" if self.type == "MAR" else self.graph
+        given: dict[str, dict[str, Any]] = {
+            "aimi": {"blocks": several},
+            "icin": {"blocks": self.blocks},
+            "em": {"structure": structure},
+        }
+        return find_learner(self.recommended).make(self.mdp, **given.get(self.recommended, {}))
 
     def describe(self) -> str:
         """Return what this says in sentences."""
-        from missmdp.learn.diagnosis.words import in_sentences
-
         return in_sentences(self)
 
     def __str__(self) -> str:
@@ -81,3 +213,76 @@ class Diagnosis:
             "n_steps": self.n_steps,
             "notes": list(self.notes),
         }
+
+
+_TYPES = {
+    "MCAR": "MCAR: what is missing depends on nothing.",
+    "simple MAR": "simple MAR: what is missing depends on always-observed features only.",
+    "MAR": "MAR: what is missing depends on values only where these are seen.",
+    "MNAR": "MNAR: what is missing depends on values that are not seen.",
+    "not simple MAR": "not simple MAR: what is missing depends on values that go missing themselves.",
+}
+
+
+def in_sentences(diagnosis: Diagnosis) -> str:
+    """Return all that a diagnosis says."""
+    if not diagnosis.blocks:
+        return f"Nothing is missing in {diagnosis.n_steps:,} observations."
+    lines = [type_words(diagnosis)]
+    for block, rate in zip(diagnosis.blocks, diagnosis.rates, strict=True):
+        own = [driver for driver in diagnosis.drivers if driver.features == block]
+        lines.append(f"{' and '.join(block)}: missing in {rate:.1%}{_because(own)}")
+    lines += [test_words(test) for test in (*diagnosis.tests, *diagnosis.own_tests)]
+    lines.append(f"Scores (higher is better): {'; '.join(class_words(row) for row in diagnosis.classes)}.")
+    lines.append(f"Learner: {learner_name(diagnosis.recommended)}. {diagnosis.reason}")
+    return "\n".join([*lines, *(f"Note: {note}." for note in diagnosis.notes)])
+
+
+def type_words(diagnosis: Diagnosis) -> str:
+    """Return the type, and what censors itself."""
+    words = _TYPES[diagnosis.type]
+    if diagnosis.self_censoring:
+        words += f" Self-censoring: {', '.join(diagnosis.self_censoring)}."
+    return words
+
+
+def _because(drivers: list[Driver]) -> str:
+    if not drivers:
+        return ", whatever the state."
+    return "; " + "; ".join(driver_words(driver) for driver in drivers) + "."
+
+
+def variable_words(driver: Driver) -> str:
+    """Return what a rate goes by."""
+    if driver.indicator:
+        return f"{driver.driver} being missing"
+    return f"{driver.driver} (itself)" if driver.own else driver.driver
+
+
+def driver_words(driver: Driver) -> str:
+    """Return how much a reason matters."""
+    own = "its own value" if driver.own and len(driver.features) == 1 else driver.driver
+    spread = ""
+    if driver.interval is not None:
+        low, high = (100.0 * end for end in driver.interval)
+        spread = f" (95% interval of the difference: {low:.1f} to {high:.1f} points)"
+    return (
+        f"{driver.highest_rate:.1%} where {own} is {driver.highest}, {driver.lowest_rate:.1%} where it is "
+        f"{driver.lowest}{spread}"
+    )
+
+
+def class_words(row: ClassScore) -> str:
+    """Return a class and its score."""
+    return f"{row.name} {f'−{row.behind:,.1f}' if row.behind else 'best'}"
+
+
+def test_words(test: NestedTest) -> str:
+    """Return what a test says."""
+    verdict = "the data speak against it" if test.rejected else "the data do not speak against it"
+    return f"{test.null} ({', '.join(test.features)}) against {test.alternative}: {verdict}, {p_words(test.p_value)}."
+
+
+def p_words(p_value: float) -> str:
+    """Return a p-value for people."""
+    return "p < 1e-300" if p_value < 1e-300 else f"p = {p_value:.2g}"

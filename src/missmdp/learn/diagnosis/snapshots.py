@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from missmdp.data.counts import ObservationCounts
 from missmdp.errors import DataError
-from missmdp.learn.blocks import Blocks
+from missmdp.learn.blocks import Blocks, pattern_numbers
 from missmdp.learn.em.histories import Expected
-from missmdp.learn.em.sights import admitting_states
-from missmdp.learn.em.start import pattern_numbers
+from missmdp.learn.em.observation_classes import admitting_states
 
 __all__ = ["Snapshots"]
 

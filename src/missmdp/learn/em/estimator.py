@@ -17,20 +17,15 @@ from missmdp.learn.assumptions import never_observed
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.blocks import Blocks, checked_feature_blocks
 from missmdp.learn.bounds import Bound
-from missmdp.learn.em.doubts import doubts
-from missmdp.learn.em.factor_truth import factor_truths
-from missmdp.learn.em.histories import Histories, prepare_histories
-from missmdp.learn.em.intervals import bootstrap_bound, cells_without_data
-from missmdp.learn.em.iterate import EMFit, StructureModel, iterate, penalised
-from missmdp.learn.em.learned_graph import factors_graph
+from missmdp.learn.em.histories import Histories, checked_log, prepare_histories
+from missmdp.learn.em.iterate import EMFit, StructureModel, asmar_table, iterate, penalised, perturbed
+from missmdp.learn.em.learned_structure import factor_truths, factors_graph, fit_warnings
 from missmdp.learn.em.logistic import logistic_model
-from missmdp.learn.em.logs import checked_log
-from missmdp.learn.em.resampling import resampled_fits
+from missmdp.learn.em.resampling import bootstrap_bound, cells_without_data, resampled_fits
 from missmdp.learn.em.search import Found, Searcher, allowed_parents
-from missmdp.learn.em.start import asmar_table, perturbed
 from missmdp.learn.em.structures import graph_factors, named_factors
-from missmdp.learn.group_truth import GroupTruth
 from missmdp.learn.limits import Method
+from missmdp.learn.table import GroupTruth
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missingness import MissingnessFunction
@@ -296,7 +291,7 @@ class DynamicsEM(MissingnessEstimator):
         self.graph_ = factors_graph(mdp, best.model)
         self.unseen_ = cells_without_data(mdp, best)
         self.assumed_ = self.assumes
-        self.warnings_ = (*never_observed(as_counts(log)), *doubts(mdp, best, fits, histories))
+        self.warnings_ = (*never_observed(as_counts(log)), *fit_warnings(mdp, best, fits, histories))
         for finding in self.warnings_:
             warnings.warn(str(finding), AssumptionWarning, stacklevel=3)
 

@@ -15,22 +15,37 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.histories import TokenWeights, forward_backward, grow_tree, passing
+from missmdp._kernels.histories import (
+    HistoryTree,
+    TokenWeights,
+    first_nodes,
+    forward_backward,
+    grow_tree,
+    passing,
+)
 from missmdp.data.dataset import Dataset
 from missmdp.errors import DataError
-from missmdp.learn.blocks import Blocks
-from missmdp.learn.em.classes import Classes, merged_states
-from missmdp.learn.em.sights import Sights, distinct_sights
-from missmdp.learn.em.start import pattern_numbers
-from missmdp.learn.em.tree_parts import Part, tree_parts
-from missmdp.learn.em.weights import Details, transition_weights
+from missmdp.learn.blocks import Blocks, pattern_numbers
+from missmdp.learn.em.observation_classes import (
+    Classes,
+    Details,
+    ObservationClasses,
+    merged_states,
+    observation_classes,
+    transition_weights,
+)
+from missmdp.model.mdp import FactoredMDP, checked_mdp
+from missmdp.model.space import NO_ACTION
 
-__all__ = ["Expected", "Histories", "prepare_histories"]
+__all__ = ["Expected", "Histories", "checked_log", "prepare_histories"]
+
+_PARTS = 16
+"""Into how many parts the tree is cut, whatever the number of threads, so that sums come out the same."""
 
 _WORTH_THREADS = 50_000
 """Nodes from which threads are faster than one."""
@@ -64,7 +79,7 @@ class Histories:
     """The episode that each piece is from, shape (pieces,)."""
     details: Details
     weights: TokenWeights
-    parts: tuple[Part, ...]
+    parts: tuple[TreePart, ...]
     impossible: int
     """Observations left out: T rules them out after what came before, whatever M is."""
 
@@ -81,7 +96,7 @@ class Histories:
         details, n_entries = self.details, len(self.weights.target)
         detail, weight = self.weighted(table)
 
-        def run(part: Part) -> tuple[NDArray[np.float64], float]:
+        def run(part: TreePart) -> tuple[NDArray[np.float64], float]:
             used = np.zeros(n_entries)
             scale = np.empty(len(part.nodes))
             return used, forward_backward(part.tree, self.weights, weight, used, scale)
@@ -103,7 +118,7 @@ class Histories:
         return detail, weight.astype(np.float64)
 
     def _mapped(
-        self, run: Callable[[Part], tuple[NDArray[np.float64], float]], threads: int | None
+        self, run: Callable[[TreePart], tuple[NDArray[np.float64], float]], threads: int | None
     ) -> Iterator[tuple[NDArray[np.float64], float]]:
         workers = min(os.cpu_count() or 1 if threads is None else threads, len(self.parts))
         if workers <= 1 or self.n_nodes < _WORTH_THREADS:
@@ -147,10 +162,10 @@ def prepare_histories(dataset: Dataset, blocks: Blocks) -> Histories:
         If observations have values that no state has, or if there is too much to prepare.
     """
     mdp = dataset.mdp
-    sights = distinct_sights(dataset)
-    _check_possible(dataset, sights)
+    seen = observation_classes(dataset)
+    _check_possible(dataset, seen)
     classes = merged_states(mdp)
-    pattern = _pattern_of(blocks, sights)
+    pattern = _pattern_of(blocks, seen)
     # The class of the start, which only b₀ leaves, and one action more, which nobody takes but the start.
     start_class = classes.count
     begins = np.zeros(dataset.n_steps, dtype=np.bool_)
@@ -158,13 +173,13 @@ def prepare_histories(dataset: Dataset, blocks: Blocks) -> Histories:
     actions = np.empty(dataset.n_steps, dtype=np.int64)
     actions[1:] = dataset.actions[:-1]
     actions[begins] = mdp.n_actions
-    keys, tokens = np.unique(actions * len(sights.codes) + sights.of_row, return_inverse=True)
-    token_action, token_sight = keys // len(sights.codes), keys % len(sights.codes)
+    keys, tokens = np.unique(actions * len(seen.codes) + seen.of_row, return_inverse=True)
+    token_action, token_seen = keys // len(seen.codes), keys % len(seen.codes)
     tokens = tokens.reshape(-1).astype(np.int64)
 
-    class_start, class_of, place_of_state = _classes_of_sights(sights, classes)
+    class_start, class_of, place_of_state = _state_classes(seen, classes)
     width = np.diff(class_start)
-    cut_to = np.where(width == 1, class_of[class_start[:-1]], -1)[token_sight].astype(np.int64)
+    cut_to = np.where(width == 1, class_of[class_start[:-1]], -1)[token_seen].astype(np.int64)
     n_roots = classes.count + 1
     parent = np.full(n_roots + dataset.n_steps, -1, dtype=np.int64)
     token = np.full(n_roots + dataset.n_steps, -1, dtype=np.int64)
@@ -174,21 +189,21 @@ def prepare_histories(dataset: Dataset, blocks: Blocks) -> Histories:
     parent, token = parent[:n_nodes].copy(), token[:n_nodes].copy()
 
     rows, entry_start, entry_target, details = transition_weights(
-        classes, sights, token_action, token_sight, place_of_state, pattern, mdp.initial
+        classes, seen, token_action, token_seen, place_of_state, pattern, mdp.initial
     )
-    # Which rows of weights belong to the classes of a node's parent: alike for all with the same sight and token.
-    n_sights = len(sights.codes)
+    # Which rows of weights belong to the classes of a node's parent: alike for all with the same observation and token.
+    n_seen = len(seen.codes)
     above = parent[n_roots:]
-    sight_above = np.where(above < n_roots, n_sights + above, token_sight[np.maximum(token[above], 0)])
-    pairs, pair_of = np.unique(sight_above * len(keys) + token[n_roots:], return_inverse=True)
-    pair_sight, pair_token = pairs // len(keys), pairs % len(keys)
+    seen_above = np.where(above < n_roots, n_seen + above, token_seen[np.maximum(token[above], 0)])
+    pairs, pair_of = np.unique(seen_above * len(keys) + token[n_roots:], return_inverse=True)
+    pair_seen, pair_token = pairs // len(keys), pairs % len(keys)
     lists_start = np.concatenate([class_start, class_start[-1] + 1 + np.arange(n_roots)])
     lists = np.concatenate([class_of, np.arange(classes.count), [start_class]])
-    sizes = np.diff(lists_start)[pair_sight]
+    sizes = np.diff(lists_start)[pair_seen]
     pair_start = np.cumsum(sizes) - sizes
     owner = np.repeat(np.arange(len(pairs)), sizes)
     within = np.arange(int(sizes.sum())) - pair_start[owner]
-    wanted = pair_token[owner] * n_roots + lists[lists_start[pair_sight][owner] + within]
+    wanted = pair_token[owner] * n_roots + lists[lists_start[pair_seen][owner] + within]
     found = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
     weights = TokenWeights(
         np.where(rows[found] == wanted, found, -1).astype(np.int64), entry_start, entry_target
@@ -196,7 +211,7 @@ def prepare_histories(dataset: Dataset, blocks: Blocks) -> Histories:
     pair_of = pair_of.reshape(-1)
     pieces = np.flatnonzero(end_of >= 0)
     episode = np.repeat(np.arange(dataset.n_episodes), dataset.lengths)
-    node_width = np.concatenate([np.ones(n_roots, dtype=np.int64), width[token_sight[token[n_roots:]]]])
+    node_width = np.concatenate([np.ones(n_roots, dtype=np.int64), width[token_seen[token[n_roots:]]]])
     histories = Histories(
         blocks,
         mdp.n_states,
@@ -239,10 +254,10 @@ def _without_impossible(histories: Histories) -> Histories:
     return kept_only.reweighted(np.ones(int(kept.sum())))
 
 
-def _check_possible(dataset: Dataset, sights: Sights) -> None:
-    nowhere = np.flatnonzero(np.diff(sights.start) == 0)
+def _check_possible(dataset: Dataset, seen: ObservationClasses) -> None:
+    nowhere = np.flatnonzero(np.diff(seen.start) == 0)
     if nowhere.size:
-        row = int(np.flatnonzero(np.isin(sights.of_row, nowhere))[0])
+        row = int(np.flatnonzero(np.isin(seen.of_row, nowhere))[0])
         episode = int(np.searchsorted(dataset.offsets, row, side="right")) - 1
         seen = dataset.mdp.space.features.decode_observation(dataset.observations[row])
         raise DataError(
@@ -251,20 +266,91 @@ def _check_possible(dataset: Dataset, sights: Sights) -> None:
         )
 
 
-def _pattern_of(blocks: Blocks, sights: Sights) -> NDArray[np.int64]:
-    """Return the pattern of each sight, shape (D,)."""
-    found = pattern_numbers(blocks, sights.observed)
+def _pattern_of(blocks: Blocks, seen: ObservationClasses) -> NDArray[np.int64]:
+    """Return the pattern of each observation, shape (D,)."""
+    found = pattern_numbers(blocks, seen.observed)
     if (found < 0).any():
         raise DataError("some observations show a block of features in part")
     return found
 
 
-def _classes_of_sights(
-    sights: Sights, classes: Classes
+def _state_classes(
+    seen: ObservationClasses, classes: Classes
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the classes of each sight (where they begin, and which), and the place of each entry's class there."""
-    key = sights.owner * classes.count + classes.of_state[sights.state]
+    """Return the classes of each observation (where they begin, and which), and the place of each entry's class."""
+    key = seen.owner * classes.count + classes.of_state[seen.state]
     distinct, place = np.unique(key, return_inverse=True)
-    counts = np.bincount(distinct // classes.count, minlength=len(sights.codes))
+    counts = np.bincount(distinct // classes.count, minlength=len(seen.codes))
     start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return start, distinct % classes.count, place.reshape(-1) - start[sights.owner]
+    return start, distinct % classes.count, place.reshape(-1) - start[seen.owner]
+
+
+class TreePart(NamedTuple):
+    nodes: NDArray[np.int64]
+    """Which nodes of the whole tree these are."""
+    tree: HistoryTree
+
+
+def tree_parts(
+    parent: NDArray[np.int64],
+    n_roots: int,
+    width: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    n_rows: NDArray[np.int64],
+) -> tuple[TreePart, ...]:
+    """Return the tree in parts of about the same size: everything below a first token is in one part."""
+    n_nodes = len(parent)
+    top = first_nodes(parent, n_roots)
+    load = np.bincount(top[n_roots:], width[n_roots:], minlength=n_nodes)
+    home = np.zeros(n_nodes, dtype=np.int64)
+    loads = np.zeros(_PARTS)
+    for node in np.argsort(-load, kind="stable")[: int((load > 0).sum())]:
+        home[node] = lightest = int(np.argmin(loads))
+        loads[lightest] += load[node]
+    found: list[TreePart] = []
+    local = np.full(n_nodes, -1, dtype=np.int64)
+    for part in range(_PARTS):
+        nodes = n_roots + np.flatnonzero(home[top[n_roots:]] == part)
+        if len(nodes) == 0:
+            continue
+        local[nodes] = np.arange(len(nodes))
+        above = parent[nodes]
+        found.append(
+            TreePart(
+                nodes,
+                HistoryTree(
+                    np.where(above < n_roots, -1, local[above]),
+                    np.concatenate([[0], np.cumsum(width[nodes])]).astype(np.int64),
+                    rows[nodes - n_roots].astype(np.int64),
+                    n_rows[nodes - n_roots].astype(np.int64),
+                    np.zeros(len(nodes)),
+                    np.zeros(len(nodes)),
+                ),
+            )
+        )
+    return tuple(found)
+
+
+def checked_log(mdp: FactoredMDP, data: Any, who: str) -> Dataset:
+    """Return a log in terms of an MDP of one's own; raise `DataError` if it is none or does not fit."""
+    if not isinstance(data, Dataset):
+        raise DataError(
+            f"{who} learns from whole histories, so that it needs a Dataset; got {type(data).__name__}"
+        )
+    checked_mdp(mdp)
+    if data.mdp.space.features != mdp.space.features or data.mdp.actions != mdp.actions:
+        raise DataError("the dataset has other features, values or actions than the MDP")
+    goes_on = np.ones(data.n_steps, dtype=np.bool_)
+    goes_on[data.offsets[1:] - 1] = False
+    if (goes_on & (data.actions == NO_ACTION)).any():
+        raise DataError("an episode goes on after a step without an action; see missmdp.validate")
+    if data.mdp is mdp:
+        return data
+    return Dataset(
+        mdp,
+        data.observations,
+        data.actions,
+        data.offsets,
+        data.terminated,
+        behaviour=data.behaviour,
+    )

@@ -10,14 +10,30 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.learn.blocks import Blocks
+from missmdp.data.counts import ObservationCounts
+from missmdp.learn.blocks import Blocks, pattern_numbers
 from missmdp.learn.em.histories import Expected
 from missmdp.learn.em.structures import Factors
+from missmdp.learn.groups import group_states
+from missmdp.model.space import MISSING
 
-__all__ = ["EMFit", "Evidence", "Maximised", "PenalisedFactors", "StructureModel", "iterate", "penalised"]
+__all__ = [
+    "EMFit",
+    "Evidence",
+    "Maximised",
+    "PenalisedFactors",
+    "StructureModel",
+    "asmar_table",
+    "iterate",
+    "penalised",
+    "perturbed",
+]
 
 Report = Callable[[int, float], None]
 """Is told the iteration and the penalised log-likelihood."""
+
+_TRACE = 1e-3
+"""Added to the count of every pattern over all groups: EM cannot leave a probability of zero."""
 
 
 class Maximised(NamedTuple):
@@ -209,3 +225,32 @@ def _to_come(trace: list[float]) -> float:
         return math.inf
     before, last = trace[-2] - trace[-3], trace[-1] - trace[-2]
     return last * last / (before - last) if before > last else math.inf
+
+
+def asmar_table(counts: ObservationCounts, blocks: Blocks) -> NDArray[np.float64]:
+    """Return P(pattern | values of what is always observed) as a table over states, shape (K, S).
+
+    One observation that is distributed like all of them is added to every group, so that groups with few
+    observations have no probabilities of zero.
+    """
+    space = counts.mdp.space
+    features = space.features
+    given = ~features.mask(blocks.features)
+    values, label = group_states(space, given)
+    ranks = features.rank(values)
+    rows = features.rank(np.where(given, counts.codes, MISSING))
+    place = np.minimum(np.searchsorted(ranks, rows), len(ranks) - 1)
+    pattern = pattern_numbers(blocks, counts.observed)
+    inside = (ranks[place] == rows) & (pattern >= 0)
+    table = np.zeros((len(ranks), len(blocks.patterns)))
+    np.add.at(table, (place[inside], pattern[inside]), counts.counts[inside])
+    pooled = table.sum(axis=0) + _TRACE
+    table += pooled / pooled.sum()
+    table /= table.sum(axis=1, keepdims=True)
+    return np.ascontiguousarray(table[label].T)
+
+
+def perturbed(table: NDArray[np.float64], generator: np.random.Generator) -> NDArray[np.float64]:
+    """Return another M to start from: every state's distribution mixed half and half with a random one."""
+    random = generator.dirichlet(np.ones(len(table)), size=table.shape[1]).T
+    return 0.5 * table + 0.5 * random

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from missmdp.learn.blocks import Blocks, joined_blocks
 from missmdp.learn.em.iterate import EMFit, Evidence, iterate, penalised
 from missmdp.learn.em.structures import Factor, Factors
-from missmdp.learn.em.trees import Cells, Tree, block_cells, grow
+from missmdp.learn.em.trees import Cells, QuestionTree, block_cells, grow
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 
@@ -52,7 +52,7 @@ class Found:
     """A structure, and M fitted with it."""
 
     cells: tuple[Cells, ...]
-    trees: tuple[Tree, ...]
+    trees: tuple[QuestionTree, ...]
     factors: Factors
     fit: EMFit
     score: float
@@ -215,7 +215,9 @@ class Searcher(Generic[Data]):
             block_cells(self.mdp, self.blocks, i, *own, shown=shown) for i, own in enumerate(allowed)
         )
 
-    def _fitted(self, cells: tuple[Cells, ...], trees: tuple[Tree, ...], start: NDArray[np.float64]) -> Found:
+    def _fitted(
+        self, cells: tuple[Cells, ...], trees: tuple[QuestionTree, ...], start: NDArray[np.float64]
+    ) -> Found:
         parts = tuple(_leaves(self.blocks, own, tree) for own, tree in zip(cells, trees, strict=True))
         factors = Factors("lumped m-graph", self.blocks, parts)
         fit = self.fit(factors, start)
@@ -249,7 +251,7 @@ def _split(asked: Sequence[str | int]) -> Allowed:
     return tuple(v for v in asked if isinstance(v, str)), tuple(v for v in asked if not isinstance(v, str))
 
 
-def _leaves(blocks: Blocks, cells: Cells, tree: Tree) -> Factor:
+def _leaves(blocks: Blocks, cells: Cells, tree: QuestionTree) -> Factor:
     """Return the factor whose groups are the leaves of a tree."""
     given, after = _split(tree.asked)
     if cells.shown:

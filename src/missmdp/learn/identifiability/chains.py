@@ -1,9 +1,10 @@
 """What histories of several steps say of M beyond single steps, exactly.
 
-A history of the sights z₀ … z_h under known actions has the forward vector f(s) = P(z₀ … z_h, s_h = s), a function on
-the states of z_h. Along with its derivatives Df in some directions it goes on linearly: after the action a and the
-sight z′, f′ = (f T_a) M(z′ | ·) and Df′ = (Df T_a) M(z′ | ·) + (f T_a) DM(z′ | ·), and Σ_s Df(s) is the derivative of
-the history's probability. So of all histories that end in a sight only a basis of the pairs (f, Df) is needed.
+A history of the observations z₀ … z_h under known actions has the forward vector f(s) = P(z₀ … z_h, s_h = s), a
+function on the states of z_h. Along with its derivatives Df in some directions it goes on linearly: after the action a
+and the observation z′, f′ = (f T_a) M(z′ | ·) and Df′ = (Df T_a) M(z′ | ·) + (f T_a) DM(z′ | ·), and Σ_s Df(s) is the
+derivative of the history's probability. So of all histories that end in an observation only a basis of
+the pairs (f, Df) is needed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp.learn.identifiability.sights import Sights
+from missmdp.learn.identifiability.possible_observations import PossibleObservations
 from missmdp.learn.identifiability.spans import TOLERANCE, row_span, triangle
 from missmdp.learn.identifiability.tangent import Tangent
 from missmdp.model.mdp import FactoredMDP
@@ -23,15 +24,15 @@ _MOST_ENTRIES = 40_000_000
 """Numbers in the forward vectors of one step, above which histories are not followed."""
 
 Vectors = dict[int, NDArray[np.float64]]
-"""For sights, pairs (f, Df) of the histories that end in them, shape (vectors, states, 1 + directions)."""
+"""For observations, pairs (f, Df) of the histories that end in them, shape (vectors, states, 1 + directions)."""
 
 
 class Chains:
-    """Follows histories from sight to sight, with derivatives in some directions.
+    """Follows histories from observation to observation, with derivatives in some directions.
 
     Parameters
     ----------
-    mdp, sights
+    mdp, seen
         The MDP, and what can be seen in it.
     rows
         b₀ first, then the rows of T that are known now and then, shape (rows, S).
@@ -44,13 +45,13 @@ class Chains:
     def __init__(
         self,
         mdp: FactoredMDP,
-        sights: Sights,
+        seen: PossibleObservations,
         rows: sparse.csc_array,
         tangent: Tangent,
         directions: NDArray[np.float64],
     ) -> None:
         self._mdp = mdp
-        self._sights = sights
+        self._seen = seen
         self._n_directions = directions.shape[1]
         self._table = tangent.table
         self._change = np.asarray(tangent.jacobian @ directions).reshape(*tangent.table.shape, -1)
@@ -58,14 +59,14 @@ class Chains:
         self._restart = self._first(rows)
         self._label = np.full(tangent.table.shape, -1, dtype=np.int64)
         self._place = np.full(tangent.table.shape, -1, dtype=np.int64)
-        for z, states in enumerate(sights.members):
-            self._label[sights.pattern[z], states] = z
-            self._place[sights.pattern[z], states] = np.arange(len(states))
+        for z, states in enumerate(seen.members):
+            self._label[seen.pattern[z], states] = z
+            self._place[seen.pattern[z], states] = np.arange(len(states))
 
     @property
     def affordable(self) -> bool:
         """Whether following histories is a matter of moderate memory."""
-        sizes = [len(states) for z, states in enumerate(self._sights.members) if self._sights.branches(z)]
+        sizes = [len(states) for z, states in enumerate(self._seen.members) if self._seen.branches(z)]
         return sum(n * min(n, 64) for n in sizes) * (1 + self._n_directions) <= _MOST_ENTRIES
 
     def unseen_directions(self, horizon: int) -> NDArray[np.float64]:
@@ -87,21 +88,21 @@ class Chains:
         return basis[int((size > TOLERANCE).sum()) :].T
 
     def _first(self, rows: sparse.csc_array) -> Vectors:
-        """Return the vectors of histories with one sight, for sights after which it matters how one came there."""
+        """Return the vectors of histories with one observation, for those after which it matters how one came there."""
         vectors: Vectors = {}
-        for z, states in enumerate(self._sights.members):
-            if self._sights.branches(z):
+        for z, states in enumerate(self._seen.members):
+            if self._seen.branches(z):
                 span = row_span(rows[:, states].toarray()).basis
                 if len(span):
-                    vectors[z] = self._with_sight(z, span[:, :, None], np.arange(len(states)))
+                    vectors[z] = self._with_observation(z, span[:, :, None], np.arange(len(states)))
         return vectors
 
-    def _with_sight(
+    def _with_observation(
         self, z: int, reached: NDArray[np.float64], where: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Return (f, Df) after the sight, from (f, Df), or f alone, at some of its states before it."""
-        states, k = self._sights.members[z][where], self._sights.pattern[z]
-        after = np.zeros((len(reached), len(self._sights.members[z]), 1 + self._n_directions))
+        """Return (f, Df) after the observation, from (f, Df), or f alone, at some of its states before it."""
+        states, k = self._seen.members[z][where], self._seen.pattern[z]
+        after = np.zeros((len(reached), len(self._seen.members[z]), 1 + self._n_directions))
         after[:, where, : reached.shape[2]] = reached * self._table[k, states][None, :, None]
         after[:, where, 1:] += reached[:, :, :1] * self._change[k, states][None]
         return after
@@ -111,8 +112,8 @@ class Chains:
         further: dict[int, list[NDArray[np.float64]]] = {}
         seen: list[NDArray[np.float64]] = [np.zeros((0, self._n_directions))]
         for z, before in vectors.items():
-            for a in np.flatnonzero(self._sights.allowed[z]):
-                moved = self._mdp.transition[a][self._sights.members[z]]
+            for a in np.flatnonzero(self._seen.allowed[z]):
+                moved = self._mdp.transition[a][self._seen.members[z]]
                 states = np.unique(moved.indices).astype(np.int64)
                 reached = np.einsum("vsd,st->vtd", before, moved[:, states].toarray())
                 for k in range(len(self._table)):
@@ -128,13 +129,13 @@ class Chains:
         further: dict[int, list[NDArray[np.float64]]],
         seen: list[NDArray[np.float64]],
     ) -> None:
-        """Add what is seen under a pattern: derivatives of probabilities, and vectors of sights that go on."""
+        """Add what is seen under a pattern: derivatives of probabilities, and vectors where it goes on."""
         label = self._label[k, states]
         for z in np.unique(label[label >= 0]):
             mine = np.flatnonzero(label == z)
-            after = self._with_sight(int(z), reached[:, mine], self._place[k, states[mine]])
+            after = self._with_observation(int(z), reached[:, mine], self._place[k, states[mine]])
             seen.append(after[:, :, 1:].sum(axis=1))
-            if self._sights.branches(int(z)):
+            if self._seen.branches(int(z)):
                 further.setdefault(int(z), []).append(after)
 
     def _basis(self, vectors: NDArray[np.float64]) -> NDArray[np.float64]:

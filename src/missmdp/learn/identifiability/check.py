@@ -3,44 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from missmdp.checks import checked_names
 from missmdp.errors import DataError, ModelError
-from missmdp.learn.blocks import Blocks
-from missmdp.learn.em.logistic import Logistic
-from missmdp.learn.em.structures import Factors
-from missmdp.learn.identifiability.another import another_with_the_same_law
+from missmdp.learn.blocks import Blocks, checked_feature_blocks
+from missmdp.learn.em.logistic import Logistic, logistic_model
+from missmdp.learn.em.structures import Factors, graph_factors, named_factors
 from missmdp.learn.identifiability.chains import Chains
-from missmdp.learn.identifiability.given_structure import StructureChoice, as_structure
+from missmdp.learn.identifiability.counterexample import counterexample
 from missmdp.learn.identifiability.global_condition import globally_identified
-from missmdp.learn.identifiability.listing import open_entries, open_states
-from missmdp.learn.identifiability.nullspace import NullSpace, null_space
-from missmdp.learn.identifiability.result import Identifiability, nothing_to_identify
-from missmdp.learn.identifiability.saturated import is_saturated, open_in_saturated
-from missmdp.learn.identifiability.sights import Sights, possible_sights
-from missmdp.learn.identifiability.snapshots import identified_from_snapshots
+from missmdp.learn.identifiability.possible_observations import PossibleObservations, possible_observations
+from missmdp.learn.identifiability.result import (
+    Identifiability,
+    identified_from_snapshots,
+    nothing_to_identify,
+    open_entries,
+    open_states,
+)
 from missmdp.learn.identifiability.spans import (
+    NullSpace,
     Span,
     known_rows,
     left_rows,
+    null_space,
     one_step_spans,
     stacked,
     widest_spans,
 )
-from missmdp.learn.identifiability.tangent import Tangent, tangent_of
+from missmdp.learn.identifiability.tangent import Tangent, is_saturated, open_in_saturated, tangent_of
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
 
-__all__ = ["identifiability"]
+__all__ = ["as_structure", "identifiability"]
+
+StructureChoice = Literal["mcar", "smar", "logistic", "saturated"] | MissingnessGraph | Factors | Logistic
+
+_NAMES = ("mcar", "smar", "logistic", "saturated")
 
 _MANY = 3000
-"""Probabilities of a saturated M from which on what is open is looked for sight by sight first."""
+"""Probabilities of a saturated M from which on what is open is looked for one observation at a time first."""
 
 
 def identifiability(
@@ -126,18 +134,18 @@ def _identifiability(
     horizon: int,
     generator: np.random.Generator,
 ) -> Identifiability:
-    sights = possible_sights(mdp, structure.blocks.patterns, policy)
+    seen = possible_observations(mdp, structure.blocks.patterns, policy)
     tangent = tangent_of(structure, mdp.reachable, generator)
-    rows = known_rows(mdp, sights)
-    spans = one_step_spans(rows, sights.members)
-    offsets = sights.pattern * mdp.n_states
-    whole = stacked(spans, sights.members, offsets, tangent.table.size)
+    rows = known_rows(mdp, seen)
+    spans = one_step_spans(rows, seen.members)
+    offsets = seen.pattern * mdp.n_states
+    whole = stacked(spans, seen.members, offsets, tangent.table.size)
     spread = min(span.margin for span in spans)
     if isinstance(structure, Factors) and is_saturated(structure) and tangent.n_parameters > _MANY:
-        widest = _widest(mdp, sights, spans, generator)
-        unseen = open_in_saturated(structure, sights, widest, tangent, generator)
+        widest = _widest(mdp, seen, spans, generator)
+        unseen = open_in_saturated(structure, seen, widest, tangent, generator)
         if unseen.dimension:
-            return _Facts(mdp, structure, sights, spans, tangent, horizon, spread).answer(
+            return _Facts(mdp, structure, seen, spans, tangent, horizon, spread).answer(
                 identified=False,
                 locally=False,
                 open_=unseen.some,
@@ -145,19 +153,19 @@ def _identifiability(
                 left=unseen.dimension,
             )
     if isinstance(structure, Factors):
-        margin = globally_identified(mdp, structure, sights, whole, rows, tangent)
+        margin = globally_identified(mdp, structure, seen, whole, rows, tangent)
         if margin:
             nothing = np.zeros((tangent.n_parameters, 0))
-            facts = _Facts(mdp, structure, sights, spans, tangent, horizon, min(margin, spread))
+            facts = _Facts(mdp, structure, seen, spans, tangent, horizon, min(margin, spread))
             return facts.answer(identified=True, locally=True, open_=nothing, moved=nothing)
     one_step = null_space(sparse.csr_array(whole @ tangent.jacobian))
-    wide = stacked(_widest(mdp, sights, spans, generator), sights.members, offsets, tangent.table.size)
+    wide = stacked(_widest(mdp, seen, spans, generator), seen.members, offsets, tangent.table.size)
     never = null_space(sparse.csr_array(wide @ tangent.jacobian)) if one_step.dimension else one_step
-    open_ = _left_open(mdp, sights, rows, tangent, one_step, never, horizon)
+    open_ = _left_open(mdp, seen, rows, tangent, one_step, never, horizon)
     another = None
     if isinstance(structure, Factors) and not never.dimension:
-        another = another_with_the_same_law(structure, mdp.reachable, wide, generator)
-    return _Facts(mdp, structure, sights, spans, tangent, horizon, min(one_step.margin, spread)).answer(
+        another = counterexample(structure, mdp.reachable, wide, generator)
+    return _Facts(mdp, structure, seen, spans, tangent, horizon, min(one_step.margin, spread)).answer(
         identified=False if never.dimension or another is not None else None,
         locally=True if open_.shape[1] == 0 else False if never.dimension else None,
         open_=open_,
@@ -170,7 +178,7 @@ class _Facts(NamedTuple):
 
     mdp: FactoredMDP
     structure: Factors | Logistic
-    sights: Sights
+    seen: PossibleObservations
     spans: Sequence[Span]
     tangent: Tangent
     horizon: int
@@ -202,7 +210,7 @@ class _Facts(NamedTuple):
             states=open_states(self.mdp, self.tangent, moved),
             undetermined=tuple(
                 decode(codes)
-                for span, codes in zip(self.spans, self.sights.codes, strict=True)
+                for span, codes in zip(self.spans, self.seen.codes, strict=True)
                 if not span.full
             ),
             margin=self.margin,
@@ -210,17 +218,17 @@ class _Facts(NamedTuple):
 
 
 def _widest(
-    mdp: FactoredMDP, sights: Sights, spans: Sequence[Span], generator: np.random.Generator
+    mdp: FactoredMDP, seen: PossibleObservations, spans: Sequence[Span], generator: np.random.Generator
 ) -> list[Span]:
-    """Return all that histories of any length could say at each sight."""
+    """Return all that histories of any length could say at each observation."""
     narrow = [z for z, span in enumerate(spans) if not span.full]
-    wide = widest_spans(mdp, sights, left_rows(mdp, sights), narrow, generator)
+    wide = widest_spans(mdp, seen, left_rows(mdp, seen), narrow, generator)
     return [wide.get(z, span) for z, span in enumerate(spans)]
 
 
 def _left_open(
     mdp: FactoredMDP,
-    sights: Sights,
+    seen: PossibleObservations,
     rows: sparse.csc_array,
     tangent: Tangent,
     one_step: NullSpace,
@@ -232,7 +240,7 @@ def _left_open(
     if one_step.dimension == never.dimension:
         return surely
     rest = _beyond(one_step.basis.toarray(), surely)
-    chains = Chains(mdp, sights, rows, tangent, rest)
+    chains = Chains(mdp, seen, rows, tangent, rest)
     if not chains.affordable:
         return np.concatenate([surely, rest], axis=1)
     return np.concatenate([surely, rest @ chains.unseen_directions(horizon)], axis=1)
@@ -243,3 +251,42 @@ def _beyond(space: NDArray[np.float64], inside: NDArray[np.float64]) -> NDArray[
     rest = space - inside @ (inside.T @ space)
     basis, _, _ = np.linalg.svd(rest, full_matrices=False)
     return basis[:, : space.shape[1] - inside.shape[1]]
+
+
+def as_structure(
+    mdp: FactoredMDP, structure: StructureChoice, blocks: Sequence[Sequence[str]] | None
+) -> Factors | Logistic:
+    """Return the structure over blocks of features that can go missing.
+
+    Raises
+    ------
+    DataError
+        If it is none.
+    """
+    if isinstance(structure, Factors | Logistic):
+        if blocks is not None:
+            raise DataError("these factors have their blocks already: leave out blocks=")
+        return structure
+    features = mdp.space.features
+    if isinstance(structure, MissingnessGraph):
+        checked_names("structure", structure.features, features.names)
+        own = _covering(
+            structure.can_go_missing, [] if blocks is None else checked_feature_blocks(features, blocks)
+        )
+        return graph_factors(mdp, Blocks.of(features, own, mdp.n_states), structure)
+    if structure not in _NAMES:
+        raise DataError(
+            f"there is no structure {structure!r}; give a MissingnessGraph, or one of {', '.join(map(repr, _NAMES))}"
+        )
+    own = [(name,) for name in features.names] if blocks is None else checked_feature_blocks(features, blocks)
+    made = Blocks.of(features, own, mdp.n_states)
+    if structure == "logistic":
+        even = np.full((len(made.missing), mdp.n_states), 1.0 / len(made.missing))
+        return logistic_model(mdp, made, [features.names] * len(made.names), even, 0.0)
+    return named_factors(mdp, made, structure)
+
+
+def _covering(names: Sequence[str], blocks: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    """Return the blocks, and one for every other name."""
+    inside = {name for block in blocks for name in block}
+    return [*blocks, *((name,) for name in names if name not in inside)]

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp.learn.em.structures import Factors
-from missmdp.learn.identifiability.nullspace import null_space
-from missmdp.learn.identifiability.sights import Sights, members_of
-from missmdp.learn.identifiability.spans import one_step_spans, stacked
+from missmdp.learn.identifiability.possible_observations import PossibleObservations, members_of
+from missmdp.learn.identifiability.spans import null_space, one_step_spans, stacked
 from missmdp.learn.identifiability.tangent import Tangent
 from missmdp.model.mdp import FactoredMDP
 
@@ -33,7 +32,7 @@ __all__ = ["globally_identified"]
 def globally_identified(
     mdp: FactoredMDP,
     factors: Factors,
-    sights: Sights,
+    seen: PossibleObservations,
     whole: sparse.csr_array,
     rows: sparse.csc_array,
     tangent: Tangent,
@@ -43,7 +42,7 @@ def globally_identified(
     Parameters
     ----------
     whole
-        What one step says at each sight, as functions of M, shape (rows, K · S).
+        What one step says at each observation, as functions of M, shape (rows, K · S).
     rows
         The rows of T, with b₀, that are known.
     tangent
@@ -53,7 +52,7 @@ def globally_identified(
     margin = _full_rank(whole[:, reachable])
     if not margin:
         return 0.0
-    visited = np.unique(np.concatenate(sights.members))
+    visited = np.unique(np.concatenate(seen.members))
     open_: list[tuple[int, ...]] = []
     for part in _parts(factors):
         own = _by_odds(factors, part, whole, tangent.table, reachable)

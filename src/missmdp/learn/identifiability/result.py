@@ -1,4 +1,10 @@
-"""The answer to whether M is identified, and in words."""
+"""The answer to whether M is identified, and in words.
+
+The full law of states and indicators is identified if and only if the m-graph has no self-censoring edge S_i → R_i
+and no colluder S_j → R_i ← R_j (Nabi, Bhattacharya and Shpitser, ICML 2020), provided that every pattern is possible.
+The graphs of that theorem have directed edges between indicators. Ours have none: a dependence R_i — R_j is taken
+as an edge in whichever direction makes a colluder, since nothing in the graph rules it out.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +15,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.learn.em.logistic import Logistic
+from missmdp.learn.em.structures import Factor, Factors
+from missmdp.learn.identifiability.tangent import Tangent
 from missmdp.model.mdp import FactoredMDP
+from missmdp.model.mgraph import MissingnessGraph
 
-__all__ = ["Identifiability", "Unidentified", "nothing_to_identify"]
+__all__ = [
+    "Identifiability",
+    "identified_from_snapshots",
+    "nothing_to_identify",
+    "open_entries",
+    "open_states",
+]
 
 _MOST_LISTED = 5
 """What `describe` lists before it only counts."""
 
 _BARELY = 1e-6
 """A margin below which numbers are close to another answer."""
+
+_MOVES = 1e-7
+"""An entry is open if some direction moves it more than this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,4 +162,98 @@ def nothing_to_identify(mdp: FactoredMDP, structure: str) -> Identifiability:
     """Return the answer where nothing goes missing."""
     return Identifiability(
         structure, True, True, True, None, 0, 0, (), np.zeros(mdp.n_states, dtype=np.bool_), (), 1.0
+    )
+
+
+def open_entries(
+    mdp: FactoredMDP, structure: Factors | Logistic, tangent: Tangent, directions: NDArray[np.float64]
+) -> tuple[Unidentified, ...]:
+    """Return the probabilities, or effects, that some direction changes, by factor and group of states.
+
+    Parameters
+    ----------
+    directions
+        Orthonormal directions in the space of parameters, shape (P, directions).
+    """
+    moved = _moves(tangent.entries @ directions)
+    found: list[Unidentified] = []
+    owners = np.stack([tangent.owner[moved], tangent.group[moved]], axis=1)
+    for row in np.unique(owners, axis=0):
+        f, g = int(row[0]), int(row[1])
+        mine = moved & (tangent.owner == f) & (tangent.group == g)
+        if isinstance(structure, Logistic):
+            names = structure.blocks.names[f]
+            effect = structure.labels[f][g]
+            found.append(
+                Unidentified(names, {}, (names,), np.flatnonzero(mdp.reachable), f"the effect {effect}")
+            )
+        else:
+            found.append(_group(mdp, structure, structure.parts[f], g, tangent.outcome[mine]))
+    return tuple(found)
+
+
+def open_states(mdp: FactoredMDP, tangent: Tangent, directions: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return the reachable states whose M(· | s) some direction changes, shape (S,)."""
+    return _moves(tangent.jacobian @ directions).reshape(tangent.table.shape).any(axis=0) & mdp.reachable
+
+
+def _moves(change: Any) -> NDArray[np.bool_]:
+    return np.sqrt((np.asarray(change) ** 2).sum(axis=1)) > _MOVES
+
+
+def _group(
+    mdp: FactoredMDP, factors: Factors, factor: Factor, group: int, outcomes: NDArray[np.int64]
+) -> Unidentified:
+    names = factors.blocks.names
+    states = np.flatnonzero((factor.label == group).any(axis=0) & mdp.reachable)
+    codes = mdp.space.codes[states]
+    given: dict[str, Any] = {}
+    for name in factor.given:
+        place = mdp.space.features.position(name)
+        if len(np.unique(codes[:, place])) == 1:
+            given[name] = mdp.space.features.values[place][codes[0, place]]
+    patterns = tuple(
+        tuple(name for i, block in enumerate(factor.blocks) if outcome >> i & 1 for name in names[block])
+        for outcome in sorted(outcomes.tolist())
+    )
+    features = tuple(name for block in factor.blocks for name in names[block])
+    return Unidentified(features, given, patterns, states, _after(factors, factor, group))
+
+
+def _after(factors: Factors, factor: Factor, group: int) -> str:
+    """Return what the group says of earlier indicators, in words."""
+    missing = factors.blocks.missing[(factor.label == group).any(axis=1)]
+    words = [
+        f"{' and '.join(factors.blocks.names[block])} {'missing' if missing[0, block] else 'seen'}"
+        for block in factor.after
+        if (missing[:, block] == missing[0, block]).all()
+    ]
+    return "with " + ", ".join(words) if words else ""
+
+
+def identified_from_snapshots(graph: MissingnessGraph) -> Identifiability:
+    """Return whether single observations identify M under an m-graph, and what stands against it."""
+    edges = set(graph.edges)
+    found: dict[str, list[str]] = {}
+    for name in graph.self_censoring:
+        found.setdefault(name, []).append(f"S_{name} → R_{name} is self-censoring")
+    for one, other in graph.dependent:
+        for i, j in ((one, other), (other, one)):
+            if (j, i) in edges:
+                found.setdefault(i, []).append(f"S_{j} → R_{i} ← R_{j} is a colluder")
+    return Identifiability(
+        structure="m-graph, single observations",
+        identified=not found,
+        globally=not found,
+        locally=None,
+        horizon=None,
+        n_parameters=None,
+        rank=None,
+        unidentified=tuple(
+            Unidentified((name,), {}, ((name,),), None, why=", ".join(reasons))
+            for name, reasons in found.items()
+        ),
+        states=None,
+        undetermined=(),
+        margin=1.0,
     )
