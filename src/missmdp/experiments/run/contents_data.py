@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from missmdp.data.dataset import Dataset
-from missmdp.data.description.description import Association, Description, percent
+from missmdp.data.description.description import Association, Description
 from missmdp.experiments.run.result import Problem, RunResult
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.types import MissingnessTypes
+from missmdp.words import rate_text
 
 __all__ = ["data_contents", "data_hash", "feature_rows", "model_contents"]
 
@@ -130,8 +131,8 @@ def _patterns(described: Description) -> list[dict[str, Any]]:
 
 def _association(found: Association) -> dict[str, Any]:
     sentence = (
-        f"{found.feature} is missing in {percent(found.highest_rate)} of the rows where {found.given} is "
-        f"{found.highest}, and in {percent(found.lowest_rate)} where it is {found.lowest}."
+        f"{found.feature} is missing in {rate_text(found.highest_rate)} of the rows where {found.given} is "
+        f"{found.highest}, and in {rate_text(found.lowest_rate)} where it is {found.lowest}."
     )
     return {
         "feature": found.feature,
