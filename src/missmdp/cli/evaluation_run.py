@@ -27,7 +27,7 @@ from missmdp.evaluation.simulation import Arena
 from missmdp.evaluation.value import Evaluation
 from missmdp.experiments.baselines import BaselineSettings, MadePolicy, make_baseline
 from missmdp.experiments.grid.fingerprint import model_hash
-from missmdp.experiments.kept_policies import KEPT, PolicyFolder
+from missmdp.experiments.policy_store import KEPT, PolicyStore
 from missmdp.experiments.tables import write_columns, write_table
 from missmdp.experiments.value_table import named_end, normalised_values, return_columns, value_rows
 from missmdp.model.missmdp import MissMDP
@@ -106,7 +106,7 @@ class EvaluationRun:
     def make_all(self) -> dict[str, MadePolicy]:
         """Return all policies by name: files first, so that what is wrong with them is known before long work."""
         from missmdp.evaluation.simulation import Arena
-        from missmdp.experiments.kept_policies import PolicyFolder
+        from missmdp.experiments.policy_store import PolicyStore
 
         options = self.options
         arena = Arena(
@@ -124,7 +124,7 @@ class EvaluationRun:
             self._say(print_problem, self.model, self.shown, observe_initial=None)
             self._say(_print_setting, arena, options["episodes"], options["until_stderr"])
         folder = options["save_policies"]
-        kept = None if folder is None else PolicyFolder(folder, self.model, self.settings)
+        kept = None if folder is None else PolicyStore(folder, self.model, self.settings)
         made: dict[str, MadePolicy] = {}
         baselines: dict[str, tuple[MadePolicy, str]] = {}
         for policy in self.asked:
@@ -139,7 +139,7 @@ class EvaluationRun:
                 self._say(_print_made, policy.name, made[policy.name], note)
         return made
 
-    def _make(self, baseline: str, folder: PolicyFolder | None) -> tuple[MadePolicy, str]:
+    def _make(self, baseline: str, folder: PolicyStore | None) -> tuple[MadePolicy, str]:
         """Return a baseline, and what is to be said about where it is kept."""
         if folder is None or baseline not in KEPT:
             return make_baseline(baseline, self.model, self.settings, progress=self.progress), ""

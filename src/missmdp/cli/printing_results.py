@@ -26,7 +26,7 @@ from missmdp.words import count, decimals, rate_text, signed
 if TYPE_CHECKING:
     from missmdp.data.validation import DataReport
     from missmdp.experiments.ppo_search import PPOSearch
-    from missmdp.experiments.trial_folder import Trial
+    from missmdp.experiments.ppo_trials import Trial
     from missmdp.learn.base import MissingnessEstimator
     from missmdp.learn.bounds import Bound, GroupBound
     from missmdp.learn.diagnosis.result import ClassScore, Diagnosis, Driver, NestedTest

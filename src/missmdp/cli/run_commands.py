@@ -246,12 +246,30 @@ Examples:
   missmdp run icu-smar -o ward         # writes ward/report.html, among others
   missmdp report ward                  # writes it again, from ward/run.json alone
   missmdp report results               # a folder of `missmdp reproduce`
+  missmdp report --schema              # what run.json contains, as a JSON schema
 """
+
+
+def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print the JSON schema of run.json and leave."""
+    if wanted and not context.resilient_parsing:
+        from missmdp.experiments.record.coding import record_schema
+
+        click.echo(record_schema(), nl=False)
+        context.exit()
 
 
 @click.command(epilog=REPORT_HELP)
 @click.argument(
     "folder", metavar="RUN", type=click.Path(exists=True, file_okay=False, readable=True, path_type=Path)
+)
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON schema of run.json and stop.",
 )
 def report(folder: Path) -> None:
     """Write the report of a run as one HTML page that works offline.
@@ -259,7 +277,7 @@ def report(folder: Path) -> None:
     RUN is a folder written by `missmdp run` or `missmdp reproduce`. Nothing is computed again; the same folder always
     gives the same page.
     """
-    from missmdp.experiments.report.run_file import RUN_FILE
+    from missmdp.experiments.record.coding import RUN_FILE
     from missmdp.experiments.report.write import write_report
     from missmdp.experiments.reproduce.config import is_reproduction
 

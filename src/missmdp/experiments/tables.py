@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +68,9 @@ def listed(endings: Sequence[str]) -> str:
     return f"{', '.join(endings[:-1])} or {endings[-1]}"
 
 
-def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> str:
-    """Return a table in Markdown; the first columns are words, the others numbers, which are set to the right."""
-    aligned = [":---" if i < words else "---:" for i in range(len(columns))]
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]], words: Container[int]) -> str:
+    """Return a table in Markdown; `words` are columns of words, the others numbers, which are set to the right."""
+    aligned = [":---" if i in words else "---:" for i in range(len(columns))]
     return "\n".join(f"| {' | '.join(line)} |" for line in (columns, aligned, *rows))
 
 

@@ -128,7 +128,7 @@ def test_many_damaged_files(tmp_path):
 
 
 @given(content=st.binary(max_size=300), suffix=st.sampled_from([".csv", ".tsv", ".csv.gz", ".parquet"]))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_random_bytes(content, suffix, tmp_path_factory):
     path = tmp_path_factory.mktemp("log") / f"log{suffix}"
     path.write_bytes(content)
@@ -137,7 +137,7 @@ def test_random_bytes(content, suffix, tmp_path_factory):
 
 
 @given(text=st.text('0123456789.,;\t\n\r" ae-NA\0é', max_size=200), bins=st.sampled_from([None, BINS]))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_random_text_below_a_good_header(text, bins, tmp_path_factory):
     path = tmp_path_factory.mktemp("log") / "log.csv"
     header = "episode,step,ward,level,on_drip,action\n1,0,icu,1,1,wait\n"
@@ -166,7 +166,7 @@ CELLS = st.one_of(
 
 
 @given(data=st.data(), bins=st.sampled_from([None, BINS]))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_frames_with_odd_cells(data, bins):
     table = {name: list(values) for name, values in TABLE.items()}
     for _ in range(data.draw(st.integers(1, 5))):
@@ -220,7 +220,7 @@ def test_columns_of_odd_types(name, kind, tmp_path):
 
 
 @given(st.data())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_odd_options(data):
     odd = st.sampled_from([None, 5, "", "x", "level", "step", b"step", ["step"], {"level": 3}, math.nan])
     names = ["episode", "step", "action", "terminated", "bins", "per_file"]

@@ -20,7 +20,6 @@ __all__ = [
     "group_values",
     "range_labels",
     "value_labels",
-    ,
 ]
 
 
@@ -92,7 +91,6 @@ MOST_STEPS, STEP_GROUPS = 20, 16
 OTHER = "other"
 FEW_ROWS = 30
 """Groups with fewer rows than this are left out when values are compared."""
-
 
 
 class Groups(NamedTuple):
