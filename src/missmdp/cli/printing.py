@@ -239,7 +239,7 @@ def _print_associations(described: Description, most: int) -> None:
     console = make_console()
     found = described.strongest()
     if not found:
-        console.print("\nNo feature is clearly more often missing at some values of another than at others.")
+        console.print("\nNo feature is clearly missing more often at some values of another feature.")
         return
     more = f" (the {most} clearest of {len(found)})" if len(found) > most else ""
     table = make_table(
@@ -248,7 +248,7 @@ def _print_associations(described: Description, most: int) -> None:
         "",
         "least often where",
         "",
-        title=f"\nBy the value of another feature{more}",
+        title=f"\nRates by the value of another feature{more}",
     )
     for a in found[:most]:
         most_often, least_often = (f"{a.given} is {value}" for value in (a.highest, a.lowest))
@@ -261,9 +261,9 @@ def _print_associations(described: Description, most: int) -> None:
         )
     console.print(table)
     console.print(
-        f"If rows were independent, chance alone would list anything in fewer than {FAMILY_LEVEL:.0%} of logs. In an "
-        "episode they are not, so take this, like the intervals, as an indication. "
-        "Whether a value goes missing because of itself cannot be seen in single rows."
+        f"If rows were independent, chance alone would list something in fewer than {FAMILY_LEVEL:.0%} of logs. Rows "
+        "of one episode are not independent, so treat this list and the intervals as indications. "
+        "Single rows cannot show whether a value hides itself."
     )
 
 

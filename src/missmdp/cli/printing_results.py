@@ -73,7 +73,9 @@ def _print_drivers(console: Console, found: Diagnosis) -> None:
             table.add_row(*first, *(_driver_cells(driver) if driver is not None else ("nothing",)))
     console.print(table)
     if any(driver.interval is not None for driver in found.drivers):
-        console.print("All else as it was visited; 95% intervals from a bootstrap, which is no guarantee.")
+        console.print(
+            "Other features are as in the log. The 95% intervals come from a bootstrap and are approximate."
+        )
 
 
 def _driver_cells(driver: Driver) -> tuple[str, ...]:
@@ -108,7 +110,7 @@ def _print_tests(console: Console, chain: Sequence[NestedTest], own: Sequence[Ne
         "of",
         "",
         "",
-        title=f"\nWhat the log speaks against, at a level of {tests[0].level:.4g}",
+        title=f"\nWhat the log contradicts, at level {tests[0].level:.4g}",
     )
     for test in tests:
         names = escape(", ".join(test.features)) if test in own else ""
@@ -148,7 +150,7 @@ def print_learned(
         console.print(escape(as_typed(bound.describe())))
     if learner.unseen_:
         console.print(
-            f"Without data, and given the {learner.unseen_[0].gets} distribution: "
+            f"Groups without data, which get the {learner.unseen_[0].gets} distribution: "
             f"{counted(len(learner.unseen_), 'group')}."
         )
     if known is not None:
@@ -170,12 +172,10 @@ def _print_part(groups: list[GroupBound], most: int) -> None:
     kept = [group for group in groups if group in listed]
     names = ", ".join(first.features)
     title = (
-        f"\nP({names} missing)"
-        if len(first.patterns) == 2
-        else f"\nProbability of what is missing of {names}"
+        f"\nP({names} missing)" if len(first.patterns) == 2 else f"\nProbability of each pattern of {names}"
     )
     if len(kept) < len(groups):
-        title += f", {len(kept)} of {len(groups)} groups, those with most samples"
+        title += f", {len(kept)} of {len(groups)} groups, those with the most samples"
     patterns = [missing_in(first.features, pattern) for pattern in first.patterns]
     if len(patterns) == 2:
         columns, places = ["probability"], [1]
@@ -258,7 +258,7 @@ def first_action(policy: AlphaVectorPolicy) -> Any:
 
 def print_trial(trial: Trial, trials: int, *, known: bool) -> None:
     """Print a trial when it is finished, or that it was before."""
-    took = "finished before" if known else f"{trial.steps:,} steps in {trial.seconds:.1f} s"
+    took = "finished earlier" if known else f"{trial.steps:,} steps in {trial.seconds:.1f} s"
     make_console().print(f"trial {trial.number} of {trials}: {' ± '.join(_figures(trial))}, {took}")
 
 
