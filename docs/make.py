@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import missmdp as mm
@@ -54,7 +55,7 @@ def make_paper(folder: Path) -> None:
     print(f"paper: {', '.join(put_tables(markdown_tables(summary), RESULTS / 'index.md'))} in index.md")
 
 
-def copy_tables(folder: Path, names: dict[str, object]) -> None:
+def copy_tables(folder: Path, names: Iterable[str]) -> None:
     """Copy tables as CSV."""
     for name in names:
         shutil.copyfile(folder / "tables" / f"{name}.csv", RESULTS / "tables" / f"{name}.csv")

@@ -14,7 +14,7 @@ from scipy import stats
 import missmdp as mm
 from experiments import stand_in
 from missmdp.experiments.ppo_search import search_ppo
-from missmdp.experiments.search_space import (
+from missmdp.experiments.ppo_trials import (
     CHOICES,
     INTERVALS,
     fresh_seed,

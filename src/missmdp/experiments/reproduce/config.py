@@ -214,7 +214,7 @@ def _checked(known: Field[Any], value: Any) -> Any:
         entries = tuple(_checked_entry(known.name, kind, entry) for entry in cast("list[Any]", value))
         if len(set(entries)) < len(entries):
             problem = f"{known.name}: something is listed twice"
-            raise ParameterError(known.name, value, "a list without repetitions", problem)
+            raise ParameterError(known.name, list(entries), "a list without repetitions", problem)
         return entries
     return _checked_entry(known.name, kind, value)
 

@@ -58,7 +58,7 @@ def _policies() -> dict[str, str]:
 POLICIES = _policies()
 """Policies in the order in which they are shown, and what they are called."""
 SHAPES = {
-    **{name: registered(name).shape for name in learner_names()},
+    **{name: "diamond" if name.endswith(TOLD) else registered(name).shape for name in learner_names()},
     "optimal": "diamond",
     "prior": "ring",
     "random": "cross",

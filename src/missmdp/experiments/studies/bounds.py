@@ -7,7 +7,7 @@ and stops when it suits them?
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -133,8 +133,11 @@ def model_of(case: str) -> MissMDP:
                 mdp, M.independent(mdp, {"fever": lambda s: 0.2 + 0.5 * (s.ward == "a"), "pulse": 0.004})
             )
         case _:
-            fever = lambda s: 0.1 + 0.2 * s.pulse + 0.2 * (s.ward == "b")  # noqa: E731
-            return MissMDP(mdp, M.independent(mdp, {"fever": fever, "pulse": lambda s: 0.15 + 0.5 * s.fever}))
+            chances: dict[str, Callable[[Any], float]] = {
+                "fever": lambda s: 0.1 + 0.2 * s.pulse + 0.2 * (s.ward == "b"),
+                "pulse": lambda s: 0.15 + 0.5 * s.fever,
+            }
+            return MissMDP(mdp, M.independent(mdp, chances))
 
 
 def _transition(state: Any, action: Any) -> list[tuple[tuple[Any, ...], float]]:

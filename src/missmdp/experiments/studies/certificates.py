@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from missmdp.benchmarks.registry import list_benchmarks
 from missmdp.data.collect import collect
@@ -15,6 +16,7 @@ from missmdp.experiments.reproduce.cells import BenchmarkCell, benchmark_model, 
 from missmdp.experiments.reproduce.findings import right_learner
 from missmdp.experiments.studies.study import Finished, Rows, Study
 from missmdp.experiments.tables import markdown_table
+from missmdp.learn.base import CountingEstimator
 from missmdp.plan.sarsop.solver import Sarsop
 
 __all__ = ["CERTIFICATES", "METHODS", "SIZES", "CertificateCell"]
@@ -55,7 +57,7 @@ class CertificateCell(BenchmarkCell, kind="certificate", version=1):
     def work(self) -> CellResult:
         """Learn, solve the learned model, and certify its policy."""
         truth = benchmark_model(self.benchmark)
-        learner = registered(self.learner).make(truth.mdp).fit(self._counts())
+        learner = cast("CountingEstimator", registered(self.learner).make(truth.mdp)).fit(self._counts())
         solved = Sarsop(precision=self.precision, timeout=self.timeout, progress=False).solve(
             truth.with_missingness(learner.missingness_)
         )
