@@ -19,7 +19,7 @@ def run() -> None:
     for name in ("icu-smar", "predator-smar"):
         model = mm.load_benchmark(name)
         for memory in (False, True):
-            result = mm.PPO(memory=memory, steps=STEPS, seed=0, progress=False).train(model)
+            result = mm.PPO(memory=memory, steps=STEPS, seed=0, progress=False).solve(model)
             share = result.environment_seconds / result.seconds
             kind = "with memory" if memory else "without memory"
             row(f"{name}: PPO {kind}, steps per second", f"{result.steps / result.seconds:,.0f}")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import missmdp as mm
-from missmdp.plan.components import ComponentVectors, state_components
+from missmdp.plan.value_function import ComponentVectors, state_components
 from strategies import missmdps, seeds, some_weights
 
 __all__ = ["beliefs", "policies", "random_policy", "tiny_pomdps"]

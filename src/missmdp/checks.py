@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from missmdp.errors import ParameterError
 from missmdp.words import did_you_mean, listed
@@ -19,9 +19,18 @@ __all__ = [
     "checked_names",
     "checked_number",
     "checked_seed",
+    "checked_shape",
 ]
 
 T = TypeVar("T")
+
+
+class _Shaped(Protocol):
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+
+A = TypeVar("A", bound=_Shaped)
 
 
 def checked_integer(
@@ -90,11 +99,21 @@ def checked_flag(name: str, value: Any) -> bool:
     return value
 
 
-def checked_instance(name: str, value: Any, kind: type[T], expected: str) -> T:
-    """Return a value of a class; the error says which class came instead."""
+def checked_instance(
+    name: str, value: Any, kind: type[T] | tuple[type[T], ...], expected: str, advice: str = ""
+) -> T:
+    """Return a value of a class, or of one of several; `advice` says how to get one."""
     if not isinstance(value, kind):
-        raise ParameterError(name, value, expected, f"expected {expected}, got {type(value).__name__}")
+        more = f" ({advice})" if advice else ""
+        raise ParameterError(name, value, expected, f"expected {expected}, got {type(value).__name__}{more}")
     return value
+
+
+def checked_shape(name: str, array: A, shape: tuple[int, ...], axes: str = "") -> A:
+    """Return an array that has a shape; `axes` says in words what the shape is of, as in "(states, actions)"."""
+    if array.shape != shape:
+        raise ParameterError(name, array.shape, f"of shape {f'{axes} = ' if axes else ''}{shape}")
+    return array
 
 
 def checked_names(name: str, value: Any, known: Sequence[str], what: str = "feature") -> tuple[str, ...]:

@@ -29,9 +29,13 @@ class Argument:
     name: str
     value: object = None
     """What to pass, where the message says so. An ellipsis, also within a list or dict, is for the reader to choose."""
+    python: str | None = None
+    """How the value is written in Python, where that says more than its repr."""
 
     def __str__(self) -> str:
-        return self.name if self.value is None else f"{self.name}={_shown(self.value)}"
+        if self.value is None:
+            return self.name
+        return f"{self.name}={_shown(self.value) if self.python is None else self.python}"
 
 
 def _shown(value: object) -> str:
@@ -115,12 +119,12 @@ class ParameterError(ModelError, DataError):
     expected : str
         What it must be, to be read after "must be".
     problem : str or None
-        What is wrong, where that says more than what was expected.
+        What is wrong, where that says more than what was expected; a `Message` where it speaks of other arguments.
     """
 
     def __init__(self, name: str, value: object, expected: str, problem: str | None = None) -> None:
-        wrong = f" must be {expected}, got {value!r}" if problem is None else f": {problem}"
-        super().__init__(Argument(name), wrong)
+        wrong = (f" must be {expected}, got {value!r}",) if problem is None else (": ", problem)
+        super().__init__(Argument(name), *wrong)
         self.name = name
         self.value = value
         self.expected = expected
@@ -133,6 +137,10 @@ class ParameterError(ModelError, DataError):
 
 class MissingExtra(MissMDPError, ImportError):  # noqa: N818 (it says what is not there)
     """Something that comes with an extra which is not installed: the message says how to get it."""
+
+    def __init__(self, *parts: str | Argument, name: str | None = None) -> None:
+        super().__init__(*parts)
+        self.name = name
 
 
 class ImpossibleObservation(MissMDPError):  # noqa: N818 (it says what was seen, not what went wrong)

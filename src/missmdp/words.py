@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
 __all__ = [
+    "ROUNDING",
     "UNKNOWN",
+    "at_most",
     "bound_above",
     "bound_below",
+    "closest",
     "count",
     "decimals",
     "did_you_mean",
     "duration",
+    "error_places",
     "interval",
     "interval_text",
     "listed",
+    "no_more_than",
     "number",
+    "outward",
     "percent",
     "percent_range",
     "plus",
     "points",
+    "preview",
     "rate_text",
     "rough_duration",
     "rounded_up",
@@ -31,10 +39,16 @@ __all__ = [
     "share_text",
     "short_number",
     "signed",
+    "significant",
+    "with_error",
 ]
+
+T = TypeVar("T")
 
 UNKNOWN = "–"
 """What stands where nothing is known."""
+ROUNDING = 1e-9
+"""Differences and errors up to this are those of the arithmetic."""
 _PERCENT = "\u00a0%"
 _ROUNDING = 1e-8
 """Errors up to this share of a figure are those of the arithmetic."""
@@ -160,6 +174,12 @@ def listed(items: Sequence[str], word: str = "and", most: int = 8) -> str:
     return f"{', '.join(shown[:-1])} {word} {shown[-1]}"
 
 
+def preview(values: Collection[Any], most: int = 8) -> str:
+    """Return values as Python writes them, the first few of many."""
+    shown = ", ".join(repr(value) for value in islice(values, most))
+    return shown + (f", … ({len(values)} in all)" if len(values) > most else "")
+
+
 def sentence(text: str) -> str:
     """Return a text with a full stop at the end; it may begin with a name, which keeps its first letter."""
     text = text.strip()
@@ -168,9 +188,15 @@ def sentence(text: str) -> str:
 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     """Return "; did you mean 'x'?" for the closest of the known names, or "" where none is close."""
+    close = closest(name, known)
+    return "" if close is None else f"; did you mean {close!r}?"
+
+
+def closest(name: Any, known: Iterable[T]) -> T | None:
+    """Return the one of the known names that was probably meant, or None where none is close."""
     lowered = {str(one).lower(): one for one in reversed(list(known))}
     close = difflib.get_close_matches(str(name).lower(), lowered, n=1)
-    return f"; did you mean {lowered[close[0]]!r}?" if close else ""
+    return lowered[close[0]] if close else None
 
 
 def decimals(stderr: float) -> int:
@@ -199,6 +225,40 @@ def rounded_up(value: float) -> str:
     return f"{math.ceil(value / unit) * unit:.6g}"
 
 
+def with_error(value: float, stderr: float | None) -> str:
+    """Return a figure with its standard error, if it has one beyond rounding."""
+    digits = error_places(stderr, value)
+    known = stderr is not None and not math.isnan(stderr) and not _is_rounding(stderr, value)
+    return f"{signed(value, digits)} ± {stderr:.{digits}f}" if known else signed(value, digits)
+
+
+def error_places(stderr: float | None, value: float = 0.0) -> int:
+    """Return how many decimals a figure deserves, at most six; an error of the size of rounding is none."""
+    if stderr is None:
+        stderr = math.nan
+    return min(6, decimals(0.0 if _is_rounding(stderr, value) else stderr))
+
+
+def _is_rounding(stderr: float, value: float) -> bool:
+    return stderr < max(ROUNDING, _ROUNDING * abs(value))
+
+
+def at_most(bound: float) -> str:
+    """Return a bound between 0 and 1 with two digits that are not too small."""
+    if not bound > 0.0:
+        return "0"
+    digits = 1 - math.floor(math.log10(bound))
+    return f"{math.ceil(round(bound * 10.0**digits, 6)) / 10.0**digits:.2g}"
+
+
+def no_more_than(bound: float) -> str:
+    """Return a bound of any size with three digits that are not too small."""
+    if not 0.0 < bound < math.inf:
+        return signed(bound, 0)
+    digits = 2 - math.floor(math.log10(bound))
+    return f"{math.ceil(round(bound * 10.0**digits, 6)) / 10.0**digits:,.{max(digits, 0)}f}"
+
+
 def bound_above(bound: float) -> str:
     """Return an upper bound with three digits or two decimals, whichever is more, rounded up."""
     return _rounded_bound(bound, ROUND_CEILING)
@@ -215,3 +275,24 @@ def _rounded_bound(bound: float, direction: str) -> str:
     places = max(2, 2 - math.floor(math.log10(abs(bound)))) if abs(bound) < 1.0 else 2
     rounded = Decimal(repr(float(bound))).quantize(Decimal(1).scaleb(-places), rounding=direction)
     return signed(float(rounded), places)
+
+
+def outward(lower: float, upper: float) -> tuple[str, str]:
+    """Return two bounds with the decimals that it takes to tell them apart, two at least, rounded outwards."""
+    gap = upper - lower
+    places = 2 if not 0.0 < gap < math.inf else decimals(gap)
+    return _rounded(lower, places, ROUND_FLOOR), _rounded(upper, places, ROUND_CEILING)
+
+
+def _rounded(value: float, places: int, direction: str) -> str:
+    if not abs(value) < 1e15:
+        # So large that decimals mean nothing, or infinite.
+        return significant(value, 17)
+    text = f"{Decimal(repr(value)).quantize(Decimal(1).scaleb(-places), rounding=direction):f}"
+    return f"−{text[1:]}" if text.startswith("-") else text
+
+
+def significant(value: float, digits: int = 4) -> str:
+    """Return a number with that many significant digits and a typographic minus."""
+    text = f"{value:.{digits}g}"
+    return f"−{text[1:]}" if text.startswith("-") else text

@@ -66,6 +66,6 @@ def trained_without_torch(monkeypatch):
         asked.append((self.settings, self.seed))
         return stand_in.train(model, self.settings, self.seed)
 
-    monkeypatch.setattr(PPO, "train", train)
+    monkeypatch.setattr(PPO, "solve", train)
     monkeypatch.setattr("missmdp.experiments.baselines.require", lambda module: None)
     return asked

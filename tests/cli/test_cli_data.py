@@ -110,7 +110,7 @@ def test_collect_says_where_a_log_can_go(run, output, message):
     ("arguments", "message"),
     [
         (["describe", "absent.csv"], "absent.csv"),
-        (["describe", "odd.csv"], "give --episode 'the episode'"),
+        (["describe", "odd.csv"], "pass --episode 'the episode'"),
         (["collect", "icu-samr", "--steps", "3", "-o", "x.csv"], "did you mean 'icu-smar'"),
         (["collect", "example-1", "--steps", "3", "-o", "odd.csv/x.csv"], "cannot be written"),
     ],

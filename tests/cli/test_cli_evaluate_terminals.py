@@ -102,14 +102,14 @@ def test_ctrl_c_ends_with_the_episodes_so_far(tmp_path):
 SOLVING = """
 import os, signal
 from missmdp.cli.main import main
-from missmdp.plan.sarsop.limits import Limits
+from missmdp.plan.stopping import Stopwatch
 
-check = Limits.check
+check = Stopwatch.check
 def pressed(self):
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # not while kernels are compiled
         os.kill(os.getpid(), signal.SIGINT)
     check(self)
-Limits.check = pressed
+Stopwatch.check = pressed
 signal.signal(signal.SIGINT, signal.default_int_handler)
 main()
 """
@@ -131,7 +131,7 @@ def test_ctrl_c_while_solving_goes_on_with_the_best_so_far(tmp_path):
     process = start("evaluate", "icu-smar", *words, program=SOLVING, cwd=tmp_path)
     out, errors = process.communicate()
     assert process.returncode == 0, errors
-    assert "optimal was interrupted while it was made: this is the best so far." in out
+    assert "optimal was interrupted while it was being made: this is the best so far." in out
     row = rows_of(tmp_path / "v.csv")["optimal"]
     assert (row["episodes"], row["ended"]) == ("20", "episodes"), "simulating was not interrupted"
 

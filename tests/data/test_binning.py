@@ -107,7 +107,7 @@ def test_bins_are_described():
         (lambda: mm.Binning.quantiles([1, 2], 2.5), "must be an integer"),
         (lambda: mm.Binning.quantiles([1, "warm"], 2), "value 2 is 'warm', not a number"),
         (lambda: mm.Binning.from_edges([1])([True]), "value 1 is True, not a number"),
-        (lambda: mm.Binning.from_edges([1])(5), "expected a list of numbers"),
+        (lambda: mm.Binning.from_edges([1])(5), "values must be a list of numbers"),
         (lambda: mm.Binning.from_json({"edge": [1]}), "expected bins such as"),
         (lambda: mm.Binning.from_json([1]), "expected bins such as"),
         (lambda: mm.Binning.from_json({"edges": [1, "b"]}), "list of numbers"),
@@ -182,7 +182,7 @@ def test_what_is_no_number_cannot_be_binned(value, mdp, tmp_path):
         ({"level": mm.Binning.from_edges([1])}, "'level' has 3 values but 2 bins"),
         ({"lvl": mm.Binning.from_edges([1, 2])}, "no feature 'lvl'; the features are ward, level, on_drip"),
         ({"level": [1, 2]}, "expected a Binning for 'level'"),
-        (5, "must map features to Binning"),
+        (5, "bins must be a mapping from features to Binning"),
     ],
 )
 def test_bins_that_do_not_fit_the_features_are_refused(bins, fragment, mdp):

@@ -14,7 +14,7 @@ import pytest
 
 import missmdp as mm
 from missmdp.model.pomdp import advantages, optimal_values
-from missmdp.plan.components import ComponentVectors
+from missmdp.plan.value_function import ComponentVectors
 from oracles.policy_values import AmbiguousError, Memoryless, Tracking, World, outcome, trajectories
 from policies import random_policy
 from random_pomdps import build, random_pomdp, tiger

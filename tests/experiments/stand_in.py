@@ -5,8 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from missmdp.plan.ppo.policy import Layer, PPOPolicy
-from missmdp.plan.ppo.result import PPOResult, TrainingCurve
-from missmdp.plan.ppo.solver import PPO
+from missmdp.plan.ppo.solver import PPO, PPOResult, TrainingCurve
 
 
 def result_of(policy, settings, seed, status="trained"):

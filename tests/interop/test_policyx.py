@@ -10,7 +10,7 @@ from hypothesis import given
 
 import missmdp as mm
 from missmdp.interop.pomdpx.policyx import read_policyx, write_policyx
-from missmdp.plan.components import ComponentVectors
+from missmdp.plan.value_function import ComponentVectors
 from oracles.alpha import backed_up, tiger
 from policies import policies, random_policy
 

@@ -196,9 +196,9 @@ TRANSITIONS = [
         lambda: from_matrices(features={"a": range(2000), "b": range(2000)}),
         "4e+06",
         "max_states",
-        "states=",
+        "states",
     ),
-    case("states with functions", lambda: from_functions(states=[("north", 0)]), "states=", "matrices"),
+    case("states with functions", lambda: from_functions(states=[("north", 0)]), "states: ", "matrices"),
     case(
         "matrix of a wrong shape",
         lambda: from_matrices(transition=[np.eye(3), np.eye(2)]),
@@ -249,8 +249,18 @@ TRANSITIONS = [
         "'wait'",
         "numbers",
     ),
-    case("transition is a word", lambda: from_matrices(transition="drift"), "transition must be", "str"),
-    case("transition is a number", lambda: from_matrices(transition=3), "transition must be", "int"),
+    case(
+        "transition is a word",
+        lambda: from_matrices(transition="drift"),
+        "transition: expected a function",
+        "str",
+    ),
+    case(
+        "transition is a number",
+        lambda: from_matrices(transition=3),
+        "transition: expected a function",
+        "int",
+    ),
     case(
         "states listed twice",
         lambda: from_matrices(states=[(0,), (2,), (0,)]),
@@ -258,13 +268,13 @@ TRANSITIONS = [
         "twice",
     ),
     case("unknown value in states", lambda: from_matrices(states=[(0,), (1,), (7,)]), "'level' cannot be 7"),
-    case("no states", lambda: from_matrices(states=[]), "states=", "empty"),
+    case("no states", lambda: from_matrices(states=[]), "states: ", "at least one state"),
     case(
         "states of other features",
         lambda: from_matrices(
             states=StateSpace(FeatureSpace({"height": [1, 2, 3]}), np.array([[0], [1], [2]]))
         ),
-        "states=",
+        "states: ",
         "other features",
     ),
 ]
@@ -274,7 +284,7 @@ FEATURES_AND_ACTIONS = [
     case(
         "features as a list",
         lambda: from_functions(features=["ward", "level"]),
-        "map names to values",
+        "features: expected a mapping from names to values",
         "list",
     ),
     case("feature with a blank name", lambda: from_functions(features={" ": [1]}), "name", "' '"),
@@ -456,8 +466,14 @@ NUMBERS = [
         "(0,)",
         "negative (-0.5)",
     ),
-    case("states as a word", lambda: from_matrices(states="abc"), "states=", "'abc'"),
-    case("no MDP in a miss-MDP", lambda: mm.MissMDP("icu-smar", None), "FactoredMDP", "str", "NoneType"),
+    case("states as a word", lambda: from_matrices(states="abc"), "states must be a list", "'abc'"),
+    case("no MDP in a miss-MDP", lambda: mm.MissMDP("icu-smar", None), "mdp: expected a FactoredMDP", "str"),
+    case(
+        "no missingness in a miss-MDP",
+        lambda: mm.MissMDP(from_functions(), None),
+        "missingness: expected a MissingnessFunction",
+        "NoneType",
+    ),
     case("precision zero", lambda: from_functions().horizon(0), "precision", "0"),
     case("precision NaN", lambda: from_functions().horizon(math.nan), "precision", "nan"),
     case("precision a word", lambda: from_functions().horizon("fine"), "precision", "'fine'"),

@@ -552,12 +552,12 @@ def test_csv_files_may_use_other_delimiters(delimiter, first, tmp_path):
 @pytest.mark.parametrize(
     ("table", "old", "new", "message"),
     [
-        ("transitions", "probability", "prob", "no column 'probability'; did you mean 'prob'?"),
+        ("transitions", "probability", "prob", "next_on_drip, prob; did you mean 'prob'?"),
         ("transitions", "probability", "Probability", "did you mean 'Probability'?"),
-        ("transitions", "action", "acton", "no column 'action'; did you mean 'acton'?"),
-        ("rewards", "reward", "rewards", "rewards: there is no column 'reward'; did you mean 'rewards'?"),
-        ("initial", "probability", "weight", "initial: there is no column 'probability' (the columns are"),
-        ("initial", "ward", "wards", "initial: there is no column 'ward'; did you mean 'wards'?"),
+        ("transitions", "action", "acton", "probability; did you mean 'acton'?"),
+        ("rewards", "reward", "rewards", "rewards; did you mean 'rewards'?"),
+        ("initial", "probability", "weight", "initial: there is no column 'probability'; the columns are"),
+        ("initial", "ward", "wards", "probability; did you mean 'wards'?"),
         (
             "transitions",
             "next_ward",
@@ -571,4 +571,5 @@ def test_columns_with_wrong_names_are_named(table, old, new, message):
     tables[table] = {new if name == old else name: values for name, values in tables[table].items()}
     with pytest.raises(mm.ModelError) as caught:
         build(**tables)
+    assert str(caught.value).startswith(f"{table}: there is no column {old!r}; ")
     assert message in str(caught.value)

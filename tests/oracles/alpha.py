@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 import missmdp as mm
-from missmdp.plan.components import ComponentVectors
+from missmdp.plan.value_function import ComponentVectors
 
 __all__ = ["Dense", "backed_up", "tiger"]
 

@@ -6,8 +6,8 @@ import numpy as np
 
 import missmdp as mm
 from missmdp.model.space import MISSING
-from missmdp.plan.components import ComponentVectors, state_components
 from missmdp.plan.finite.plan import NO_ACTION, stacked_plan
+from missmdp.plan.value_function import ComponentVectors, state_components
 from strategies import KINDS, random_mdp, random_missingness
 
 __all__ = ["controller_value", "random_controller", "random_model", "within"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import missmdp as mm
-from missmdp.plan.components import ComponentVectors, state_components
+from missmdp.plan.value_function import ComponentVectors, state_components
 from oracles.alpha import Dense, backed_up, tiger
 from oracles.bayes import Tables, belief_after, random_history
 from policies import policies, random_policy, tiny_pomdps

@@ -8,7 +8,7 @@ from hypothesis import given
 from scipy import sparse
 
 import missmdp as mm
-from missmdp.plan.components import ComponentVectors, state_components
+from missmdp.plan.value_function import ComponentVectors, state_components
 from oracles.alpha import Dense, backed_up, tiger
 from policies import beliefs, policies, random_policy, tiny_pomdps
 from strategies import missmdps, seeds

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 import missmdp as mm
-from missmdp.plan.components import ComponentVectors
+from missmdp.plan.value_function import ComponentVectors
 from oracles.alpha import Dense, backed_up, tiger
 from policies import beliefs, policies, random_policy
 from strategies import seeds

@@ -122,7 +122,7 @@ def test_damage_is_noticed(saved):
         (lambda meta, arrays: arrays.update(block_sizes=np.array([1])), "sizes of its components"),
         (lambda meta, arrays: arrays.update(block_sizes=np.array([2, 0])), "sizes|zip"),
         (lambda meta, arrays: arrays.update(block_states=np.array([0, 5])), "index 5 is out of range"),
-        (lambda meta, arrays: arrays.update(model_reward=np.zeros((1, 1))), "reward must have shape"),
+        (lambda meta, arrays: arrays.update(model_reward=np.zeros((1, 1))), "reward must be of shape"),
         (lambda meta, arrays: arrays.update(vector_actions=arrays["vector_actions"] + 9), "out of range"),
         (lambda meta, arrays: meta["model"].update(states=["a"]), "damaged"),
         (lambda meta, arrays: arrays.pop("model_transition_1_data"), "has no 'transition_1_data'"),

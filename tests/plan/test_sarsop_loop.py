@@ -168,7 +168,7 @@ def test_a_warm_start_can_be_given_to_the_solver_or_to_one_call():
     by_call = mm.Sarsop(precision=1e-4, max_trials=3).solve(model, warm_start=first)
     by_solver = mm.Sarsop(precision=1e-4, max_trials=3, warm_start=first).solve(model)
     assert (by_call.lower, by_call.upper) == (by_solver.lower, by_solver.upper)
-    with pytest.raises(mm.ModelError, match="warm_start is for a model with 2 states, this one has 4"):
+    with pytest.raises(mm.ModelError, match="warm_start: it is for a model with 2 states, this one has 4"):
         mm.Sarsop(warm_start=first).solve(chain(4, 0.9, backwards=False))
-    with pytest.raises(mm.ModelError, match="warm_start must be the result of solving, got str"):
+    with pytest.raises(mm.ModelError, match="warm_start: expected the result of Sarsop, got str"):
         mm.Sarsop(warm_start="yesterday")

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import missmdp as mm
-from missmdp.plan.base import Solver
+from missmdp.plan.solving import Solver
 from missmdp.plan.trace import TraceBuilder
 from oracles.alpha import backed_up, tiger
 
@@ -32,7 +32,15 @@ def trace(rows=ROWS):
 
 def result(lower, upper, *, status="timeout", rows=ROWS, seconds=60.04):
     policy = mm.AlphaVectorPolicy(tiger(), [backed_up(tiger(), 2)])
-    return mm.SolveResult(policy, lower, upper, status, trace(rows), sparse.csr_array((412, 2)), seconds)
+    return mm.SolveResult(
+        policy=policy,
+        lower=lower,
+        upper=upper,
+        status=status,
+        trace=trace(rows),
+        beliefs=sparse.csr_array((412, 2)),
+        seconds=seconds,
+    )
 
 
 def test_rows_come_back_as_they_were_put_in():
@@ -115,7 +123,7 @@ def test_what_stopped_the_search_and_how_much_was_done():
     assert str(result(1.0, 2.0, rows=[])).endswith("s: 5 vectors")
     text = result(1.0, 2.0).describe()
     assert "412 beliefs" in text
-    assert "5 vectors in 1 block" in text
+    assert "5 vectors in 1 component" in text
     assert "timeout" in text
     assert repr(result(1.0, 2.0)).startswith("SolveResult(value in [1.00, 2.00]")
 

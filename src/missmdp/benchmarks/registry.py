@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from functools import cache, partial
 
@@ -11,6 +10,7 @@ from missmdp.benchmarks.icu import icu
 from missmdp.benchmarks.predator import predator
 from missmdp.errors import ModelError
 from missmdp.model.missmdp import MissMDP
+from missmdp.words import did_you_mean
 
 __all__ = ["list_benchmarks", "list_examples", "load_benchmark"]
 
@@ -40,8 +40,7 @@ def load_benchmark(name: str) -> MissMDP:
     """Return a benchmark or an example of the paper by name; models are immutable, so each is built once."""
     known = {**_BENCHMARKS, **_EXAMPLES}
     if name not in known:
-        name = str(name)
-        close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]!r}? " if close else ""
-        raise ModelError(f"there is no benchmark {name!r}; {hint}benchmarks are {', '.join(known)}")
+        meant = did_you_mean(name, known)
+        listing = f"{' The' if meant else '; the'} benchmarks are {', '.join(known)}"
+        raise ModelError(f"there is no benchmark {name!r}{meant}{listing}")
     return known[name]()

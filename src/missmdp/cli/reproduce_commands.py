@@ -12,6 +12,7 @@ import click
 from missmdp.cli.options import Whole, quiet_option
 
 if TYPE_CHECKING:
+    from missmdp.experiments.grid.runner import GridRun
     from missmdp.experiments.reproduce.config import ReproduceConfig
 
 __all__ = ["ConfiguredCommand", "given_settings", "plot", "reproduce"]
@@ -118,6 +119,7 @@ Examples:
   missmdp reproduce -o results                                # resumes the run
   missmdp reproduce --benchmarks icu-smar --sizes 100,1e4 --runs 5 --value-sizes 1e4 -o mine
   missmdp reproduce --config mine.toml --dask tcp://cluster:8786 -o mine
+  missmdp reproduce --study diagnosis -o results
   missmdp plot results
   missmdp report results
 
@@ -126,6 +128,14 @@ Profiles:
   smoke  a quick check that everything works: under three minutes
   small  all benchmarks and learners: about an hour on two cores
   paper  everything as in the paper's appendix: more than a day on two cores
+
+\b
+Studies beyond the paper (tables as .csv in FOLDER/tables):
+  beyond        how far learning from the dynamics gets, beside the paper's learners: hours
+  diagnosis     how often the type of missingness is named right: hours
+  certificates  what can be certified from how much data: half an hour
+  bounds        how often bounds hold: minutes
+  learning      how close learners come, and what options do: minutes
 """
 
 
@@ -134,6 +144,11 @@ Profiles:
     "--profile",
     type=click.Choice(["smoke", "small", "paper"]),
     help="A ready-made configuration.  [default: that of FOLDER, else small]",
+)
+@click.option(
+    "--study",
+    type=click.Choice(["beyond", "diagnosis", "certificates", "bounds", "learning"]),
+    help="One of the studies beyond the paper instead; its settings are fixed.",
 )
 @click.option(
     "--config",
@@ -158,6 +173,7 @@ Profiles:
 @quiet_option()
 def reproduce(
     profile: str | None,
+    study: str | None,
     config_file: Path | None,
     folder: Path | None,
     workers: int | None,
@@ -182,8 +198,14 @@ def reproduce(
         raise click.UsageError(
             "--workers is for processes on this machine, --dask for a cluster; give one of them"
         )
+    given = given_settings(settings)
+    if study is not None:
+        if profile is not None or config_file is not None or given:
+            raise click.UsageError("--study has fixed settings; leave out --profile, --config and settings")
+        _run_study(study, folder or Path(f"study-{study}"), workers, dask, dry_run=dry_run, quiet=quiet)
+        return
     target = Path(f"reproduce-{profile or 'small'}") if folder is None else folder
-    config = _config(profile, config_file, target, given_settings(settings))
+    config = _config(profile, config_file, target, given)
     if dry_run:
         print_plan(all_cells(config), target, workers)
         return
@@ -195,6 +217,30 @@ def reproduce(
         click.echo(str(done))
     else:
         print_reproduction(done)
+    _raise_unless_finished(done)
+
+
+def _run_study(
+    name: str, folder: Path, workers: int | None, dask: str | None, *, dry_run: bool, quiet: bool
+) -> None:
+    from missmdp.cli.printing_run import GridProgress, print_plan
+    from missmdp.experiments.grid.runner import run_cells
+    from missmdp.experiments.studies.catalogue import STUDIES
+    from missmdp.experiments.studies.study import write_study
+
+    study = STUDIES[name]
+    cells = study.cells()
+    if dry_run:
+        print_plan(cells, folder, workers)
+        return
+    with GridProgress(cells, folder, enabled=not quiet) as progress:
+        done = run_cells(cells, folder, workers=workers, dask=dask, progress=False, report=progress)
+    write_study(study, folder)
+    click.echo(str(done))
+    _raise_unless_finished(done)
+
+
+def _raise_unless_finished(done: GridRun) -> None:
     if done.status == "interrupted":
         raise KeyboardInterrupt
     if done.failed:
@@ -269,7 +315,9 @@ def plot(run: Path, formats: tuple[str, ...], folder: Path | None) -> None:
     paths = draw_figures(summary, [f".{ending}" for ending in formats], folder)
     done = f"{summary.finished:,} of {len(summary.cells):,} cells are finished"
     if not paths:
-        raise MissMDPError(f"{run}: nothing to draw; {done}, none with total variation or normalised values")
+        raise MissMDPError(
+            f"{run}: there is nothing to draw: {done}, none with total variation or normalised values"
+        )
     for path in paths:
         click.echo(str(path))
     if summary.finished < len(summary.cells):

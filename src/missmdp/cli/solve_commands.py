@@ -22,8 +22,8 @@ from missmdp.cli.options import (
 from missmdp.errors import MissMDPError
 
 if TYPE_CHECKING:
-    from missmdp.plan.base import SolveResult
     from missmdp.plan.sarsop.solver import Sarsop
+    from missmdp.plan.solving import SolveResult
 
 __all__ = ["solve", "tune_ppo"]
 

@@ -11,11 +11,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.checks import checked_integer
-from missmdp.errors import DataError
+from missmdp.checks import checked_integer, checked_names
+from missmdp.errors import Argument, DataError, ParameterError
 from missmdp.model.space import MISSING, is_missing, plain
 
-__all__ = ["Binning", "as_number", "bin_notes", "checked_bins"]
+__all__ = ["Binning", "as_number", "bin_notes", "bins_argument", "checked_bins"]
 
 
 @dataclass(frozen=True)
@@ -42,42 +42,49 @@ class Binning:
         try:
             edges = tuple(float(edge) for edge in self.edges)
         except (TypeError, ValueError, OverflowError):
-            raise DataError(f"the edges of bins must be a list of numbers, got {self.edges!r}") from None
+            raise ParameterError("edges", self.edges, "a list of numbers") from None
         if not edges:
-            raise DataError("bins need at least one edge between them")
+            raise ParameterError(
+                "edges", edges, "at least one number", "bins need at least one edge between them"
+            )
         if not all(map(math.isfinite, edges)):
-            raise DataError(f"the edges of bins must be finite (the outer bins are open), got {list(edges)}")
+            raise ParameterError("edges", list(edges), "finite (the outer bins are open)")
         if any(high <= low for low, high in pairwise(edges)):
-            raise DataError(f"the edges of bins must be strictly increasing, got {list(edges)}")
+            raise ParameterError("edges", list(edges), "strictly increasing")
         object.__setattr__(self, "edges", edges)
 
     @classmethod
     def from_edges(cls, edges: Iterable[float]) -> Binning:
         """Return bins with these inner edges."""
         if isinstance(edges, str | bytes):
-            raise DataError(f"the edges of bins must be a list of numbers, got {edges!r}")
+            raise ParameterError("edges", edges, "a list of numbers")
         try:
             return cls(tuple(edges))
         except TypeError:
-            raise DataError(f"the edges of bins must be a list of numbers, got {edges!r}") from None
+            raise ParameterError("edges", edges, "a list of numbers") from None
 
     @classmethod
     def quantiles(cls, values: Iterable[Any], bins: int = 4) -> Binning:
         """Return bins that hold about equally many of these values each; missing ones do not count."""
-        if checked_integer("the number of bins", bins, least=1) < 2:
-            raise DataError(f"quantiles make at least 2 bins, got {bins!r}")
+        bins = checked_integer("bins", bins, least=2)
         numbers = _numbers(values)
         numbers = numbers[np.isfinite(numbers)]
         if not numbers.size:
-            raise DataError("quantiles need at least one value that is not missing")
+            raise ParameterError(
+                "values", values, "numbers", "quantiles need at least one value that is not missing"
+            )
         edges = np.quantile(numbers, np.arange(1, bins) / bins)
         # Where values repeat, edges may be equal, and where they are few, there may be none between two edges.
         if (np.diff(edges) <= 0).any() or len(
             np.unique(np.searchsorted(edges, numbers, side="right"))
         ) < bins:
-            raise DataError(
-                f"{bins} bins of equal weight would have equal edges or empty bins (edges {_listed(edges)}), since "
-                "values are the same or few; ask for fewer bins or give edges with Binning.from_edges"
+            shown = ", ".join(f"{edge:.6g}" for edge in edges)
+            raise ParameterError(
+                "bins",
+                bins,
+                "fewer",
+                f"{bins} bins of equal weight would have equal edges or empty bins (edges {shown}), since "
+                "values are the same or few; ask for fewer bins or give edges with Binning.from_edges",
             )
         return cls(tuple(edges.tolist()))
 
@@ -139,21 +146,26 @@ def checked_bins(bins: Any, sizes: Mapping[str, int | None]) -> dict[str, Binnin
     try:
         given = dict(bins)
     except (TypeError, ValueError):
-        raise DataError(f"bins must map features to Binning, got {bins!r}") from None
+        raise ParameterError("bins", bins, "a mapping from features to Binning") from None
+    checked_names("bins", given, list(sizes))
     for name, binning in given.items():
-        if name not in sizes:
-            raise DataError(f"bins: there is no feature {name!r}; the features are {', '.join(sizes)}")
+        expected = f"a Binning for {name!r}"
         if not isinstance(binning, Binning):
-            raise DataError(
-                f"bins: expected a Binning for {name!r}, such as Binning.from_edges([36.5, 38]), got {binning!r}"
-            )
+            problem = f"expected {expected}, such as Binning.from_edges([36.5, 38]), got {binning!r}"
+            raise ParameterError("bins", binning, expected, problem)
         size = sizes[name]
         if size is not None and len(binning) != size:
-            raise DataError(
-                f"bins: {name!r} has {size} values but {len(binning)} bins; the k-th bin becomes the "
-                f"k-th value, so give {size - 1} edges"
+            problem = (
+                f"{name!r} has {size} values but {len(binning)} bins; the k-th bin becomes the k-th value, "
+                f"so give {size - 1} edges"
             )
+            raise ParameterError("bins", binning, f"{size} bins for {name!r}", problem)
     return given
+
+
+def bins_argument(feature: str) -> Argument:
+    """Return the argument that puts a feature into bins, for messages."""
+    return Argument("bins", {feature: ...}, python=f"{{{feature!r}: Binning.from_edges([…])}}")
 
 
 def bin_notes(bins: Mapping[str, Binning], values: Mapping[str, Sequence[Any]]) -> list[str]:
@@ -175,20 +187,16 @@ def _ranges(binning: Binning) -> list[str]:
 
 
 def _numbers(values: Any) -> NDArray[np.float64]:
+    given: Any = values
     if isinstance(values, np.ndarray) and (array := cast("NDArray[Any]", values)).dtype.kind in "iuf":
         return array.astype(np.float64).reshape(-1)
     try:
         # Iterating over Arrow arrays gives Arrow scalars.
-        given = cast("Any", values)
         listed = [plain(value) for value in (given.to_pylist() if hasattr(given, "to_pylist") else given)]
     except TypeError:
-        raise DataError(f"expected a list of numbers, got {values!r}") from None
+        raise ParameterError("values", given, "a list of numbers") from None
     numbers = [as_number(value) for value in listed]
     for place, (value, number) in enumerate(zip(listed, numbers, strict=True)):
         if number is None:
-            raise DataError(f"value {place + 1} is {value!r}, not a number")
+            raise ParameterError("values", value, "numbers", f"value {place + 1} is {value!r}, not a number")
     return np.array(numbers, dtype=np.float64)
-
-
-def _listed(edges: NDArray[np.float64]) -> str:
-    return ", ".join(f"{edge:.6g}" for edge in edges)

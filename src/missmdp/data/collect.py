@@ -22,7 +22,7 @@ from missmdp._kernels.simulator import run_episodes
 from missmdp.checks import checked_integer
 from missmdp.data.dataset import Dataset, action_dtype
 from missmdp.data.simulation import AgentSimulator, compile_policy, compile_simulation, seed_words, seen_codes
-from missmdp.errors import DataError
+from missmdp.errors import ParameterError
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.policy import BlindPolicy, MemorylessPolicy, Policy, as_policy
 from missmdp.model.space import NO_ACTION
@@ -140,7 +140,7 @@ def collect(
 
 
 def _refuse_what_does_not_fit(model: MissMDP, steps: int, *, keep_states: bool) -> None:
-    """Raise `DataError` with an estimate if the result would be larger than the machine's memory."""
+    """Raise `ParameterError` with an estimate if the result would be larger than the machine's memory."""
     row = (
         len(model.space.features) * model.space.features.code_dtype.itemsize
         + action_dtype(model.n_actions).itemsize
@@ -151,10 +151,11 @@ def _refuse_what_does_not_fit(model: MissMDP, steps: int, *, keep_states: bool) 
     except (AttributeError, ValueError, OSError):
         return
     if needed > memory:
-        raise DataError(
+        problem = (
             f"{steps:,} steps need about {needed / 1e9:,.0f} GB, and this machine has {memory / 1e9:,.0f} GB; "
             "collect in parts with different seeds"
         )
+        raise ParameterError("steps", steps, "so many that they fit in memory", problem)
 
 
 def _cut(chunk: _Chunk, room: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.counting import count_ranks
+from missmdp.checks import checked_instance, checked_shape
 from missmdp.data.dataset import Behaviour, Dataset
 from missmdp.data.tables.content import TableOptions, known_options
-from missmdp.errors import DataError, FormatError, MissMDPError
+from missmdp.errors import DataError, FormatError, MissMDPError, ParameterError
 from missmdp.model.archive import encode_values, read_archive, write_archive
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.space import MISSING, FeatureSpace, Rows
@@ -62,16 +63,16 @@ class ObservationCounts:
 
     def __post_init__(self) -> None:
         features = self.mdp.space.features
-        if self.codes.ndim != 2 or self.codes.shape[1] != len(features):
-            raise DataError(f"codes must have shape (observations, {len(features)}), got {self.codes.shape}")
-        if self.counts.shape != (len(self.codes),):
-            raise DataError(f"counts must have one entry for each of the {len(self.codes)} observations")
-        if len(self.codes) and (
-            (self.codes < MISSING).any() or (self.codes >= features.sizes).any() or (self.counts < 1).any()
-        ):
-            raise DataError("codes must be codes of the features' values or MISSING, and counts positive")
+        checked_shape("codes", self.codes, (len(self.codes), len(features)), "(observations, features)")
+        checked_shape("counts", self.counts, (len(self.codes),), "(observations,)")
+        if (self.codes < MISSING).any() or (self.codes >= features.sizes).any():
+            problem = "they must be codes of the features' values or MISSING"
+            raise ParameterError("codes", self.codes, "codes", problem)
+        if (self.counts < 1).any():
+            raise ParameterError("counts", int(self.counts.min()), "positive")
         if (np.diff(features.rank(self.codes)) <= 0).any():
-            raise DataError("observations must be distinct and in order of rank")
+            problem = "observations must be distinct and in order of rank"
+            raise ParameterError("codes", self.codes, "in order of rank", problem)
         for array in (self.codes, self.counts):
             array.setflags(write=False)
 
@@ -93,12 +94,8 @@ class ObservationCounts:
     @classmethod
     def from_dataset(cls, dataset: Dataset) -> ObservationCounts:
         """Return the counts of a dataset in memory."""
-        given: Any = dataset
-        if not isinstance(given, Dataset):
-            raise DataError(
-                f"expected a Dataset, got {type(given).__name__} "
-                "(count a table with ObservationCounts.from_table(table, mdp))"
-            )
+        advice = "count a table with ObservationCounts.from_table(table, mdp)"
+        dataset = checked_instance("dataset", dataset, Dataset, "a Dataset", advice)
         counter = RankCounter(dataset.mdp.space.features)
         counter.add(dataset.observations)
         return cls.from_ranks(dataset.mdp, *counter.result(), dataset.behaviour)
@@ -257,13 +254,12 @@ class RankCounter:
         return ranks, self._table[ranks]
 
 
-def as_counts(data: Dataset | ObservationCounts | Iterable[Any]) -> ObservationCounts:
+def as_counts(dataset: Dataset | ObservationCounts | Iterable[Any]) -> ObservationCounts:
     """Return the counts of a dataset, or the counts that came; say what to give where something else came."""
-    if isinstance(data, ObservationCounts):
-        return data
-    if isinstance(data, Dataset):
-        return ObservationCounts.from_dataset(data)
-    raise DataError(
-        f"expected a Dataset or ObservationCounts, got {type(data).__name__} "
-        "(read a table with Dataset.from_table(table, mdp))"
-    )
+    if isinstance(dataset, ObservationCounts):
+        return dataset
+    if isinstance(dataset, Dataset):
+        return ObservationCounts.from_dataset(dataset)
+    expected = "a Dataset or ObservationCounts"
+    problem = f"expected {expected}, got {type(dataset).__name__} (read a table with Dataset.from_table(table, mdp))"
+    raise ParameterError("dataset", dataset, expected, problem)

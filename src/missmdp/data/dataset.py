@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.checks import checked_shape
 from missmdp.data.tables.content import TableOptions, known_options
-from missmdp.errors import DataError
+from missmdp.errors import DataError, ParameterError
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import MISSING, NO_ACTION
+from missmdp.pages.notebook import notebook_table
+from missmdp.words import count, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,25 +85,21 @@ class Dataset:
 
     def __post_init__(self) -> None:
         n_steps, n_features = len(self.observations), len(self.mdp.space.features)
-        if self.observations.shape != (n_steps, n_features):
-            raise DataError(
-                f"observations must have shape (steps, {n_features}), got {self.observations.shape}"
-            )
-        if self.actions.shape != (n_steps,) or (self.states is not None and self.states.shape != (n_steps,)):
-            raise DataError(f"actions and states must have one entry for each of the {n_steps} observations")
+        checked_shape("observations", self.observations, (n_steps, n_features), "(steps, features)")
+        checked_shape("actions", self.actions, (n_steps,), "(steps,)")
+        if self.states is not None:
+            checked_shape("states", self.states, (n_steps,), "(steps,)")
         if (
             len(self.offsets) != len(self.terminated) + 1
             or self.offsets[0] != 0
             or self.offsets[-1] != n_steps
             or (np.diff(self.offsets) < 1).any()
         ):
-            raise DataError(
-                "offsets must rise from 0 to the number of observations, one step per episode at least"
-            )
+            problem = "they must rise from 0 to the number of observations, one step per episode at least"
+            raise ParameterError("offsets", self.offsets, "rising", problem)
         if self.episode_ids is not None and len(self.episode_ids) != len(self.terminated):
-            raise DataError(
-                f"episode_ids must have one entry for each of the {len(self.terminated)} episodes"
-            )
+            problem = f"there must be one entry for each of the {len(self.terminated)} episodes"
+            raise ParameterError("episode_ids", self.episode_ids, "one per episode", problem)
         self._check_codes()
         for array in (self.observations, self.actions, self.offsets, self.terminated, self.states):
             if array is not None:
@@ -110,17 +109,18 @@ class Dataset:
         features = self.mdp.space.features
         for name, column, size in zip(features.names, self.observations.T, features.sizes, strict=True):
             if column.size and (column.min() < MISSING or column.max() >= size):
-                raise DataError(
-                    f"the codes of feature {name!r} must be 0 to {size - 1}, or {MISSING} for missing"
-                )
+                expected = f"codes from 0 to {size - 1}, or {MISSING} for missing"
+                problem = f"the codes of feature {name!r} must be 0 to {size - 1}, or {MISSING} for missing"
+                raise ParameterError("observations", column, expected, problem)
         if self.actions.size and (self.actions.min() < NO_ACTION or self.actions.max() >= self.mdp.n_actions):
-            raise DataError(
-                f"the codes of actions must be 0 to {self.mdp.n_actions - 1}, or {NO_ACTION} for none"
-            )
+            expected = f"codes from 0 to {self.mdp.n_actions - 1}, or {NO_ACTION} for none"
+            wrong = (self.actions < NO_ACTION) | (self.actions >= self.mdp.n_actions)
+            raise ParameterError("actions", int(self.actions[wrong][0]), expected)
         if self.states is not None and self.states.size:
             low, high = self.states.min(), self.states.max()
             if low < 0 or high >= self.mdp.n_states:
-                raise DataError(f"states must be indices from 0 to {self.mdp.n_states - 1}")
+                wrong = int(low if low < 0 else high)
+                raise ParameterError("states", wrong, f"indices from 0 to {self.mdp.n_states - 1}")
 
     def __len__(self) -> int:
         return self.n_steps
@@ -130,6 +130,12 @@ class Dataset:
             f"Dataset({self.n_steps:,} observations in {self.n_episodes:,} episodes of "
             f"{', '.join(self.mdp.space.features.names)})"
         )
+
+    def _repr_html_(self) -> str:
+        """Return how often features are missing as a table, for notebooks."""
+        title = f"Dataset: {count(self.n_steps, 'observation')} in {count(self.n_episodes, 'episode')}"
+        rows = [[name, percent(rate, 1)] for name, rate in self.missing_rates().items()]
+        return notebook_table(title, ["feature", "missing"], rows)
 
     @property
     def n_steps(self) -> int:

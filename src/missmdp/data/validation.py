@@ -13,9 +13,10 @@ from missmdp._kernels.support import FIRST, RESTART
 from missmdp.data.dataset import Dataset
 from missmdp.data.support import Distinct, distinct_observations, follow, possible_transitions
 from missmdp.data.tables.content import CheckedRows, TableOptions, UnknownValue, known_options
-from missmdp.errors import DataError
+from missmdp.errors import DataError, Message
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.space import MISSING, NO_ACTION
+from missmdp.words import count
 
 __all__ = ["DataReport", "Example", "Finding", "UnknownValue", "validate"]
 
@@ -95,8 +96,8 @@ class DataReport:
     @property
     def problems(self) -> tuple[str, ...]:
         """What is unknown or impossible, in sentences."""
-        lines = [
-            f"{unknown.first}" + (f" ({_count(unknown.count, 'row')} like this)" if unknown.count > 1 else "")
+        lines: list[str] = [
+            Message(unknown.first, f" ({count(unknown.count, 'row')} like this)" if unknown.count > 1 else "")
             for unknown in self.unknown_values
         ]
         lines += self.broken
@@ -118,7 +119,7 @@ class DataReport:
         ]:
             if finding.count:
                 shown = "; ".join(map(str, finding.examples))
-                lines.append(f"{what} {_count(finding.count, some)}, for example {shown}")
+                lines.append(f"{what} {count(finding.count, some)}, for example {shown}")
         return tuple(lines)
 
     @property
@@ -131,7 +132,7 @@ class DataReport:
         ]:
             if states:
                 lines.append(
-                    f"{_count(len(states), 'reachable state')} {what}, for example {_brief(states[0])}"
+                    f"{count(len(states), 'reachable state')} {what}, for example {_brief(states[0])}"
                 )
         if self.never_missing:
             lines.append(f"never missing: {', '.join(self.never_missing)}")
@@ -141,9 +142,9 @@ class DataReport:
 
     def describe(self) -> str:
         """Return the report as text."""
-        head = f"{_count(self.n_steps, 'observation')} in {_count(self.n_episodes, 'episode')}: "
+        head = f"{count(self.n_steps, 'observation')} in {count(self.n_episodes, 'episode')}: "
         problems = self.problems
-        head += f"{_count(len(problems), 'problem')}" if problems else "nothing unknown, nothing impossible"
+        head += f"{count(len(problems), 'problem')}" if problems else "nothing unknown, nothing impossible"
         return "\n".join([head, *_items("Problems", problems), *_items("Notes", self.notes)])
 
     def __str__(self) -> str:
@@ -152,10 +153,6 @@ class DataReport:
 
 def _items(title: str, lines: Sequence[str]) -> list[str]:
     return [f"{title}:", *(f"  - {line}" for line in lines)] if lines else []
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _brief(row: Any) -> str:
@@ -252,9 +249,13 @@ def _report(rows: CheckedRows, mdp: FactoredMDP, *, progress: bool | None) -> Da
         ends_without_terminal=finding(verdicts.going_on & claims),
         never_visited=never,
         never_seen_in_full=partly,
-        never_missing=tuple(n for n, count in zip(features.names, missing, strict=True) if count == 0),
+        never_missing=tuple(
+            n for n, rows_missing in zip(features.names, missing, strict=True) if rows_missing == 0
+        ),
         always_missing=tuple(
-            n for n, count in zip(features.names, missing, strict=True) if count == len(rows.step)
+            n
+            for n, rows_missing in zip(features.names, missing, strict=True)
+            if rows_missing == len(rows.step)
         ),
         remarks=rows.remarks,
     )

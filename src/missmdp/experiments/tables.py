@@ -1,4 +1,4 @@
-"""Tables of results: the same rows as .csv, .json or .parquet."""
+"""Tables of results: the same rows as .csv, .json or .parquet, and Markdown between the marks of a page."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from missmdp.errors import MissMDPError
 from missmdp.model.archive import write_atomically
+from missmdp.words import listed
 
-__all__ = ["LONG_TABLES", "TABLES", "listed", "write_columns", "write_table"]
+__all__ = ["LONG_TABLES", "TABLES", "markdown_table", "put_tables", "write_columns", "write_table"]
 
 TABLES = (".csv", ".json", ".parquet")
 """The endings of the names of tables."""
@@ -43,7 +44,7 @@ def write_table(rows: Sequence[Mapping[str, Any]], path: str | Path) -> None:
             write_columns({name: [_cell(row[name]) for row in rows] for name in names}, path)
             return
         case suffix:
-            raise MissMDPError(f"{path}: a table's name must end in {listed(TABLES)}, not {suffix!r}")
+            raise MissMDPError(f"{path}: a table's name must end in {listed(TABLES, 'or')}, not {suffix!r}")
     write_atomically(path, content)
 
 
@@ -59,13 +60,52 @@ def write_columns(columns: Mapping[str, Any], path: str | Path) -> None:
         case ".parquet":
             parquet.write_table(table, sink)
         case suffix:
-            raise MissMDPError(f"{path}: a table's name must end in {listed(LONG_TABLES)}, not {suffix!r}")
+            raise MissMDPError(
+                f"{path}: a table's name must end in {listed(LONG_TABLES, 'or')}, not {suffix!r}"
+            )
     write_atomically(path, sink.getvalue().to_pybytes())
 
 
-def listed(endings: Sequence[str]) -> str:
-    """Return endings in words: ".csv, .json or .parquet"."""
-    return f"{', '.join(endings[:-1])} or {endings[-1]}"
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]], words: Container[int]) -> str:
+    """Return a table in Markdown; `words` are columns of words, the others numbers, which are set to the right."""
+    aligned = [":---" if i in words else "---:" for i in range(len(columns))]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (columns, aligned, *rows))
+
+
+def put_tables(tables: Mapping[str, str], page: str | Path) -> list[str]:
+    """Put tables into a page that people write, each between its marks, and return the names of those put there.
+
+    The marks of a table are the lines <!-- claims --> and <!-- end of claims -->, and so on; what was between them
+    is replaced. A page that does not exist yet is made, with all tables.
+
+    Raises
+    ------
+    MissMDPError
+        If the page cannot be read or written, or a table's end is not marked.
+    """
+    page = Path(page)
+    text = _page(page, tables)
+    put: list[str] = []
+    for name, table in tables.items():
+        start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        if start not in text:
+            continue
+        before, rest = text.split(start, 1)
+        if end not in rest:
+            raise MissMDPError(f"{page}: there is {start} without {end} after it")
+        text = f"{before}{start}\n{table}\n{end}{rest.split(end, 1)[1]}"
+        put.append(name)
+    write_atomically(page, text.encode())
+    return put
+
+
+def _page(target: Path, tables: Mapping[str, str]) -> str:
+    try:
+        return target.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return "\n\n".join(f"<!-- {name} -->\n<!-- end of {name} -->" for name in tables) + "\n"
+    except (OSError, UnicodeDecodeError) as error:
+        raise MissMDPError(f"{target}: cannot be read ({error})") from error
 
 
 def _cell(value: Any) -> Any:

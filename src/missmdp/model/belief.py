@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from missmdp._kernels.beliefs import condition, predict
-from missmdp.errors import ImpossibleObservation, ModelError
+from missmdp.checks import checked_shape
+from missmdp.errors import ImpossibleObservation
 from missmdp.model.given import probability_pairs
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.missmdp import MissMDP, checked_model
@@ -84,8 +85,7 @@ def _checked_belief(belief: ArrayLike | Mapping[Any, float], mdp: FactoredMDP) -
         array = mdp.space.distribution(probability_pairs(belief, "the belief"))
     else:
         array = as_floats(belief, "a belief")
-    if array.shape != (mdp.n_states,):
-        raise ModelError(f"a belief must have shape ({mdp.n_states},), got {array.shape}")
+    checked_shape("belief", array, (mdp.n_states,))
     return checked_distribution(array, "the belief", mdp.space.state)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp.errors import ModelError
+from missmdp.errors import Argument, ModelError, ParameterError
 from missmdp.model.probabilities import as_floats, call, number
 from missmdp.model.space import FeatureSpace, StateSpace, is_missing, plain
 from missmdp.progress import show_progress
@@ -131,9 +131,11 @@ class _Found:
         if known is None:
             known = len(self.codes)
             if known >= self._max_states:
+                allowed = f"{np.prod(self.features.sizes.astype(float)):.3g}"
                 raise ModelError(
-                    f"more than {self._max_states:,} states are reachable (the features allow "
-                    f"{np.prod(self.features.sizes.astype(float)):.3g}); raise max_states if that is meant"
+                    f"more than {self._max_states:,} states are reachable (the features allow {allowed}); raise ",
+                    Argument("max_states"),
+                    " if that is meant",
                 )
             self.codes.append(codes)
             self._by_codes[codes] = known
@@ -149,7 +151,7 @@ def _successors(found: _Found, distribution: Any, what: str) -> list[tuple[int, 
             try:
                 successors.append((found.index(state), weight))
             except ModelError as error:
-                raise ModelError(f"{what}: {error}") from None
+                raise ModelError(f"{what}: ", *error.args) from None
     return successors
 
 
@@ -193,13 +195,15 @@ def truth(value: Any, state: Any) -> bool:
 def checked_actions(actions: Iterable[Any]) -> tuple[Any, ...]:
     """Return the names of the actions, distinct and usable as names."""
     if isinstance(actions, str | bytes):
-        raise ModelError(f"actions must be a list of names, got the string {actions!r}")
+        raise ParameterError(
+            "actions", actions, "a list of names", f"expected a list of names, got the string {actions!r}"
+        )
     try:
         listed = tuple(plain(action) for action in actions)
     except TypeError:
-        raise ModelError(f"actions must be a list of names, got {actions!r}") from None
+        raise ParameterError("actions", actions, "a list of names") from None
     if not listed:
-        raise ModelError("a model needs at least one action")
+        raise ParameterError("actions", listed, "a list of names", "a model needs at least one action")
     for position, action in enumerate(listed):
         if is_missing(action):
             raise ModelError(f"{action!r} cannot be an action: in data it stands for 'no action'")
@@ -218,20 +222,22 @@ def given_states(
     """Return the states that rows and columns of matrices stand for."""
     if isinstance(states, StateSpace):
         if states.features != space:
-            raise ModelError("states= is over other features than the model's")
+            raise ParameterError("states", states, "states", "they are over other features than the model's")
         return states
     if states is not None:
         if isinstance(states, str) or not isinstance(states, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ModelError(f"states= must be a list of states, got {states!r}")
+            raise ParameterError("states", states, "a list of states")
         codes = [space.encode(state) for state in states]
         if not codes:
-            raise ModelError("states= is empty; a model needs at least one state")
+            raise ParameterError("states", states, "a list of states", "a model needs at least one state")
         return StateSpace(space, np.array(codes))
     count = math.prod(int(size) for size in space.sizes)
     if count > max_states:
         raise ModelError(
-            f"the features have {count:.3g} combinations, more than max_states={max_states:,}; "
-            "list the states that the matrices stand for in states="
+            f"the features have {count:.3g} combinations, more than ",
+            Argument("max_states", max_states),
+            "; list the states that the matrices stand for in ",
+            Argument("states"),
         )
     return StateSpace(space, np.stack(np.unravel_index(np.arange(count), tuple(space.sizes)), axis=1))
 
@@ -242,20 +248,22 @@ def given_matrices(transition: Any, actions: tuple[Any, ...], n_states: int) -> 
         named = cast("Mapping[Any, Any]", transition)
         for action in named:
             if action not in actions:
-                raise ModelError(f"transition has a matrix for {action!r}, which is not an action")
+                problem = f"there is a matrix for {action!r}, which is not an action"
+                raise ParameterError("transition", action, "one matrix per action", problem)
         for action in actions:
             if action not in named:
-                raise ModelError(f"transition has no matrix for the action {action!r}")
+                problem = f"there is no matrix for the action {action!r}"
+                raise ParameterError("transition", action, "one matrix per action", problem)
         listed = [named[action] for action in actions]
     elif isinstance(transition, Sequence | np.ndarray) and not isinstance(transition, str):
         listed = list(cast("Sequence[Any]", transition))
     else:
-        raise ModelError(
-            "transition must be a function (state, action) → {next state: probability}, "
-            f"or one (S, S) matrix per action, got {type(transition).__name__}"
-        )
+        expected = "a function (state, action) → {next state: probability}, or one (S, S) matrix per action"
+        problem = f"expected {expected}, got {type(transition).__name__}"
+        raise ParameterError("transition", transition, expected, problem)
     if len(listed) != len(actions):
-        raise ModelError(f"transition has {len(listed)} matrices for {len(actions)} actions")
+        problem = f"{len(listed)} matrices for {len(actions)} actions"
+        raise ParameterError("transition", len(listed), "one matrix per action", problem)
     matrices: list[sparse.csr_array] = []
     for action, given in zip(actions, listed, strict=True):
         dense = (
@@ -264,10 +272,9 @@ def given_matrices(transition: Any, actions: tuple[Any, ...], n_states: int) -> 
             else as_floats(given, f"the matrix of action {action!r}")
         )
         if dense.ndim != 2 or dense.shape != (n_states, n_states):
-            raise ModelError(
-                f"the matrix of action {action!r} has shape {dense.shape}, expected ({n_states}, {n_states}) "
-                f"for {n_states} states"
-            )
+            shape = f"({n_states}, {n_states}) for {n_states} states"
+            problem = f"the matrix of action {action!r} has shape {dense.shape}, expected {shape}"
+            raise ParameterError("transition", dense.shape, f"matrices of shape {shape}", problem)
         matrix = cast("sparse.csr_array", sparse.csr_array(dense, dtype=np.float64))
         try:
             # Indices out of range would crash the interpreter further down.
@@ -284,9 +291,7 @@ def given_initial(space: StateSpace, initial: Any) -> NDArray[np.float64]:
         return space.distribution(probability_pairs(initial, "the initial distribution"))
     array = as_floats(initial, "initial")
     if array.shape != (len(space),):
-        raise ModelError(
-            f"initial must be {{state: probability}} or have shape ({len(space)},), got {array.shape}"
-        )
+        raise ParameterError("initial", array.shape, f"{{state: probability}} or of shape ({len(space)},)")
     return array
 
 
@@ -302,10 +307,9 @@ def given_terminal(space: StateSpace, terminal: Any) -> NDArray[np.bool_]:
     if isinstance(terminal, np.ndarray) or _is_flags(terminal):
         mask: NDArray[Any] = np.array(given)
         if mask.shape != (len(space),) or mask.dtype != np.bool_:
-            raise ModelError(
-                f"terminal must be a function of the state, a collection of states, or a boolean array of shape "
-                f"({len(space)},), got shape {mask.shape} of {mask.dtype}"
-            )
+            expected = f"a function of the state, a collection of states, or a boolean array of shape ({len(space)},)"
+            problem = f"expected {expected}, got shape {mask.shape} of {mask.dtype}"
+            raise ParameterError("terminal", given, expected, problem)
         return mask
     function: Callable[[Any], Any] = given if callable(given) else one_of(given, space.features)
     return np.array([truth(call(function, "terminal", state), state) for state in space.states])
@@ -318,11 +322,10 @@ def _is_flags(terminal: Any) -> bool:
 def one_of(states: Any, features: FeatureSpace) -> Callable[[Any], bool]:
     """Return whether a state is one of a collection, as a function of the state."""
     if isinstance(states, str) or not isinstance(states, Iterable):
-        raise ModelError(
-            f"terminal must be a function of the state or a collection of states, got {states!r}"
-        )
+        raise ParameterError("terminal", states, "a function of the state or a collection of states")
+    given = cast("Iterable[Any]", states)
     try:
-        codes = {features.encode(state) for state in cast("Iterable[Any]", states)}
+        codes = {features.encode(state) for state in given}
     except ModelError as error:
-        raise ModelError(f"terminal: {error}") from None
+        raise ParameterError("terminal", given, "a collection of states", str(error)) from None
     return lambda state: features.encode(state) in codes

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from missmdp.errors import ModelError
+from missmdp.checks import checked_instance, checked_number, checked_shape
+from missmdp.errors import ModelError, ParameterError
 from missmdp.model.given import (
     Distribution,
     checked_actions,
@@ -37,7 +38,9 @@ from missmdp.model.probabilities import (
 )
 from missmdp.model.space import FeatureSpace, Rows, StateSpace
 from missmdp.model.tables import mdp_from_tables
+from missmdp.pages.notebook import notebook_table
 from missmdp.progress import show_progress
+from missmdp.words import count, did_you_mean, listed, preview
 
 __all__ = [
     "FactoredMDP",
@@ -122,13 +125,12 @@ class FactoredMDP:
         space = features if isinstance(features, FeatureSpace) else FeatureSpace(features)
         self.actions: tuple[Any, ...] = checked_actions(actions)
         self.discount = checked_discount(discount)
-        max_states = int(number(max_states, "max_states"))
+        max_states = int(checked_number("max_states", max_states, least=1))
         matrices: list[sparse.csr_array]
         if callable(transition):
             if states is not None:
-                raise ModelError(
-                    "states= goes with matrices; with a transition function the states are enumerated"
-                )
+                problem = "goes with matrices; with a transition function the states are enumerated"
+                raise ParameterError("states", states, "left out", problem)
             self.space, matrices, start, self.terminal = enumerate_reachable(
                 space,
                 self.actions,
@@ -161,6 +163,15 @@ class FactoredMDP:
             f"FactoredMDP({self.n_states} states of {', '.join(self.space.features.names)}; "
             f"actions {', '.join(map(str, self.actions))}; discount {self.discount:g})"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the features as a table, for notebooks."""
+        title = (
+            f"FactoredMDP: {count(self.n_states, 'state')}, actions {listed([*map(str, self.actions)])}, discount "
+            f"{self.discount:g}"
+        )
+        rows = [[name, preview(values)] for name, values in self.features.items()]
+        return notebook_table(title, ["feature", "values"], rows)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -204,8 +215,8 @@ class FactoredMDP:
         try:
             return self.actions.index(action)
         except ValueError:
-            names = ", ".join(repr(a) for a in self.actions)
-            raise ModelError(f"there is no action {action!r}; the actions are {names}") from None
+            names, meant = preview(self.actions, most=self.n_actions), did_you_mean(action, self.actions)
+            raise ModelError(f"there is no action {action!r}; the actions are {names}{meant}") from None
 
     @classmethod
     def from_tables(
@@ -294,11 +305,9 @@ class FactoredMDP:
             if array.ndim == 0:
                 array = np.full(shape, float(array))
             elif enumerated:
-                raise ModelError(
-                    "with a transition function, reward must be a function (state, action) → number"
-                )
-            if array.shape != shape:
-                raise ModelError(f"reward must have shape (states, actions) = {shape}, got {array.shape}")
+                problem = "with a transition function, it must be a function (state, action) → number"
+                raise ParameterError("reward", reward, "a function", problem)
+            checked_shape("reward", array, shape, "(states, actions)")
             array = np.where(self.terminal[:, None], 0.0, array)
         bad = np.argwhere(~np.isfinite(array))
         if bad.size:
@@ -323,9 +332,7 @@ class FactoredMDP:
 
 def checked_mdp(mdp: object) -> FactoredMDP:
     """Return an MDP; say what to give instead where something else came."""
-    if isinstance(mdp, FactoredMDP):
-        return mdp
-    raise ModelError(f"expected a FactoredMDP, got {type(mdp).__name__} (a MissMDP has one in .mdp)")
+    return checked_instance("mdp", mdp, FactoredMDP, "a FactoredMDP", "a MissMDP has one in .mdp")
 
 
 def _without_rows(matrix: sparse.csr_array, drop: NDArray[np.bool_]) -> sparse.csr_array:
@@ -338,9 +345,7 @@ def _without_rows(matrix: sparse.csr_array, drop: NDArray[np.bool_]) -> sparse.c
 
 def reward_horizon(reward: NDArray[np.float64], discount: float, precision: float = 1e-3) -> int:
     """Return the number of steps after which less than `precision` of discounted reward is left."""
-    precision = number(precision, "precision")
-    if not 0.0 < precision < math.inf:
-        raise ModelError(f"precision must be positive, got {precision!r}")
+    precision = checked_number("precision", precision, above=0.0)
     if discount == 0.0:
         return 1
     largest = float(np.abs(reward).max()) or 1.0
@@ -352,9 +357,10 @@ def reward_horizon(reward: NDArray[np.float64], discount: float, precision: floa
 def _with_last_action(mdp: FactoredMDP, name: str, none: Any) -> FactoredMDP:
     """Return the MDP whose states also say which action led to them; see `FactoredMDP.with_last_action`."""
     if name in mdp.space.features.names:
-        raise ModelError(f"there is a feature {name!r} already; give another name")
+        raise ParameterError("name", name, "a new name", f"there is a feature {name!r} already")
     if none in mdp.actions:
-        raise ModelError(f"{none!r} is an action; give another value for 'no action yet' (none=…)")
+        problem = f"{none!r} is an action; give another value for 'no action yet'"
+        raise ParameterError("none", none, "no action", problem)
     n_copies = mdp.n_actions + 1
     # Copy 0 of a state is "none", copy a + 1 follows action a; s * n_copies + copy keeps the order of rank.
     occurs = np.zeros((mdp.n_states, n_copies), dtype=np.bool_)

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.errors import FormatError, ModelError
+from missmdp.errors import Argument, FormatError, ModelError, ParameterError
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.picture import draw_mgraph, node_colour
 from missmdp.model.types import TOLERANCE, Edge, dependences
+from missmdp.words import did_you_mean
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -64,10 +65,10 @@ class MissingnessGraph:
     ) -> None:
         known = None if features is None else tuple(features)
         if known is not None and not all(isinstance(name, str) for name in known):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ModelError("features are given by their names, which are strings")
+            raise ParameterError("features", known, "names, which are strings")
         if known is not None and len(set(known)) != len(known):
             twice = next(name for name in known if known.count(name) > 1)
-            raise ModelError(f"the feature {twice!r} is listed twice")
+            raise ParameterError("features", known, "distinct", f"{twice!r} is listed twice")
         pairs = [
             (_feature(parent, "S", known), _feature(child, "R", known)) for parent, child in map(_pair, edges)
         ]
@@ -81,10 +82,11 @@ class MissingnessGraph:
         if can_go_missing is not None and not implied <= set(missing):
             odd = sorted(implied - set(missing), key=order.__getitem__)[0]
             raise ModelError(
-                f"the graph has edges into the indicator of {odd!r}, which is not in can_go_missing"
+                f"the graph has edges into the indicator of {odd!r}, which is not in ",
+                Argument("can_go_missing"),
             )
         if any(a == b for a, b in joined):
-            raise ModelError("an indicator cannot depend on itself")
+            raise ParameterError("dependent", joined, "pairs", "an indicator cannot depend on itself")
         self.features: tuple[str, ...] = known
         self.can_go_missing: tuple[str, ...] = tuple(n for n in known if n in implied or n in missing)
         self.edges: tuple[Edge, ...] = tuple(
@@ -131,7 +133,9 @@ class MissingnessGraph:
         between R nodes are dependences. A node without a prefix is a feature.
         """
         if not graph.is_directed():
-            raise ModelError("an m-graph is directed; give a networkx DiGraph")
+            raise ParameterError(
+                "graph", graph, "a DiGraph", "an m-graph is directed; give a networkx DiGraph"
+            )
         nodes = [str(node) for node in graph.nodes]
         return _graph_from_nodes(nodes, [(str(a), str(b)) for a, b in graph.edges()], "the graph")
 
@@ -167,7 +171,10 @@ class MissingnessGraph:
     def parents(self, feature: str) -> tuple[str, ...]:
         """Return the features that drive whether a feature is missing."""
         if feature not in self.features:
-            raise ModelError(f"there is no feature {feature!r}; the features are {', '.join(self.features)}")
+            meant = did_you_mean(feature, self.features)
+            raise ModelError(
+                f"there is no feature {feature!r}; the features are {', '.join(self.features)}{meant}"
+            )
         return tuple(parent for parent, child in self.edges if child == feature)
 
     def to_networkx(self) -> nx.DiGraph[str]:
@@ -218,7 +225,8 @@ def _feature(node: str, kind: str, known: tuple[str, ...] | None) -> str:
         return node
     bare = node.removeprefix(f"{kind}_")
     if known is not None and bare not in known:
-        raise ModelError(f"there is no feature {node!r}; the features are {', '.join(known)}")
+        meant = did_you_mean(node, known)
+        raise ModelError(f"there is no feature {node!r}; the features are {', '.join(known)}{meant}")
     return bare
 
 

@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.errors import ModelError
+from missmdp.checks import checked_shape
+from missmdp.errors import ModelError, ParameterError
 from missmdp.model.probabilities import as_floats, call, checked_table, number
 from missmdp.model.space import MISSING, Rows, StateSpace
+from missmdp.pages.notebook import notebook_table
 from missmdp.progress import show_progress
+from missmdp.words import count, percent, percent_range
 
 if TYPE_CHECKING:
     from missmdp.model.mdp import FactoredMDP
@@ -73,19 +76,14 @@ class MissingnessFunction:
         given = as_floats(patterns, "patterns")
         if not ((given == 0.0) | (given == 1.0)).all():
             odd = given[(given != 0.0) & (given != 1.0)].flat[0]
-            raise ModelError(f"patterns must hold True for observed and False for missing, not {odd:g}")
+            raise ParameterError("patterns", float(odd), "True for observed and False for missing")
         observed = given.astype(np.bool_)
         table = as_floats(probabilities, "probabilities")
         if observed.ndim != 2 or observed.shape[1] != len(space.features) or len(observed) == 0:
-            raise ModelError(
-                f"patterns must have shape (patterns, {len(space.features)}), got {observed.shape}"
-            )
-        if table.shape != (len(space), len(observed)):
-            raise ModelError(
-                f"probabilities must have shape (states, patterns) = {(len(space), len(observed))}, got {table.shape}"
-            )
+            raise ParameterError("patterns", observed.shape, f"of shape (patterns, {len(space.features)})")
+        checked_shape("probabilities", table, (len(space), len(observed)), "(states, patterns)")
         if len(np.unique(observed, axis=0)) != len(observed):
-            raise ModelError("a pattern is listed twice")
+            raise ParameterError("patterns", patterns, "distinct", "a pattern is listed twice")
         table = checked_table(table, lambda row: f"missingness of state {space.state(row)!r}")
         occurs = np.flatnonzero((table > 0.0).any(axis=0))
         # Fully observed first, then by how many are missing: a fixed order whatever the constructor.
@@ -113,7 +111,7 @@ class MissingnessFunction:
             are always observed.
         """
         if not isinstance(missing, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ModelError(f"expected a mapping from feature to P(missing), got {type(missing).__name__}")
+            raise _no_mapping("feature", missing)
         return cls.blocks(mdp, {(name,): probability for name, probability in missing.items()})
 
     @classmethod
@@ -130,15 +128,16 @@ class MissingnessFunction:
         """
         space = mdp.space
         if not isinstance(missing, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ModelError(f"expected a mapping from block to P(missing), got {type(missing).__name__}")
+            raise _no_mapping("block", missing)
         blocks = [_checked_block(block) for block in missing]
         masks = [space.features.mask(block) for block in blocks]
         if masks:
             owners = np.sum(masks, axis=0)
             if (owners > 1).any():
-                raise ModelError(f"the feature {space.features.chosen(owners > 1)[0]!r} is in two blocks")
+                problem = f"the feature {space.features.chosen(owners > 1)[0]!r} is in two blocks"
+                raise ParameterError("missing", missing, "disjoint blocks", problem)
             if not all(mask.any() for mask in masks):
-                raise ModelError("a block of features is empty")
+                raise ParameterError("missing", missing, "blocks of features", "a block of features is empty")
         entries = 2.0 ** len(masks) * len(space)
         if entries > _MAX_ENTRIES:
             raise ModelError(
@@ -170,7 +169,7 @@ class MissingnessFunction:
         """
         space = mdp.space
         if not callable(function):
-            raise ModelError("from_patterns expects a function state → {pattern: probability}")
+            raise ParameterError("function", function, "a function state → {pattern: probability}")
         numbers: dict[tuple[bool, ...], int] = {}
         entries: list[tuple[int, int, float]] = []
         with show_progress("Evaluating the missingness function", len(space)) as advance:
@@ -203,6 +202,24 @@ class MissingnessFunction:
             f"MissingnessFunction({len(self.patterns)} patterns over {len(self.space)} states; "
             f"can go missing: {', '.join(self.can_go_missing) or 'nothing'})"
         )
+
+    def _repr_html_(self) -> str:
+        """Return how often features are missing as a table, for notebooks."""
+        title = (
+            f"MissingnessFunction: {count(self.n_patterns, 'pattern')} over {count(len(self.space), 'state')}"
+        )
+        rows = [[name, rate] for name, rate in self.rate_texts().items()]
+        return notebook_table(title, ["feature", "missing in"], rows)
+
+    def rate_texts(self, states: NDArray[np.bool_] | None = None) -> dict[str, str]:
+        """Return how often each feature is missing, as "20–70 %" over states, or those of a mask, shape (S,)."""
+        rates = self.probabilities @ (~self.patterns).astype(np.float64)
+        shown = rates if states is None else rates[states]
+        low, high = shown.min(axis=0).tolist(), shown.max(axis=0).tolist()
+        return {
+            name: percent(low[i]) if high[i] - low[i] < 5e-4 else percent_range(low[i], high[i])
+            for i, name in enumerate(self.space.features.names)
+        }
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -324,12 +341,18 @@ def pattern_distance(
     return 0.5 * np.abs(difference).sum(axis=1)
 
 
+def _no_mapping(key: str, missing: Any) -> ParameterError:
+    expected = f"a mapping from {key} to P(missing)"
+    return ParameterError("missing", missing, expected, f"expected {expected}, got {type(missing).__name__}")
+
+
 def _checked_block(block: Any) -> tuple[str, ...]:
     names = (block,) if isinstance(block, str) else block
     if not isinstance(names, Iterable) or not all(
         isinstance(name, str) for name in cast("Iterable[Any]", names)
     ):
-        raise ModelError(f"a block is a feature's name or a tuple of names, got {block!r}")
+        problem = f"a block is a feature's name or a tuple of names, got {block!r}"
+        raise ParameterError("missing", block, "a block of features", problem)
     return tuple(cast("Iterable[str]", names))
 
 

@@ -11,7 +11,8 @@ from typing import Any
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp.errors import FormatError, MissMDPError, ModelError
+from missmdp.checks import checked_instance
+from missmdp.errors import FormatError, MissMDPError, ModelError, ParameterError
 from missmdp.model.archive import decode_values, encode_values, read_archive, write_archive
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
@@ -19,6 +20,8 @@ from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.pomdp import POMDP
 from missmdp.model.space import FeatureSpace, Rows, StateSpace
 from missmdp.model.types import MissingnessTypes, classify
+from missmdp.pages.notebook import notebook_table
+from missmdp.words import count, listed, preview
 
 __all__ = [
     "PRIOR_RATE",
@@ -51,20 +54,30 @@ class MissMDP:
     def __init__(
         self, mdp: FactoredMDP, missingness: MissingnessFunction, *, name: str | None = None
     ) -> None:
-        if not isinstance(mdp, FactoredMDP) or not isinstance(missingness, MissingnessFunction):  # pyright: ignore[reportUnnecessaryIsInstance]
-            given = f"{type(mdp).__name__} and {type(missingness).__name__}"
-            raise ModelError(f"MissMDP takes a FactoredMDP and a MissingnessFunction, got {given}")
+        self.mdp = checked_instance("mdp", mdp, FactoredMDP, "a FactoredMDP")
+        self.missingness = checked_instance(
+            "missingness", missingness, MissingnessFunction, "a MissingnessFunction"
+        )
         if missingness.space != mdp.space:
             raise ModelError("the missingness function is over other states than the MDP's")
         if name is not None and not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ModelError(f"a model's name must be a string, got {name!r}")
-        self.mdp = mdp
-        self.missingness = missingness
+            raise ParameterError("name", name, "a string")
         self.name = name
 
     def __repr__(self) -> str:
         label = f"{self.name!r}, " if self.name else ""
         return f"MissMDP({label}{self.mdp!r}, {self.missingness!r})"
+
+    def _repr_html_(self) -> str:
+        """Return the features and how often they are missing as a table, for notebooks."""
+        mdp = self.mdp
+        title = (
+            f"MissMDP {self.name or ''}: {count(mdp.n_states, 'state')}, actions "
+            f"{listed([*map(str, mdp.actions)])}, discount {mdp.discount:g}"
+        ).replace(" :", ":")
+        rates = self.missingness.rate_texts(mdp.reachable)
+        rows = [[name, preview(values), rates[name]] for name, values in mdp.features.items()]
+        return notebook_table(title, ["feature", "values", "missing in"], rows)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MissMDP) and self.mdp == other.mdp and self.missingness == other.missingness
@@ -250,11 +263,7 @@ def named_damage(path: str | Path) -> Generator[None]:
 
 def checked_model(model: object) -> MissMDP:
     """Return a miss-MDP; say what to give instead where something else came."""
-    if isinstance(model, MissMDP):
-        return model
-    raise ModelError(
-        f"expected a MissMDP, got {type(model).__name__} (make one with MissMDP(mdp, missingness))"
-    )
+    return checked_instance("model", model, MissMDP, "a MissMDP", "make one with MissMDP(mdp, missingness)")
 
 
 PRIOR_RATE = 0.5

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, runtime_check
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.errors import ModelError
+from missmdp.errors import ParameterError
 from missmdp.model.probabilities import call, checked_distribution, number
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ class MemorylessPolicy(ABC):
     def agent(self, model: MissMDP | None = None, *, seed: int | None = None) -> Agent:
         """Return an agent for a model, which is needed for the names of the actions."""
         if model is None:
-            raise ModelError(f"{type(self).__name__} does not know the actions: call agent(model)")
+            problem = f"{type(self).__name__} does not know the actions: call agent(model)"
+            raise ParameterError("model", model, "a MissMDP", problem)
         return _MemorylessAgent(self, model, np.random.default_rng(seed))
 
 
@@ -181,6 +182,5 @@ def as_policy(policy: Policy | Callable[[Any], Any] | None) -> Policy:
     if callable(policy) and not isinstance(policy, type):
         return ObservationPolicy(policy)
     hint = "; its policy is .policy" if isinstance(getattr(policy, "policy", None), Policy) else ""
-    raise ModelError(
-        f"expected a policy, got {policy!r}{hint}; a policy has agent(), or is a function from observation to action"
-    )
+    expected = "a policy, which has agent(), or a function from observation to action"
+    raise ParameterError("policy", policy, expected, f"expected {expected}; got {policy!r}{hint}")

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp.errors import ModelError
+from missmdp.checks import checked_shape
+from missmdp.errors import ModelError, ParameterError
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.probabilities import checked_discount, checked_distribution, checked_rows
+from missmdp.words import did_you_mean, preview
 
 __all__ = ["POMDP", "Labels", "action_values", "advantages", "optimal_values"]
 
@@ -64,17 +66,15 @@ class POMDP:
             ("terminal", self.terminal, (n_states,)),
             ("reward", self.reward, (n_states, n_actions)),
         ):
-            if array.shape != shape:
-                raise ModelError(f"{name} must have shape {shape}, got {array.shape}")
+            checked_shape(name, array, shape)
         if not np.isfinite(self.reward).all():
-            raise ModelError(f"every reward must be finite, got {self.reward[~np.isfinite(self.reward)][0]}")
+            raise ParameterError("reward", self.reward[~np.isfinite(self.reward)][0], "finite")
         checked_distribution(self.initial, "the initial distribution", self.states.__getitem__)
         if len(self.transition) != n_actions:
-            raise ModelError(f"{len(self.transition)} transition matrices for {n_actions} actions")
+            raise ParameterError("transition", len(self.transition), f"{n_actions} matrices, one per action")
         if len(self.observation) not in (1, n_actions):
-            raise ModelError(
-                f"{len(self.observation)} observation matrices: expected 1, or {n_actions}, one per action"
-            )
+            expected = f"1 matrix, or {n_actions}, one per action"
+            raise ParameterError("observation", len(self.observation), expected)
         # Frozen for users; rows are kept as checked, so that tiny excesses do not reach a solver's bounds.
         object.__setattr__(self, "transition", self._checked("transition", self.transition, n_states))
         if self.terminal.any():
@@ -88,10 +88,7 @@ class POMDP:
         self, kind: str, matrices: tuple[sparse.csr_array, ...], width: int
     ) -> tuple[sparse.csr_array, ...]:
         for matrix in matrices:
-            if matrix.shape != (len(self.states), width):
-                raise ModelError(
-                    f"{kind} matrices must have shape {(len(self.states), width)}, got {matrix.shape}"
-                )
+            checked_shape(kind, matrix, (len(self.states), width))
         return tuple(
             checked_rows(
                 matrix, lambda s, a=a: f"{kind} of state {self.states[s]!r}, action {self.actions[a]!r}"
@@ -159,10 +156,9 @@ class Labels:
         try:
             return self._index[label]
         except (KeyError, TypeError):
-            shown = ", ".join(repr(known) for known in list(self._index)[:8])
-            more = f", … ({len(self._index)} in all)" if len(self._index) > 8 else ""
+            meant = did_you_mean(label, self._index)
             raise ModelError(
-                f"there is no {self._what} {label!r}; the {self._what}s are {shown}{more}"
+                f"there is no {self._what} {label!r}; the {self._what}s are {preview(self._index)}{meant}"
             ) from None
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from missmdp.checks import checked_number
 from missmdp.errors import ModelError
 
 __all__ = [
@@ -30,10 +31,7 @@ _EXACT = 1e-12
 
 def checked_discount(discount: object) -> float:
     """Return the discount as a float in [0, 1)."""
-    value = number(discount, "the discount")
-    if not 0.0 <= value < 1.0:
-        raise ModelError(f"the discount must be in [0, 1), got {discount!r}")
-    return value
+    return checked_number("discount", discount, least=0.0, below=1.0, expected="a number in [0, 1)")
 
 
 def _problem(value: float) -> str:

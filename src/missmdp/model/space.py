@@ -19,9 +19,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.errors import ModelError
+from missmdp.checks import checked_shape
+from missmdp.errors import ModelError, ParameterError
 from missmdp.model.probabilities import call, number
 from missmdp.progress import show_progress
+from missmdp.words import did_you_mean, preview
 
 __all__ = ["MISSING", "NO_ACTION", "FeatureSpace", "Groups", "Rows", "StateSpace", "is_missing", "plain"]
 
@@ -140,9 +142,11 @@ class FeatureSpace:
 
     def __init__(self, features: Mapping[str, Iterable[Any]]) -> None:
         if not isinstance(features, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ModelError(f"features must map names to values, got {type(features).__name__}")
+            expected = "a mapping from names to values"
+            problem = f"expected {expected}, got {type(features).__name__}"
+            raise ParameterError("features", features, expected, problem)
         if not features:
-            raise ModelError("a model needs at least one feature")
+            raise ParameterError("features", features, "features", "a model needs at least one feature")
         for name in features:
             if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ModelError(f"a feature's name must be a string that is not blank, got {name!r}")
@@ -219,8 +223,9 @@ class FeatureSpace:
         try:
             return self.names.index(name)
         except ValueError:
+            meant = did_you_mean(name, self.names)
             raise ModelError(
-                f"there is no feature {name!r}; the features are {', '.join(self.names)}"
+                f"there is no feature {name!r}; the features are {', '.join(self.names)}{meant}"
             ) from None
 
     def mask(self, names: Iterable[str]) -> NDArray[np.bool_]:
@@ -255,7 +260,7 @@ class FeatureSpace:
                 codes.append(table[value])
             except (KeyError, TypeError):
                 raise ModelError(
-                    f"{what} {row!r}: feature {name!r} cannot be {value!r}; its values are {_preview(table)}"
+                    f"{what} {row!r}: feature {name!r} cannot be {value!r}; its values are {preview(table)}"
                 ) from None
         return tuple(codes)
 
@@ -307,11 +312,6 @@ class FeatureSpace:
         for position, (weight, size) in enumerate(zip(self.weights, self.sizes, strict=True)):
             codes[..., position] = ranks // weight % (size + 1) - 1
         return codes
-
-
-def _preview(values: Iterable[Any], most: int = 8) -> str:
-    listed = [repr(value) for value in values]
-    return ", ".join(listed[:most]) + (f", … ({len(listed)} in all)" if len(listed) > most else "")
 
 
 class Rows(Sequence[Any]):
@@ -376,8 +376,7 @@ class StateSpace:
 
     def __init__(self, features: FeatureSpace, codes: NDArray[np.integer[Any]]) -> None:
         self.features = features
-        if codes.ndim != 2 or codes.shape[1] != len(features):
-            raise ModelError(f"state codes must have shape (S, {len(features)}), got {codes.shape}")
+        checked_shape("codes", codes, (len(codes), len(features)), "(states, features)")
         if len(codes) == 0:
             raise ModelError("a model needs at least one state")
         if (codes < 0).any() or (codes >= features.sizes).any():

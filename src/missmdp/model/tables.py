@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from scipy import sparse
 from missmdp.errors import FormatError, ModelError
 from missmdp.model.given import given_terminal
 from missmdp.model.space import FeatureSpace, StateSpace, is_missing, plain
+from missmdp.words import did_you_mean
 
 __all__ = [
     "Columns",
@@ -145,10 +145,12 @@ class Columns:
         """Raise `ModelError` unless there are columns with these names."""
         for name in names:
             if name not in self._columns:
-                close = _close(name, [column for column in self.names if column not in names])
-                meant = "" if close is None else f"; did you mean {close!r}?"
+                free = [column for column in self.names if column not in names]
+                # Abbreviations are meant too: `prob` for `probability`.
+                short = [column for column in free if len(column) > 2 and name.startswith(column.lower())]
+                meant = did_you_mean(name, free) or (f"; did you mean {short[0]!r}?" if short else "")
                 raise ModelError(
-                    f"{self.what}: there is no column {name!r}{meant} (the columns are {', '.join(self.names)})"
+                    f"{self.what}: there is no column {name!r}; the columns are {', '.join(self.names)}{meant}"
                 )
 
     def numbers(self, name: str) -> NDArray[np.float64]:
@@ -198,14 +200,6 @@ def meaning(words: set[str]) -> Callable[[str], Any]:
     if all(word.lower() in _BOOLEANS for word in words):
         return lambda word: _BOOLEANS[word.lower()]
     return float if all(_DECIMAL.fullmatch(word) for word in words) else str
-
-
-def _close(name: str, columns: list[str]) -> str | None:
-    """Return the column that may have been meant by a name, or None."""
-    short = [column for column in columns if len(column) > 2 and name.startswith(column.lower())]
-    lowered = {column.lower(): column for column in reversed(columns)}
-    close = [lowered[match] for match in difflib.get_close_matches(name.lower(), lowered, n=1)]
-    return next(iter([*close, *short]), None)
 
 
 def _read(source: Any, what: str) -> _Table:
@@ -408,7 +402,7 @@ def _codes(table: Columns, space: FeatureSpace, prefix: str = "") -> NDArray[np.
         try:
             codes[row] = space.encode(state)
         except ModelError as error:
-            raise ModelError(f"{table.what}, row {row + 1}: {error}") from None
+            raise ModelError(f"{table.what}, row {row + 1}: ", *error.args) from None
     return codes
 
 

@@ -1,0 +1,12 @@
+"""Planning: from a model to a policy.
+
+`solving` is the contract of solvers and what they return; `sarsop`, `pomcp` and `ppo` are the solvers, and `stopping`
+ends them early. `trace` has the bounds of a search over time.
+
+`alpha` is a policy by α-vectors, `value_function` its arithmetic, `agent` what is deployed of it; `finite` has
+controllers, which track no belief. `acting` is about acting in another model than the policy's own; `load` reads saved
+policies of any kind.
+
+`explain` says why a policy does what it does, `graph`, `graph_layout` and `pictures` draw it, and `state_text` has
+states in words.
+"""

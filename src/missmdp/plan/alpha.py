@@ -1,4 +1,4 @@
-"""Policies as α-vectors: what exact and point-based solvers return."""
+"""Policies as α-vectors: what exact and point-based solvers return, and how they are saved."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
-from missmdp.errors import ModelError
+from missmdp.errors import FormatError, ModelError
+from missmdp.model.archive import decode_values, encode_values, read_archive, write_archive
 from missmdp.model.given import probability_pairs
-from missmdp.model.missmdp import MissMDP
+from missmdp.model.missmdp import MissMDP, model_from_parts, model_parts, named_damage
 from missmdp.model.pomdp import POMDP, Labels
 from missmdp.model.probabilities import as_floats, checked_distribution
-from missmdp.plan.components import ComponentVectors
-from missmdp.plan.interface import check_acts_in, check_interface
-from missmdp.plan.value_function import ValueFunction
+from missmdp.plan.acting import check_acts_in, check_interface, checked_planning_model
+from missmdp.plan.value_function import ComponentVectors, ValueFunction
 
 if TYPE_CHECKING:
     from missmdp._kernels.simulator import Simulation
@@ -26,7 +27,14 @@ if TYPE_CHECKING:
     from missmdp.plan.explain import Explanation
     from missmdp.plan.graph import PolicyGraph
 
-__all__ = ["AlphaVectorPolicy"]
+__all__ = ["KIND", "AlphaVectorPolicy", "policy_from_parts", "policy_parts"]
+
+KIND = "policy"
+"""What files of such policies say they hold."""
+_MODEL = "model_"
+"""Prefix of the model's arrays in a file, to keep them apart from the policy's."""
+_POMDP_LABELS = ("states", "actions", "observations")
+_MATRIX_PARTS = ("data", "indices", "indptr")
 
 Belief = ArrayLike | Mapping[Any, float]
 """A distribution over states: an array of shape (S,), or {state: probability}."""
@@ -71,9 +79,7 @@ class AlphaVectorPolicy:
         *,
         observe_initial: bool | None = None,
     ) -> None:
-        if not isinstance(model, MissMDP | POMDP):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ModelError(f"expected a MissMDP or a POMDP, got {type(model).__name__}")
-        self.model = model
+        self.model = checked_planning_model(model)
         self.pomdp: POMDP = model.to_pomdp() if isinstance(model, MissMDP) else model
         self.observe_initial: bool = (
             self.pomdp.observe_initial if observe_initial is None else observe_initial
@@ -143,7 +149,7 @@ class AlphaVectorPolicy:
         self, model: MissMDP | POMDP, simulation: Simulation, words: NDArray[np.uint64], horizon: int
     ) -> EpisodeRunner:
         """Return what simulates the policy in a model, for `evaluate`; see `BulkPolicy`."""
-        from missmdp.plan.alpha_episodes import alpha_runner
+        from missmdp.plan.agent import alpha_runner
 
         check_acts_in(self.model, self.observe_initial, model)
         return alpha_runner(
@@ -194,9 +200,7 @@ class AlphaVectorPolicy:
         An agent can be deployed from the file alone. Labels of a POMDP must be strings, numbers, booleans or
         tuples of these.
         """
-        from missmdp.plan.files import save_policy
-
-        save_policy(self, path)
+        write_archive(path, KIND, *policy_parts(self))
 
     @classmethod
     def load(cls, path: str | Path) -> AlphaVectorPolicy:
@@ -207,9 +211,9 @@ class AlphaVectorPolicy:
         FormatError
             If the file is no such file, damaged, or from a newer version.
         """
-        from missmdp.plan.files import load_policy
-
-        return load_policy(path)
+        meta, arrays = read_archive(path, KIND)
+        with named_damage(path):
+            return policy_from_parts(meta, arrays)
 
     def checked_belief(self, belief: Belief) -> NDArray[np.float64]:
         """Return a belief as an array, shape (S,); raise `ModelError` if it is no distribution over states."""
@@ -231,3 +235,102 @@ class AlphaVectorPolicy:
     @cached_property
     def _state_labels(self) -> Labels:
         return Labels(self.pomdp.states, "state")
+
+
+def policy_parts(policy: AlphaVectorPolicy) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return a policy and its model as metadata and arrays, for an archive."""
+    missmdp = isinstance(policy.model, MissMDP)
+    meta, arrays = (
+        model_parts(policy.model) if isinstance(policy.model, MissMDP) else _pomdp_parts(policy.pomdp)
+    )
+    components = policy.components
+    empty = np.empty(0, dtype=np.int64)
+    return {
+        "model": meta,
+        "model_kind": "miss-MDP" if missmdp else "POMDP",
+        "observe_initial": policy.observe_initial,
+    }, {
+        **{_MODEL + name: array for name, array in arrays.items()},
+        "block_states": np.concatenate([empty, *(component.states for component in components)]),
+        "block_sizes": np.array([len(component.states) for component in components], dtype=np.int64),
+        "block_vectors": np.array([len(component) for component in components], dtype=np.int64),
+        "vector_actions": np.concatenate([empty, *(component.actions for component in components)]),
+        "vector_values": np.concatenate(
+            [np.empty(0), *(component.values.reshape(-1) for component in components)]
+        ),
+    }
+
+
+def policy_from_parts(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> AlphaVectorPolicy:
+    """Return the policy that `policy_parts` was given; call it inside `named_damage`."""
+    parts = {name.removeprefix(_MODEL): array for name, array in arrays.items() if name.startswith(_MODEL)}
+    observe_initial = meta["observe_initial"]
+    if not isinstance(observe_initial, bool):
+        raise FormatError(f"observe_initial is {observe_initial!r}, not true or false")
+    match meta["model_kind"]:
+        case "miss-MDP":
+            model = model_from_parts(meta["model"], parts)
+        case "POMDP":
+            model = _pomdp_from_parts(meta["model"], parts)
+        case kind:
+            raise FormatError(f"the policy is for {kind!r}, which this missmdp does not know")
+    return AlphaVectorPolicy(model, _components(arrays), observe_initial=observe_initial)
+
+
+def _components(arrays: Mapping[str, NDArray[Any]]) -> list[ComponentVectors]:
+    sizes, counts = arrays["block_sizes"], arrays["block_vectors"]
+    states, actions, values = arrays["block_states"], arrays["vector_actions"], arrays["vector_values"]
+    expected = (sizes.sum(), counts.sum(), (sizes * counts).sum())
+    if (len(states), len(actions), len(values)) != expected or (sizes < 0).any() or (counts < 0).any():
+        raise FormatError("the sizes of its components do not match their content")
+    return (
+        [
+            ComponentVectors(own_states, own_values.reshape(count, size), own_actions)
+            for own_states, own_values, own_actions, count, size in zip(
+                np.split(states, np.cumsum(sizes)[:-1]),
+                np.split(values, np.cumsum(sizes * counts)[:-1]),
+                np.split(actions, np.cumsum(counts)[:-1]),
+                counts,
+                sizes,
+                strict=True,
+            )
+        ]
+        if len(sizes)
+        else []
+    )
+
+
+def _pomdp_parts(pomdp: POMDP) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    meta: dict[str, Any] = {name: encode_values(tuple(getattr(pomdp, name)), name) for name in _POMDP_LABELS}
+    meta |= {"discount": pomdp.discount, "observe_initial": pomdp.observe_initial}
+    meta["observation_matrices"] = len(pomdp.observation)
+    arrays: dict[str, NDArray[Any]] = {
+        "reward": pomdp.reward,
+        "initial": pomdp.initial,
+        "terminal": pomdp.terminal,
+    }
+    for kind, matrices in (("transition", pomdp.transition), ("observation", pomdp.observation)):
+        for a, matrix in enumerate(matrices):
+            arrays |= {f"{kind}_{a}_{part}": getattr(matrix, part) for part in _MATRIX_PARTS}
+    return meta, arrays
+
+
+def _pomdp_from_parts(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> POMDP:
+    states, actions, observations = (decode_values(meta[name], name) for name in _POMDP_LABELS)
+
+    def matrices(kind: str, count: int, width: int) -> tuple[sparse.csr_array, ...]:
+        parts = [tuple(arrays[f"{kind}_{a}_{part}"] for part in _MATRIX_PARTS) for a in range(count)]
+        return tuple(sparse.csr_array(part, shape=(len(states), width)) for part in parts)
+
+    return POMDP(
+        states=states,
+        actions=actions,
+        observations=observations,
+        transition=matrices("transition", len(actions), len(states)),
+        reward=arrays["reward"],
+        observation=matrices("observation", meta["observation_matrices"], len(observations)),
+        initial=arrays["initial"],
+        terminal=arrays["terminal"],
+        discount=meta["discount"],
+        observe_initial=meta["observe_initial"],
+    )

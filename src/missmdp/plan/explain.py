@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.beliefs import condition
 from missmdp.errors import ModelError
+from missmdp.plan.state_text import full_text
 from missmdp.plan.value_function import NO_VECTOR
-from missmdp.plan.wording import decimal, full_text
+from missmdp.words import significant
 
 if TYPE_CHECKING:
     from missmdp.plan.alpha import AlphaVectorPolicy
@@ -92,11 +93,11 @@ class Explanation:
             if self.decided_by == "vector"
             else "by looking one step ahead, since this belief spans sets of states that any observation tells apart"
         )
-        text = f"Action: {self.action}   (value {decimal(self.value)}; {reason})"
+        text = f"Action: {self.action}   (value {significant(self.value)}; {reason})"
         best = self.actions[0]
         if best.action != self.action:
             text += (
-                f"\nLooking one step ahead, {best.action} is worth {decimal(best.value)}: "
+                f"\nLooking one step ahead, {best.action} is worth {significant(best.value)}: "
                 "the vectors are not exact here, and a longer search may change the decision."
             )
         return text
@@ -116,10 +117,10 @@ class Explanation:
         rows = [
             (
                 str(row.action),
-                decimal(row.value),
+                significant(row.value),
                 _gap(row.difference),
-                decimal(row.immediate),
-                decimal(row.future),
+                significant(row.immediate),
+                significant(row.future),
             )
             for row in self.actions
         ]
@@ -216,7 +217,7 @@ def _largest(weights: NDArray[np.float64], most: int) -> list[int]:
 
 
 def _gap(difference: float) -> str:
-    return "best" if difference == 0.0 else decimal(difference)
+    return "best" if difference == 0.0 else significant(difference)
 
 
 def _or_end(action: Any) -> str:

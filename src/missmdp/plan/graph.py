@@ -14,15 +14,23 @@ from numpy.typing import NDArray
 from missmdp._kernels.beliefs import condition
 from missmdp.errors import ModelError
 from missmdp.model.missmdp import MissMDP
+from missmdp.plan.graph_layout import edge_lines, node_colours, node_lines
+from missmdp.plan.state_text import short_text
 from missmdp.plan.value_function import NO_VECTOR, Decision
-from missmdp.plan.wording import short_text
 
 if TYPE_CHECKING:
     import networkx as nx
 
     from missmdp.plan.alpha import AlphaVectorPolicy
 
-__all__ = ["GraphEdge", "GraphNode", "PolicyGraph", "policy_graph"]
+__all__ = [
+    "GraphEdge",
+    "GraphNode",
+    "PolicyGraph",
+    "policy_graph",
+    "write_dot",
+]
+
 
 SAME_BELIEF = 1e-9
 """Beliefs that differ by no more than this in any state count as one."""
@@ -148,13 +156,11 @@ class PolicyGraph:
 
     def to_dot(self) -> str:
         """Return the graph in DOT, the language of Graphviz."""
-        from missmdp.plan.graph_dot import write_dot
-
         return write_dot(self)
 
     def draw(self, path: str | Path, *, title: str | None = None) -> Path:
         """Draw the graph into an SVG, PNG or PDF file and return its path; the same graph gives the same file."""
-        from missmdp.plan.graph_picture import draw_graph
+        from missmdp.plan.pictures import draw_graph
 
         return draw_graph(self, Path(path), title=title)
 
@@ -278,3 +284,21 @@ class _Walk:
 
 def _times(count: int) -> str:
     return "Once" if count == 1 else "Twice" if count == 2 else f"{count:,} times"
+
+
+def write_dot(graph: PolicyGraph) -> str:
+    """Return a policy graph in DOT."""
+    lines = ["digraph policy {", "  rankdir=LR;", '  node [shape=box, style="rounded,filled"];']
+    for node, colour in zip(graph.nodes, node_colours(graph), strict=True):
+        lines.append(f'  n{node.number} [label={_quoted(node_lines(graph, node))}, fillcolor="{colour}"];')
+    lines += [
+        f"  n{edge.source} -> n{edge.target} [label={_quoted(edge_lines(edge))}];" for edge in graph.edges
+    ]
+    if graph.notes:
+        lines.append(f"  label={_quoted(list(graph.notes))};")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _quoted(lines: list[str]) -> str:
+    plain = [line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for line in lines]
+    return '"' + "\\n".join(plain) + '"'

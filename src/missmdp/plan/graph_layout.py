@@ -1,4 +1,4 @@
-"""Where the parts of a policy graph's picture go: columns by depth, edges between them, labels in free places.
+"""What the parts of a policy graph's picture say and where they go: columns by depth, edges, labels in free places.
 
 Lengths are inches. Edges to the next column are curves between facing sides; edges within a column bend out to the
 right; edges back to the column before run the other way; edges further back run in lanes below all nodes.
@@ -15,12 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.model.picture import shortened
-from missmdp.plan.graph_dot import edge_lines, node_lines
+from missmdp.plan.state_text import short_text
+from missmdp.words import significant
 
 if TYPE_CHECKING:
-    from missmdp.plan.graph import GraphEdge, PolicyGraph
+    from missmdp.plan.graph import GraphEdge, GraphNode, PolicyGraph
 
-__all__ = ["LABEL_LINE", "NODE_LINE", "Box", "EdgePlace", "Layout", "lay_out"]
+__all__ = [
+    "LABEL_LINE",
+    "NODE_LINE",
+    "Box",
+    "EdgePlace",
+    "Layout",
+    "edge_lines",
+    "lay_out",
+    "node_colours",
+    "node_lines",
+]
 
 NODE_LETTER, NODE_LINE = 0.079, 0.165
 LABEL_LETTER, LABEL_LINE = 0.06, 0.13
@@ -31,6 +42,11 @@ LOOP = 0.24
 ROW_GAP, MARGIN, BEND = 0.3, 0.25, 0.12
 TRIES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.12, 0.88)
 """Where along its edge a label may stand, best first."""
+MOST_LISTED = 3
+"""Observations that an edge lists before it says how many more there are."""
+START, END = "#FFFFFF", "#D9D9D9"
+PALETTE = ("#A9C4E6", "#F2C894", "#B7D7A8", "#D5B8DC", "#F0E2A0", "#E8B4B0", "#A8D8D4", "#CDBEA7")
+"""One colour per action, all light enough for dark text; they recur where there are more actions."""
 
 Point = tuple[float, float]
 
@@ -280,3 +296,33 @@ def _bezier(curve: NDArray[np.float64], t: float) -> Point:
     weights = np.array([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3])
     x, y = weights @ curve
     return float(x), float(y)
+
+
+def node_colours(graph: PolicyGraph) -> list[str]:
+    """Return the colour of every node: by its action, in the order in which actions are met."""
+    actions = list(dict.fromkeys(node.action for node in graph.nodes if node.kind == "decision"))
+    return [
+        START
+        if node.kind == "start"
+        else END
+        if node.kind == "end"
+        else PALETTE[actions.index(node.action) % len(PALETTE)]
+        for node in graph.nodes
+    ]
+
+
+def node_lines(graph: PolicyGraph, node: GraphNode) -> list[str]:
+    """Return what a node says: what is done, its value, and what is most probable."""
+    if node.kind == "end":
+        return ["the end"]
+    name = "start" if node.kind == "start" else short_text(node.action)
+    return [name, f"value {significant(node.value)}", graph.state_texts[node.number]]
+
+
+def edge_lines(edge: GraphEdge) -> list[str]:
+    """Return what an edge says: its observations and their probability."""
+    listed = [short_text(seen) for seen in edge.observations[:MOST_LISTED]]
+    if len(edge.observations) > MOST_LISTED:
+        listed[-1] = f"… {len(edge.observations) - MOST_LISTED + 1} more"
+    listed[-1] += f"  {edge.probability:.2g}"
+    return listed

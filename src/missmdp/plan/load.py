@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from missmdp.plan import files as alpha_files
-
-if TYPE_CHECKING:
-    from missmdp.plan.alpha import AlphaVectorPolicy
-    from missmdp.plan.finite.controller import FiniteController
-    from missmdp.plan.ppo.policy import PPOPolicy
+from missmdp.plan.alpha import AlphaVectorPolicy
+from missmdp.plan.finite import controller
+from missmdp.plan.finite.controller import FiniteController
+from missmdp.plan.ppo import policy
+from missmdp.plan.ppo.policy import PPOPolicy
 
 __all__ = ["load_policy"]
 
@@ -27,15 +25,12 @@ def load_policy(path: str | Path) -> AlphaVectorPolicy | FiniteController | PPOP
     FormatError
         If the file is no such file, damaged, or from a newer version.
     """
-    from missmdp.plan.finite import files as controller_files
-    from missmdp.plan.ppo import files as ppo_files
-
     kind = _kind(path)
-    if kind == ppo_files.KIND:
-        return ppo_files.load_policy(path)
-    if kind == controller_files.KIND:
-        return controller_files.load_controller(path)
-    return alpha_files.load_policy(path)
+    if kind == policy.KIND:
+        return PPOPolicy.load(path)
+    if kind == controller.KIND:
+        return FiniteController.load(path)
+    return AlphaVectorPolicy.load(path)
 
 
 def _kind(path: str | Path) -> object:

@@ -96,7 +96,7 @@ class Trace:
 
     def plot(self, path: str | Path, *, title: str | None = None) -> Path:
         """Draw the bounds over time, and their gap below, into an SVG, PNG or PDF file; return its path."""
-        from missmdp.plan.trace_picture import draw_trace
+        from missmdp.plan.pictures import draw_trace
 
         return draw_trace(self, Path(path), title=title)
 

@@ -35,7 +35,7 @@ def test_features_of_a_dataset_can_be_ignored():
     ("ignore", "message"),
     [
         (["levle"], "did you mean 'level'"),
-        (["step"], "no feature has this name"),
+        (["step"], "there is no feature 'step'"),
         (["level"], "all features"),
     ],
 )

@@ -240,11 +240,11 @@ def test_what_is_no_table_is_refused(source, mdp):
 
 
 def test_names_of_columns_must_differ_and_differ_from_features(mdp):
-    with pytest.raises(mm.DataError, match="step= and episode= are both 'x'"):
+    with pytest.raises(mm.DataError, match="step and episode are both 'x'"):
         mm.Dataset.from_table(TABLE, mdp, episode="x", step="x")
     with pytest.raises(mm.DataError, match="the feature 'level' is called like the column of steps"):
         mm.Dataset.from_table(TABLE, mdp, step="level")
-    with pytest.raises(mm.DataError, match="action= must be the name of a column"):
+    with pytest.raises(mm.DataError, match="action must be the name of a column"):
         mm.Dataset.from_table(TABLE, mdp, action=None)
     with pytest.raises(mm.ModelError, match="expected a FactoredMDP"):
         mm.Dataset.from_table(TABLE, mm.load_benchmark("icu-smar"))
@@ -255,8 +255,8 @@ def test_names_of_columns_must_differ_and_differ_from_features(mdp):
     [
         ({"observations": np.array([[0, 5], [0, 0]])}, "codes of feature 'b' must be 0 to 2"),
         ({"observations": np.array([[-2, 0], [0, 0]])}, "codes of feature 'a'"),
-        ({"actions": np.array([3, -1])}, "codes of actions must be 0 to 0"),
-        ({"actions": np.array([-2, -1])}, "codes of actions"),
+        ({"actions": np.array([3, -1])}, "actions must be codes from 0 to 0"),
+        ({"actions": np.array([-2, -1])}, "actions must be codes from 0 to 0, or -1 for none, got -2"),
         ({"states": np.array([0, 6], dtype=np.int32)}, "states must be indices from 0 to 5"),
         ({"episode_ids": ("x", "y")}, "one entry for each of the 1 episodes"),
     ],

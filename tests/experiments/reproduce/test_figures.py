@@ -19,6 +19,7 @@ from missmdp.experiments.reproduce.pictures import (
 from missmdp.experiments.reproduce.plan import all_cells
 from missmdp.experiments.reproduce.style import COLOURS, size_text
 from missmdp.experiments.reproduce.summary import summarise
+from missmdp.learn.registry import learners
 from missmdp.model.picture import save_picture
 from missmdp.pages import page
 
@@ -253,5 +254,6 @@ def test_sizes_are_short():
 
 def test_learners_have_the_same_colours_as_on_pages():
     light = STYLE_SHEET.read_text(encoding="utf-8").split("@media")[0]
-    for learner, colour in COLOURS.items():
-        assert f"--{learner.lower()}: {colour.lower()};" in light
+    for learner in learners().values():
+        assert f"--{learner.label}: {COLOURS[learner.name].lower()};" in light
+    assert {"AMCAR", "AsMAR", "AIMI", "DynamicsEM", "DynamicsEM+graph"} <= set(COLOURS)

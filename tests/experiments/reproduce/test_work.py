@@ -46,7 +46,7 @@ def truth():
 
 
 def learned(learner, truth, cell):
-    return learner().fit(mm.collect(truth, 500, seed=cell.data_seed, progress=False)).missingness_
+    return learner().fit(mm.collect(truth, 500, seed=cell.data_seed, progress=False))
 
 
 @pytest.mark.filterwarnings("ignore::missmdp.AssumptionWarning")
@@ -54,13 +54,13 @@ def test_learning(truth):
     cell = cell_of(kind="learning", run=1)
     found = run_cell(cell).found
     for name, learner in {"AMCAR": mm.AMCAR, "AsMAR": mm.AsMAR, "AIMI": mm.AIMI}.items():
-        missingness = learned(learner, truth, cell)
-        distance = mm.total_variation(missingness, truth.missingness)
+        fitted = learned(learner, truth, cell)
+        distance = mm.total_variation(fitted.missingness_, truth.missingness)
         assert found[name] == {
             "atv": distance.average,
-            "weighted": mm.total_variation(missingness, truth).weighted,
+            "weighted": mm.total_variation(fitted.missingness_, truth).weighted,
             "wtv": distance.worst,
-            "parameters": None,
+            "parameters": fitted.n_parameters_,
         }
 
 
@@ -68,7 +68,7 @@ def test_the_value_of_a_learned_policy_is_measured_in_the_truth(truth):
     cell = cell_of(kind="value", policy="AsMAR", run=1)
     result = run_cell(cell)
     solved = mm.Sarsop(max_trials=2, progress=False).solve(
-        truth.with_missingness(learned(mm.AsMAR, truth, cell))
+        truth.with_missingness(learned(mm.AsMAR, truth, cell).missingness_)
     )
     value = mm.evaluate(solved.policy, truth, 40, cell.evaluation_seed, control_variate=True, progress=False)
     assert result.found["lower"] == solved.lower

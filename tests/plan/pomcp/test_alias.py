@@ -9,7 +9,7 @@ from scipy import sparse
 
 import missmdp as mm
 from missmdp._kernels.pomcp.alias import pick
-from missmdp.plan.pomcp.compile import alias_rows, compile_generative
+from missmdp.plan.pomcp.search import alias_rows, compile_generative
 from oracles.pouct import mixed, outcome
 from random_pomdps import pomdps
 from strategies import seeds, some_weights

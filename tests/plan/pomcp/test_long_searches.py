@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import missmdp as mm
 from missmdp.data.simulation import compile_simulation, seed_words
-from missmdp.plan.pomcp import deciding, episodes, options
+from missmdp.plan.pomcp import agent as deciding
+from missmdp.plan.pomcp import episodes, search
 from random_pomdps import build, pomdps, tiger
 from strategies import missmdps, seeds
 
@@ -31,7 +32,7 @@ def in_short_calls(monkeypatch, most_steps):
     def whole(*_):
         raise AssertionError("the episode went through one call")
 
-    monkeypatch.setattr(options, "_MOST_STEPS", most_steps)
+    monkeypatch.setattr(search, "_MOST_STEPS", most_steps)
     monkeypatch.setattr(deciding, "think", listed)
     monkeypatch.setattr(episodes, "run_pomcp_episodes", whole)
     return sizes
@@ -49,14 +50,14 @@ def assert_short_calls_change_nothing(solver, own, model, seed, most_steps):
 
 
 @given(pomdps(), seeds(), st.sampled_from(["particles", "exact"]), st.integers(1, 5), st.integers(1, 60))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_short_calls_change_nothing(pomdp, seed, belief, max_depth, most_steps):
     solver = mm.POMCP(tree_queries=12, max_depth=max_depth, belief=belief)
     assert_short_calls_change_nothing(solver, pomdp, pomdp, seed, most_steps)
 
 
 @given(missmdps(), seeds(), st.sampled_from(["particles", "exact"]))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_short_calls_change_nothing_in_another_model(model, seed, belief):
     """The policy believes that nothing goes missing: fallbacks and collapses are counted alike, too."""
     learned = model.with_missingness(mm.MissingnessFunction.fully_observed(model.mdp))
@@ -74,18 +75,18 @@ def test_calls_are_cut_by_queries_depth_particles_and_horizon():
     assert not chosen(tree_queries=100_000).is_short(60)
     assert not chosen(max_depth=2000).is_short(60)
     assert not chosen(particles=10**6).is_short(60)
-    assert not chosen(max_time=1e6).is_short(1)
+    assert not chosen(timeout=1e6).is_short(1)
     assert chosen(tree_queries=10**7).at_once == 500_000
     assert chosen(tree_queries=10**7, max_depth=10**8).at_once == 1
-    assert chosen(tree_queries=10**7, max_time=1.0).at_once == 256
-    assert chosen(tree_queries=10**7, max_time=1.0, max_depth=10**6).at_once == 10
+    assert chosen(tree_queries=10**7, timeout=1.0).at_once == 256
+    assert chosen(tree_queries=10**7, timeout=1.0, max_depth=10**6).at_once == 10
 
 
 def test_interrupts_get_through_in_the_middle_of_an_episode(monkeypatch):
     """Here from within a kernel's call, as if Ctrl-C had come during it."""
     model = mm.load_benchmark("predator-smar")
     policy = mm.POMCP(tree_queries=100).solve(model).policy
-    monkeypatch.setattr(options, "_MOST_STEPS", 500)
+    monkeypatch.setattr(search, "_MOST_STEPS", 500)
     think, calls = deciding.think, []
 
     def interrupted(*arguments):
@@ -137,7 +138,7 @@ def test_the_estimate_is_what_a_search_takes():
     taken = (
         size(mind.tree) + size(mind.particles) + mind.roots.nbytes + rules.reach.nbytes + rules.shrink.nbytes
     )
-    needed = options.search_bytes(3, max_depth=300, tree_queries=700, particles=900)
+    needed = search.search_bytes(3, max_depth=300, tree_queries=700, particles=900)
     assert sum(needed.values()) == pytest.approx(taken, abs=16), "two counters besides"
 
 
@@ -147,7 +148,7 @@ def test_an_evaluation_against_the_clock_warns_once(observe_initial, caplog):
         build([np.eye(2)] * 2, np.eye(2), np.zeros((2, 2)), initial, observe_initial=observe_initial)
         for initial in ([1.0, 0.0], [0.0, 1.0])
     )
-    policy = mm.POMCP(tree_queries=5, max_time=1e6).solve(told).policy
+    policy = mm.POMCP(tree_queries=5, timeout=1e6).solve(told).policy
     with caplog.at_level(logging.WARNING):
         value = mm.evaluate(policy, truth, 6, seed=0, horizon=4, threads=2, progress=False)
     assert value.events["ignored"] == 6 * (4 if observe_initial else 3)
@@ -160,7 +161,7 @@ def test_an_evaluation_against_the_clock_warns_once(observe_initial, caplog):
     assert len(caplog.records) == 2, "another runner, another warning"
 
 
-@pytest.mark.parametrize("limit", [{}, {"max_time": 1e6}])
+@pytest.mark.parametrize("limit", [{}, {"timeout": 1e6}])
 def test_who_looks_first_does_not_act_where_nothing_is_shown_first(limit):
     looks, acts = tiger(observe_initial=True), tiger()
     solver = mm.POMCP(tree_queries=5, **limit)

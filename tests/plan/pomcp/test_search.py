@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 import missmdp as mm
 from missmdp._kernels.pomcp.search import decided, grow, plant
-from missmdp.plan.pomcp.compile import compile_generative, search_rules
-from missmdp.plan.pomcp.memory import new_tree
+from missmdp.plan.pomcp.search import compile_generative, new_tree, search_rules
 from oracles.pouct import Search
 from random_pomdps import build, pomdps, random_pomdp, tiger
 from strategies import random_mdp, seeds
@@ -55,7 +54,7 @@ def test_batches_make_no_difference(pomdp, seed, batches):
 @pytest.mark.slow
 def test_models_with_many_states_are_searched_alike(monkeypatch):
     """Tables of twice the width, for models with many states: bit for bit the slow search too."""
-    monkeypatch.setattr("missmdp.plan.pomcp.compile._NARROW", 0)
+    monkeypatch.setattr("missmdp.plan.pomcp.search._NARROW", 0)
     for seed in range(20):
         pomdp = random_pomdp(seed)
         roots = np.random.default_rng(seed).choice(pomdp.n_states, size=100, p=pomdp.initial)

@@ -11,7 +11,7 @@ pytest.importorskip("stable_baselines3")
 
 from missmdp.interop.gymnasium import MissMDPEnv
 from missmdp.plan.ppo.encoding import Encoder
-from missmdp.plan.ppo.environment import Environments
+from missmdp.plan.ppo.training import Environments
 
 
 class OneAtATime:

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("stable_baselines3")
 
 from missmdp.plan.ppo import training  # noqa: E402
-from missmdp.plan.ppo.environment import Environments  # noqa: E402
+from missmdp.plan.ppo.training import Environments  # noqa: E402
 
 SMALL = {"steps": 1024, "environments": 8, "rollout": 32, "minibatch": 64, "seed": 5}
 
@@ -113,7 +113,7 @@ def test_annealed_rates_go_down_together(icu):
 
 @pytest.mark.parametrize("memory", [False, True])
 def test_the_same_seed_gives_the_same_policy(icu, memory):
-    first, again, other = (mm.PPO(**{**SMALL, "seed": seed}, memory=memory).train(icu) for seed in (5, 5, 6))
+    first, again, other = (mm.PPO(**{**SMALL, "seed": seed}, memory=memory).solve(icu) for seed in (5, 5, 6))
     assert (first.policy.network.weights == again.policy.network.weights).all()
     assert (first.curve.returns == again.curve.returns).all()
     assert (first.policy.network.weights != other.policy.network.weights).any()
@@ -121,7 +121,7 @@ def test_the_same_seed_gives_the_same_policy(icu, memory):
 
 
 def test_the_result_says_what_was_done(icu):
-    result = mm.PPO(**SMALL, horizon=10).train(icu)
+    result = mm.PPO(**SMALL, horizon=10).solve(icu)
     assert result.status == "trained"
     assert result.steps == 1024
     assert result.settings == mm.PPO(**SMALL, horizon=10).settings
@@ -137,14 +137,14 @@ def test_the_result_says_what_was_done(icu):
 
 
 def test_steps_are_made_in_whole_rounds(icu):
-    assert mm.PPO(**{**SMALL, "steps": 257}).train(icu).steps == 512
+    assert mm.PPO(**{**SMALL, "steps": 257}).solve(icu).steps == 512
 
 
 def test_nothing_is_left_behind(icu):
     torch.set_num_threads(2)
     states = random.getstate(), np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
     handler = signal.getsignal(signal.SIGINT)
-    mm.PPO(**SMALL).train(icu)
+    mm.PPO(**SMALL).solve(icu)
     assert torch.get_num_threads() == 2
     assert random.getstate() == states[0]
     assert (np.random.get_state()[1] == states[1]).all()  # noqa: NPY002
@@ -157,7 +157,7 @@ def test_nothing_is_written(icu, monkeypatch, tmp_path):
     (tmp_path / "there").mkdir()
     for folder in ("there", "not-there"):
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path / folder))
-        mm.PPO(**SMALL).train(icu)
+        mm.PPO(**SMALL).solve(icu)
     assert [path.name for path in tmp_path.rglob("*")] == ["there"]
 
 
@@ -175,7 +175,7 @@ def test_training_has_luck_of_its_own(icu, monkeypatch):
         make(self, *arguments, words=words, **options)
 
     monkeypatch.setattr(Environments, "__init__", note)
-    mm.PPO(**SMALL).train(icu)
+    mm.PPO(**SMALL).solve(icu)
     assert (given[0] == seed_words(SMALL["seed"], training=True)[1]).all()
 
 
@@ -192,7 +192,7 @@ def test_ctrl_c_ends_training_with_the_policy_so_far(icu, monkeypatch):
         yield say
 
     monkeypatch.setattr("missmdp.plan.ppo.solver.show_status", press)
-    result = mm.PPO(**{**SMALL, "steps": 100_000_000}).train(icu)
+    result = mm.PPO(**{**SMALL, "steps": 100_000_000}).solve(icu)
     assert result.status == "interrupted"
     # The signal came when three rounds had been simulated, and is seen at the next step.
     assert 3 * 256 < result.steps <= 4 * 256
@@ -209,7 +209,7 @@ def test_progress_tells_steps_and_return(icu, monkeypatch):
         yield said.append
 
     monkeypatch.setattr("missmdp.plan.ppo.solver.show_status", listen)
-    mm.PPO(**SMALL, horizon=40, progress=True).train(icu)
+    mm.PPO(**SMALL, horizon=40, progress=True).solve(icu)
     assert said[0] == "256 of 1,024 steps (25 %)"
     assert re.fullmatch(r"1,024 of 1,024 steps \(100 %\), return −[0-9.]+", said[-1])
 
@@ -217,7 +217,7 @@ def test_progress_tells_steps_and_return(icu, monkeypatch):
 def test_it_trains_on_a_model_without_rewards_and_with_one_action():
     mdp = mm.FactoredMDP({"x": range(2)}, ["go"], [np.full((2, 2), 0.5)], 0.0, [0.5, 0.5], discount=0.0)
     model = mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, {"x": lambda s: 0.5}))
-    result = mm.PPO(**{**SMALL, "steps": 256}, memory=True).train(model)
+    result = mm.PPO(**{**SMALL, "steps": 256}, memory=True).solve(model)
     assert result.policy.encoder.frames == 1
     assert result.policy.agent(model, seed=0).reset((None,)) == "go"
 
@@ -241,7 +241,7 @@ def test_it_learns_fully_observed_benchmarks_to_near_the_optimum(name, random_va
     """At least 97 % of the way from random to optimal, 4 standard errors of 4,000 episodes allowed on top."""
     mdp = mm.load_benchmark(name).mdp
     model = mm.MissMDP(mdp, mm.MissingnessFunction.fully_observed(mdp))
-    result = mm.PPO(steps=steps, seed=0).train(model)
+    result = mm.PPO(steps=steps, seed=0).solve(model)
     value = mm.evaluate(result.policy, model, episodes=4000, seed=1)
     best = optimum(mdp)
     assert value.mean + 4 * value.stderr >= random_value + 0.97 * (best - random_value)

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.counting import count_missing_by_step, count_missing_by_value
+from missmdp.checks import checked_names
 from missmdp.data.dataset import Dataset
 from missmdp.data.description.description import Description
 from missmdp.data.description.groups import Groups, MissingBy, group_steps, group_values
 from missmdp.data.tables.content import LogRows, TableOptions, known_options
 from missmdp.data.tables.structure import Names
-from missmdp.errors import DataError
+from missmdp.errors import DataError, ParameterError
 from missmdp.model.space import MISSING, FeatureSpace
-from missmdp.words import did_you_mean
 
 __all__ = ["describe", "describe_log"]
 
@@ -186,16 +186,12 @@ def _without(log: LogRows, ignore: str | Iterable[str], *, harmless: Collection[
         Columns that are no features, but that may be ignored as well.
     """
     names = log.features.names
-    ignored = [ignore] if isinstance(ignore, str) else list(ignore)
-    for name in ignored:
-        if name not in names and name not in harmless:
-            raise DataError(
-                f"cannot ignore {name!r}: no feature has this name; the features are {', '.join(names)}"
-                f"{did_you_mean(name, names)}"
-            )
+    ignored = (ignore,) if isinstance(ignore, str) else tuple(ignore)
+    checked_names("ignore", [name for name in ignored if name not in harmless], names)
     kept = [i for i, name in enumerate(names) if name not in ignored]
     if not kept:
-        raise DataError("all features are ignored, so there is nothing to describe")
+        problem = "all features are ignored, so there is nothing to describe"
+        raise ParameterError("ignore", ignored, "some of the features", problem)
     return _only(log, kept)
 
 

@@ -92,7 +92,7 @@ class UnknownValue:
     count: int
     """In how many rows it occurs."""
     first: str
-    """What is wrong with the first of these rows, and where it is."""
+    """What is wrong with the first of these rows, and where it is; a `Message`, since it may name an argument."""
 
 
 @dataclass(frozen=True)

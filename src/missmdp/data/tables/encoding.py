@@ -12,9 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.data.binning import Binning, as_number
+from missmdp.data.binning import Binning, as_number, bins_argument
 from missmdp.data.tables.cells import Cells, compute, factorise, in_order, pa, take
 from missmdp.data.tables.matching import UNKNOWN, USUAL, Matcher, MissingWords, hint, parse_number
+from missmdp.errors import Message
 from missmdp.model.space import MISSING, is_missing, plain
 from missmdp.model.tables import decimal_comma_hint, meaning
 
@@ -46,7 +47,7 @@ class ColumnEncoder(Protocol):
         """Return a number per row, `UNKNOWN` where a cell makes no sense."""
         ...
 
-    def explain(self, value: Any, cells: Cells) -> str:
+    def explain(self, value: Any, cells: Cells) -> Message:
         """Return what is wrong with a value, given all cells around it."""
         ...
 
@@ -74,15 +75,14 @@ class ValueColumn:
         code = self._matcher.code
         return take(factorise(cells), lambda value: code(value, is_text=is_text), self._dtype, MISSING)
 
-    def explain(self, value: Any, cells: Cells) -> str:
+    def explain(self, value: Any, cells: Cells) -> Message:
         """Return the values that are allowed, and advice on bins where the column looks like measurements."""
-        reason = f"cannot be {value!r}; {self._matcher.explain(value)}"
-        if self._name is not None and self._looks_measured(value, cells):
-            reason += (
-                f"; if these are measurements, put them into bins: "
-                f"bins={{{self._name!r}: Binning.from_edges([…])}} with {len(self._matcher.values) - 1} edges"
-            )
-        return reason
+        reason = (f"cannot be {value!r}; ", self._matcher.explain(value))
+        if self._name is None or not self._looks_measured(value, cells):
+            return Message(*reason)
+        edges = f" with {len(self._matcher.values) - 1} edges"
+        advice = "; if these are measurements, put them into bins: "
+        return Message(*reason, advice, bins_argument(self._name), edges)
 
     def _looks_measured(self, value: Any, cells: Cells) -> bool:
         number = parse_number(value) if isinstance(value, str) else as_number(value)
@@ -110,9 +110,9 @@ class TruthColumn(ValueColumn):
 
         return take(factorise(cells), code, self._dtype, MISSING)
 
-    def explain(self, value: Any, cells: Cells) -> str:
+    def explain(self, value: Any, cells: Cells) -> Message:
         """Return what can be written."""
-        return f"cannot be {value!r}; expected true or false, yes or no, y or n, 1 or 0{hint(value)}"
+        return Message(f"cannot be {value!r}; expected true or false, yes or no, y or n, 1 or 0", hint(value))
 
 
 class BinnedColumn:
@@ -139,10 +139,10 @@ class BinnedColumn:
         number = np.nan if self._missing.include(value, is_text=is_text) else as_number(value)
         return UNKNOWN if number is None else int(self._binning.codes(np.array([number]))[0])
 
-    def explain(self, value: Any, cells: Cells) -> str:
+    def explain(self, value: Any, cells: Cells) -> Message:
         """Return that a binned column needs numbers."""
-        advice = hint(value) + decimal_comma_hint(value)
-        return f"is {value!r}, not a number, and is to be put into {self._binning.describe()}{advice}"
+        wrong = f"is {value!r}, not a number, and is to be put into {self._binning.describe()}"
+        return Message(wrong, hint(value), decimal_comma_hint(value))
 
 
 class StepColumn:
@@ -170,13 +170,13 @@ class StepColumn:
         except (TypeError, ValueError, OverflowError):
             return UNKNOWN
 
-    def explain(self, value: Any, cells: Cells) -> str:
+    def explain(self, value: Any, cells: Cells) -> Message:
         """Return what steps are."""
         expected = "steps are integers that count 0, 1, 2, … in each episode"
         if is_missing(value) or USUAL.include(value, is_text=True):
-            return f"is missing; {expected}"
+            return Message(f"is missing; {expected}")
         advice = f"; {self._advice}" if self._advice else ""
-        return f"cannot be {value!r}; {expected}{decimal_comma_hint(value)}{advice}"
+        return Message(f"cannot be {value!r}; {expected}{decimal_comma_hint(value)}{advice}")
 
 
 NEVER_SEEN = "(never seen)"
@@ -202,9 +202,9 @@ class DiscoveredColumn:
             MISSING,
         )
 
-    def explain(self, value: Any, cells: Cells) -> str:
+    def explain(self, value: Any, cells: Cells) -> Message:
         """Return nothing of use: any value will do."""
-        return f"cannot be {value!r}"
+        return Message(f"cannot be {value!r}")
 
     def _code(self, value: Any, *, is_text: bool) -> int:
         if is_missing(value):

@@ -9,15 +9,15 @@ how values are written: the word "3" means 3, and the number 1 means a value tha
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-from missmdp.errors import DataError
+from missmdp.errors import Argument, Message, ParameterError
 from missmdp.model.space import MISSING, is_missing, plain
 from missmdp.model.tables import decimal_comma_hint
+from missmdp.words import did_you_mean, preview
 
-__all__ = ["UNKNOWN", "USUAL", "Matcher", "MissingWords", "hint", "listed", "parse_number", "same_word"]
+__all__ = ["UNKNOWN", "USUAL", "Matcher", "MissingWords", "hint", "parse_number", "same_word"]
 
 
 _USUAL = frozenset({"", "na", "n/a", "nan", "null", "none", "nat", "<na>", "#n/a", "#na"})
@@ -69,7 +69,7 @@ class MissingWords:
     def __init__(self, further: Any = ()) -> None:
         given: Any = (further,) if isinstance(further, str) else further
         if not isinstance(given, Iterable) or isinstance(given, bytes):
-            raise DataError(f"missing= must be a list of words such as ['-', 'unknown'], got {further!r}")
+            raise ParameterError("missing", further, "a list of words such as ['-', 'unknown']")
         self.further = frozenset(same_word(word).strip().lower() for word in cast("Iterable[Any]", given))
 
     def include(self, value: Any, *, is_text: bool) -> bool:
@@ -83,11 +83,11 @@ class MissingWords:
 USUAL = MissingWords()
 
 
-def hint(value: Any) -> str:
+def hint(value: Any) -> Message:
     """Return advice for a word that looks as if it meant missing, nothing for others."""
     if not isinstance(value, str) or value.strip().lower() not in _USUAL | _SUSPECTS:
-        return ""
-    return f"; if it means that the value is missing, pass missing=[{value!r}] (--missing {value!r} for commands)"
+        return Message()
+    return Message("; if it means that the value is missing, pass ", Argument("missing", [value]))
 
 
 def same_word(value: Any) -> str:
@@ -168,13 +168,13 @@ class Matcher:
             found = self._word_code(str(value).lower())
         return found
 
-    def explain(self, value: Any) -> str:
+    def explain(self, value: Any) -> Message:
         """Return what would be right instead of an unknown value."""
+        shown = preview(self.values, most=12)
         if str(value).strip() in self._unclear:
-            return f"it could mean several of {listed(self.values)}, which are written alike"
-        close = difflib.get_close_matches(str(value), self._words, n=1)
-        meant = f"; did you mean {self.values[self._words[close[0]]]!r}?" if close else ""
-        return f"its values are {listed(self.values)}{meant}{hint(value)}{decimal_comma_hint(value)}"
+            return Message(f"it could mean several of {shown}, which are written alike")
+        meant = did_you_mean(str(value), self.values)
+        return Message(f"its values are {shown}{meant}", hint(value), decimal_comma_hint(value))
 
 
 def parse_number(word: str) -> int | float | None:
@@ -188,9 +188,3 @@ def parse_number(word: str) -> int | float | None:
             return float(word)
         except ValueError:
             return None
-
-
-def listed(values: Sequence[Any], most: int = 12) -> str:
-    """Return values for a sentence, the first dozen of them."""
-    shown = ", ".join(repr(value) for value in values[:most])
-    return shown + (f", … ({len(values)} in all)" if len(values) > most else "")

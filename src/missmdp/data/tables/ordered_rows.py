@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.checks import checked_flag
 from missmdp.data.binning import Binning, bin_notes, checked_bins
 from missmdp.data.tables.content import TableOptions
 from missmdp.data.tables.encoding import (
@@ -39,7 +40,7 @@ from missmdp.data.tables.structure import (
     first_step,
     sort_rows,
 )
-from missmdp.errors import DataError
+from missmdp.errors import DataError, Message
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.space import FeatureSpace
 from missmdp.progress import show_progress
@@ -103,7 +104,7 @@ class TableRows:
         part, first = self.origins[batch]
         return Place(self.table.parts[part].name, first + source - int(self.starts[batch]) + 1)
 
-    def explain(self, episode: int) -> str:
+    def explain(self, episode: int) -> Message:
         """Return what is wrong with a broken episode."""
         start, stop = int(self.offsets[episode]), int(self.offsets[episode + 1])
         return explain_episode(
@@ -118,8 +119,12 @@ class TableRows:
 
 def column_names(options: TableOptions) -> Names:
     """Return what the columns are called that are not features."""
-    roles = ("episode", "step", "action", "terminated")
-    return Names(**{role: options[role] for role in roles if role in options})
+    return Names(
+        options.get("episode", Names.episode),
+        options.get("step", Names.step),
+        options.get("action", Names.action),
+        terminated=options.get("terminated", Names.terminated),
+    )
 
 
 def open_table(source: Any, mdp: FactoredMDP, options: TableOptions) -> OpenTable:
@@ -243,7 +248,7 @@ def understood(
         notes.append(f"{len(extra)} {'columns are' if len(extra) > 1 else 'column is'} ignored: {some}")
     for note in notes:
         _log.info(note)
-    return OpenTable(parts, encoders, binned, bool(per_file), tuple(notes))
+    return OpenTable(parts, encoders, binned, checked_flag("per_file", per_file), tuple(notes))
 
 
 def all_parts(parts: Iterable[Part]) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.data.binning import Binning, as_number, checked_bins
+from missmdp.data.binning import Binning, as_number, bins_argument, checked_bins
 from missmdp.data.tables.cells import factorise
 from missmdp.data.tables.content import CheckedRows, DatasetParts, LogRows, TableOptions, UnknownValue
 from missmdp.data.tables.encoding import NEVER_SEEN, BinnedColumn, ColumnEncoder, DiscoveredColumn
@@ -29,7 +29,7 @@ from missmdp.data.tables.rows import Encoders, Fault
 from missmdp.data.tables.sources import open_source
 from missmdp.data.tables.structure import broken_episodes, extra_columns, first_step
 from missmdp.data.tables.write import read_metadata
-from missmdp.errors import DataError, ModelError
+from missmdp.errors import DataError, Message, ModelError
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import MISSING, NO_ACTION, FeatureSpace, StateSpace, is_missing
 
@@ -257,10 +257,11 @@ class _Unknowns:
             n = len(self.distinct[column])
             often = f"{n:,}" if n < _MOST_DISTINCT else f"at least {n:,}"
             some = ", ".join(str(unknown.value) for unknown in known[:3])
-            sentence = (
+            sentence = Message(
                 f"{column!r}: {often} distinct numbers such as {some}, which are no values of it; measurements need "
-                f"bins: bins={{{column!r}: Binning.from_edges([…])}} with {edges[column]} edges "
-                f"(--bins {column}=… for commands)"
+                "bins: ",
+                bins_argument(column),
+                f" with {edges[column]} edges",
             )
             self.found[column] = {"": UnknownValue(column, known[0].value, count, sentence)}
 
@@ -300,7 +301,7 @@ def checked_rows(
     sentences: list[str] = []
     if broken.size:
         more = f" (and {broken.size - 1:,} more episodes are no histories)" if broken.size > 1 else ""
-        sentences.append(rows.explain(int(broken[0])) + more)
+        sentences.append(Message(rows.explain(int(broken[0])), more))
     terminated, notes = _endings(rows, mdp)
     actions = np.array(rows.actions)
     # Known to be there, so that it was not missing, but not which.

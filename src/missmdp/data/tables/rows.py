@@ -14,7 +14,7 @@ from missmdp.data.tables.encoding import ColumnEncoder, StepColumn
 from missmdp.data.tables.matching import UNKNOWN, USUAL, same_word
 from missmdp.data.tables.parts import Part, reading
 from missmdp.data.tables.structure import Names, how_to_number
-from missmdp.errors import DataError
+from missmdp.errors import DataError, Message
 from missmdp.model.space import MISSING, is_missing, plain
 
 __all__ = ["Batch", "Encoders", "Episodes", "Fault", "encoded_batches"]
@@ -135,14 +135,14 @@ class Fault(NamedTuple):
     """Rows of the batch."""
     cells: Cells
     """All cells of the column in the batch."""
-    reason: Callable[[int], str]
+    reason: Callable[[int], Message]
     """What is wrong with the cell in a row, and what would be right."""
     where: Callable[[int], str]
     """File, row and episode of a row."""
 
-    def message(self, row: int) -> str:
+    def message(self, row: int) -> Message:
         """Return the sentence for an error."""
-        return f"{self.where(row)}: {self.column!r} {self.reason(row)}"
+        return Message(f"{self.where(row)}: {self.column!r} ", self.reason(row))
 
 
 def encoded_batches(
@@ -191,7 +191,7 @@ def _encode(
             )
         return codes
 
-    def check(column: str, bad: NDArray[np.bool_], reason: Callable[[int], str]) -> None:
+    def check(column: str, bad: NDArray[np.bool_], reason: Callable[[int], Message]) -> None:
         rows = np.flatnonzero(bad)
         if rows.size:
             faults.append(Fault(column, rows, cells[column], reason, where))
@@ -202,7 +202,8 @@ def _encode(
         np.dtype(np.int64),
         FAULTY,
     )
-    check(names.episode, episode == FAULTY, lambda _: "is missing; every row must say which episode it is of")
+    nameless = Message("is missing; every row must say which episode it is of")
+    check(names.episode, episode == FAULTY, lambda _: nameless)
     step = encode(names.step, StepColumn(how_to_number(names.step, names.episode)))
     codes = [encode(name, encoder) for name, encoder in encoders.features.items()]
     actions = np.empty(0, np.int8) if encoders.action is None else encode(names.action, encoders.action)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.errors import DataError
+from missmdp.errors import Argument, DataError, Message, ParameterError
 from missmdp.model.space import MISSING
+from missmdp.words import closest, did_you_mean
 
 if TYPE_CHECKING:
     from missmdp.data.tables.parts import Part
@@ -51,18 +51,18 @@ class Names:
         for role, name in {**own, "terminated": self.terminated}.items():
             given: Any = name
             if not isinstance(given, str) or not given.strip():
-                raise DataError(f"{role}= must be the name of a column, got {name!r}")
+                raise ParameterError(role, name, "the name of a column")
             if name in taken:
-                raise DataError(
-                    f"{role}= and {taken[name]}= are both {name!r}; each must be a column of its own"
-                )
+                both = Message(Argument(role), " and ", Argument(taken[name]), f" are both {name!r}")
+                raise DataError(both, "; each must be a column of its own")
             taken[name] = role
         for feature in features:
             if feature in own.values():
                 role = taken[feature]
                 raise DataError(
                     f"the feature {feature!r} is called like the column of {role}s; "
-                    f"give that column another name and pass {role}='…'"
+                    "give that column another name and pass ",
+                    Argument(role, ..., python="'…'"),
                 )
         return self
 
@@ -102,18 +102,18 @@ def check_named(parts: Sequence[Part], names: Names, features: Iterable[str]) ->
             raise DataError(_absent(parts[0], name, role, free))
 
 
-def _absent(part: Part, name: str, option: str | None, free: Sequence[str]) -> str:
-    lowered = {column.lower(): column for column in reversed(free)}
-    close = difflib.get_close_matches(name.lower(), lowered, n=1)
+def _absent(part: Part, name: str, option: str | None, free: Sequence[str]) -> Message:
+    """Return that there is no column of a name, and what to do; `option` is the argument with which to name it."""
     found = ", ".join(part.columns[:40]) or "none"
     more = f", … ({len(part.columns)} in all)" if len(part.columns) > 40 else ""
     message = f"{part.shown}: there is no column {name!r}; the columns are {found}{more}"
     if option is not None and option in free:
-        return f"{message}; it seems to be {option!r}, so leave out {option}={name!r}"
+        return Message(f"{message}; it seems to be {option!r}, so leave out ", Argument(option, name))
     if option is not None:
-        example = repr(lowered[close[0]]) if close else "'…'"
-        return f"{message}; if it has another name, pass {option}={example}"
-    return message + (f"; did you mean {lowered[close[0]]!r}?" if close else "")
+        close = closest(name, free)
+        named = Argument(option, ..., python="'…'") if close is None else Argument(option, close)
+        return Message(f"{message}; if it has another name, pass ", named)
+    return Message(message, did_you_mean(name, free))
 
 
 def extra_columns(parts: Iterable[Part], used: Iterable[str]) -> list[str]:
@@ -230,7 +230,7 @@ def explain_episode(
     first: int,
     place: Callable[[int], Place],
     names: Names,
-) -> str:
+) -> Message:
     """Return what is wrong with a broken episode, as one sentence.
 
     Parameters
@@ -251,13 +251,13 @@ def explain_episode(
     wrong = np.flatnonzero(step != np.arange(len(step)) + first)
     if not wrong.size:
         row = int(np.flatnonzero(actions[:-1] == MISSING)[0])
-        return (
+        return Message(
             f"{place(row)}, episode {name!r}: {action!r} is missing at step {step[row]}, but step {step[row + 1]} "
             "follows; only the last row of an episode has no action"
         )
     row = int(wrong[0])
     if row == 0:
-        return (
+        return Message(
             f"{place(row)}, episode {name!r}: {column!r} starts at {step[0]}; steps count from 0 in each episode "
             f"(or from 1 in all of them); {advice}"
         )
@@ -265,15 +265,16 @@ def explain_episode(
     if step[row] == step[row - 1]:
         if before.file == here.file:
             rows = f"{before.file}, rows" if before.file else "rows"
-            return (
+            return Message(
                 f"{rows} {before.row} and {here.row}, episode {name!r}: two rows for {column!r} {step[row]}; "
                 "each step of an episode has one row"
             )
-        return (
+        return Message(
             f"{before} and {here}, episode {name!r}: two rows for {column!r} {step[row]}; if each file numbers "
-            "its own episodes, pass per_file=True"
+            "its own episodes, pass ",
+            Argument("per_file", True),
         )
-    return (
+    return Message(
         f"{here}, episode {name!r}: {column!r} is {step[row]}, but {step[row - 1]} comes before it "
         f"({before}); steps count 0, 1, 2, … without gaps; {advice}"
     )

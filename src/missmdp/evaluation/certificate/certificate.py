@@ -19,8 +19,8 @@ from missmdp.evaluation.certificate.learned import Halving
 from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound, GroupBound
 from missmdp.plan.alpha import AlphaVectorPolicy
-from missmdp.plan.base import SolveResult
 from missmdp.plan.finite.controller import FiniteController
+from missmdp.plan.solving import SolveResult
 from missmdp.words import bound_above, bound_below, count, number
 
 __all__ = ["Certificate", "SupportTest", "conditions", "support_test"]

@@ -48,8 +48,8 @@ from missmdp.learn.bounds import Bound
 from missmdp.learn.limits import checked_behaviour
 from missmdp.model.missingness import pattern_distance
 from missmdp.model.missmdp import MissMDP
-from missmdp.plan.base import Solver, SolveResult
 from missmdp.plan.finite.controller import FiniteController
+from missmdp.plan.solving import Solver, SolveResult
 from missmdp.progress import show_status
 
 __all__ = ["REFERENCE", "certify"]
@@ -71,7 +71,7 @@ def certify(
     deploy: Deployed | Literal["auto"] = "auto",
     minimum_probability: float | None = None,
     halve: bool = True,
-    solver: Solver | None = None,
+    solver: Solver[SolveResult] | None = None,
     timeout: float = 60.0,
     occupancy_episodes: int = 0,
     seed: int = 0,
@@ -195,7 +195,7 @@ class _Request:
     behaviour: Behaviour
     methods: tuple[CertificateMethod, ...]
     deploy: Deployed | Literal["auto"]
-    solver: Solver | None
+    solver: Solver[SolveResult] | None
     timeout: float
     progress: bool | None
     for_data: float = 0.0
@@ -320,7 +320,7 @@ def _revealing(
     return inputs.revealing(robust, found.upper)
 
 
-def _solver(request: _Request) -> Solver:
+def _solver(request: _Request) -> Solver[SolveResult]:
     from missmdp.plan.sarsop.solver import Sarsop
 
     return request.solver or Sarsop(

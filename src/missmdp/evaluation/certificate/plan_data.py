@@ -29,7 +29,7 @@ from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound
 from missmdp.learn.histories_needed import SampleSize, histories_needed
 from missmdp.model.missmdp import MissMDP, checked_model
-from missmdp.plan.base import Solver, SolveResult
+from missmdp.plan.solving import Solver, SolveResult
 from missmdp.progress import show_status
 
 __all__ = ["DataPlan", "plan_data"]
@@ -122,7 +122,7 @@ def plan_data(
     learner: CountingEstimator | None = None,
     relative: bool = False,
     solver_gap: float = 0.0,
-    solver: Solver | None = None,
+    solver: Solver[SolveResult] | None = None,
     timeout: float = 30.0,
     progress: bool | None = None,
 ) -> DataPlan:
@@ -258,7 +258,9 @@ class _Expected:
         return self.learned(factor).bound(self.confidence)
 
 
-def _solver(solver: Solver | None, timeout: float) -> Callable[[MissMDP, SolveResult | None], SolveResult]:
+def _solver(
+    solver: Solver[SolveResult] | None, timeout: float
+) -> Callable[[MissMDP, SolveResult | None], SolveResult]:
     from missmdp.plan.sarsop.solver import Sarsop
 
     if solver is not None:

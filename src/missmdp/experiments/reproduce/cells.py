@@ -1,4 +1,4 @@
-"""The kinds of cells of the paper's experiments, and what they do: learn, solve, evaluate.
+"""The kinds of cells of the paper's experiments: what they do (learn, solve, evaluate), and how long it may take.
 
 Cells of one kind differ in their fields alone. So another study, with seeds and learners of its own, is another list of
 the same cells.
@@ -6,6 +6,7 @@ the same cells.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,30 +24,29 @@ from missmdp.evaluation.value import evaluate
 from missmdp.experiments.baselines import BaselineSettings, baseline_settings, make_baseline
 from missmdp.experiments.grid.cell import Cell, CellResult, raise_if_interrupted
 from missmdp.experiments.grid.fingerprint import model_hash
-from missmdp.experiments.reproduce.times import (
-    baseline_seconds,
-    learning_seconds,
-    value_seconds,
-)
-from missmdp.learn.aimi import AIMI
-from missmdp.learn.asmar import AMCAR, AsMAR
-from missmdp.learn.em.estimator import DynamicsEM
+from missmdp.learn.base import MissingnessEstimator
+from missmdp.learn.registry import RegisteredLearner, find_learner, learners
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP, fully_observed_model
 from missmdp.model.policy import Policy
 from missmdp.plan.sarsop.solver import Sarsop
 
 __all__ = [
-    "LEARNERS",
     "SCALE",
+    "TOLD",
     "BaselineCell",
     "BenchmarkCell",
     "LearningCell",
     "ValueCell",
     "benchmark_hash",
     "benchmark_model",
+    "learner_names",
+    "registered",
 ]
 
+
+TOLD = "+graph"
+"""At the end of a learner's name: it is told the true m-graph."""
 SCALE = ("random", "prior", "optimal")
 """Baselines that are made once and evaluated on the luck of every run, to be paired with what was learned."""
 
@@ -90,7 +90,7 @@ class LearningCell(BenchmarkCell, kind="learning", version=1):
 
     def expected_seconds(self) -> float:
         """Return how long it may take."""
-        return learning_seconds(self.benchmark, self.size, self.learners)
+        return _learning_seconds(self.size, _slow(self.learners))
 
     def work(self) -> CellResult:
         """Return average, visit-weighted and worst total variation by learner."""
@@ -102,7 +102,7 @@ class LearningCell(BenchmarkCell, kind="learning", version=1):
                 "atv": distance.average,
                 "weighted": distance.weighted,
                 "wtv": distance.worst,
-                "parameters": getattr(learner, "n_parameters_", None),
+                "parameters": learner.n_parameters_,
             }
         return CellResult(found)
 
@@ -124,12 +124,12 @@ class ValueCell(BenchmarkCell, kind="value", version=1):
 
     def label(self) -> str:
         """Return what it is in a few words."""
-        return f"value-{self.benchmark}-{_plain(self.policy)}-{self.size}-{self.run:02d}"
+        return f"value-{self.benchmark}-{self.policy}-{self.size}-{self.run:02d}"
 
     def expected_seconds(self) -> float:
         """Return how long it may take."""
-        learning = learning_seconds(self.benchmark, self.size, (self.policy,))
-        return learning + value_seconds(self.benchmark, self.max_trials, self.timeout, self.episodes)
+        learning = _learning_seconds(self.size, _slow([self.policy]))
+        return learning + _value_seconds(self.benchmark, self.max_trials, self.timeout, self.episodes)
 
     def work(self) -> CellResult:
         """Learn, solve the learned model, and evaluate in the true one."""
@@ -177,7 +177,7 @@ class BaselineCell(BenchmarkCell, kind="baseline", version=1):
 
     def expected_seconds(self) -> float:
         """Return how long it may take."""
-        return baseline_seconds(
+        return _baseline_seconds(
             self.benchmark, self.policy, self.settings, self.episodes * len(self.evaluation_seeds)
         )
 
@@ -192,19 +192,33 @@ class BaselineCell(BenchmarkCell, kind="baseline", version=1):
         return _evaluated(made.policy, model, found, self.evaluation_seeds, self.episodes)
 
 
-def _fitted(learner: str, benchmark: str, size: int, seed: int) -> Any:
+def learner_names() -> list[str]:
+    """Return the names of the package's learners; with "+graph" those that can be told the true m-graph.
+
+    A learner that was registered in this process alone is not among them: others, which do the work, do not know it.
+    """
+    known = [entry for entry in learners().values() if isinstance(entry.home, str)]
+    return [
+        *(entry.name for entry in known),
+        *(f"{entry.name}{TOLD}" for entry in known if "graph" in entry.options),
+    ]
+
+
+def registered(name: str) -> RegisteredLearner:
+    """Return the entry of a learner, told the m-graph or not."""
+    return find_learner(name.removesuffix(TOLD))
+
+
+def _fitted(name: str, benchmark: str, size: int, seed: int) -> MissingnessEstimator:
     """Return a learner that has learned from a dataset."""
-    truth = benchmark_model(benchmark)
-    if learner in LEARNERS:
-        return LEARNERS[learner]().fit(_counts(benchmark, size, seed))
-    return FROM_HISTORIES[learner](truth).fit(_dataset(benchmark, size, seed))
+    truth, entry = benchmark_model(benchmark), registered(name)
+    learner = entry.make(truth.mdp, graph=truth.mgraph() if name.endswith(TOLD) else None)
+    return learner.fit((_dataset if entry.needs_histories else _counts)(benchmark, size, seed))
 
 
-LEARNERS: dict[str, Any] = {"AMCAR": AMCAR, "AsMAR": AsMAR, "AIMI": AIMI}
-FROM_HISTORIES: dict[str, Any] = {
-    "DynamicsEM": lambda truth: DynamicsEM(truth.mdp),
-    "DynamicsEM, m-graph": lambda truth: DynamicsEM(truth.mdp, truth.mgraph()),
-}
+def _slow(names: Sequence[str]) -> int:
+    """Return how many learners go through whole histories."""
+    return sum(registered(name).needs_histories for name in names)
 
 
 @lru_cache(maxsize=1)
@@ -235,7 +249,7 @@ def _evaluated(
     policy: Policy, model: MissMDP, found: dict[str, Any], seeds: Sequence[int], episodes: int
 ) -> CellResult:
     evaluations = [
-        evaluate(policy, model, episodes, seed, control_variate=True, workers=1, progress=False)
+        evaluate(policy, model, episodes, seed, control_variate=True, threads=1, progress=False)
         for seed in seeds
     ]
     for evaluation in evaluations:
@@ -248,6 +262,74 @@ def _evaluated(
     return CellResult(found, np.stack([evaluation.estimates for evaluation in evaluations]))
 
 
-def _plain(name: str) -> str:
-    """Return a name without what does not belong in the name of a file."""
-    return name.replace(", ", "-").replace(" ", "-")
+@dataclass(frozen=True)
+class _Speed:
+    """Seconds of one core for a group of benchmarks, roughly: what the same work took on an ordinary machine."""
+
+    solve: float
+    """To a relative gap of 10⁻³; infinite where that takes longer than anyone waits."""
+    trial: float
+    """Per trial of solving a learned model."""
+    prior_trial: float
+    episode: float
+    """Per evaluated episode of α-vectors."""
+    pomcp: float
+    """Per POMCP episode and tree query."""
+
+
+_SPEEDS = {
+    "icu": _Speed(solve=10.0, trial=0.25, prior_trial=0.7, episode=1e-3, pomcp=2e-4),
+    "predator": _Speed(solve=8.0, trial=0.25, prior_trial=4.0, episode=5e-5, pomcp=2e-5),
+    "predator-mcar": _Speed(solve=math.inf, trial=0.7, prior_trial=6.0, episode=2e-4, pomcp=5e-5),
+}
+_LONGEST = 300.0
+"""Seconds to assume for solving that has no limit and does not get to its precision."""
+_OBSERVATION, _EM_OBSERVATION = 5e-7, 1e-4
+"""Seconds per observation: to simulate and count, and for a learner that uses whole histories."""
+_PPO_STEP, _MEMORY_STEP = 4e-5, 8e-5
+_PPO_EPISODE, _MEMORY_EPISODE = 2e-3, 3e-2
+
+
+def _learning_seconds(size: int, slow: int) -> float:
+    """Return how long simulating a dataset and learning from it may take; `slow` learners use whole histories."""
+    return 0.02 + size * (_OBSERVATION + slow * _EM_OBSERVATION)
+
+
+def _value_seconds(benchmark: str, trials: int | None, timeout: float | None, episodes: int) -> float:
+    """Return how long solving a learned model and evaluating its policy may take."""
+    speed = _speed(benchmark)
+    return _solving(speed.solve, speed.trial, trials, timeout) + episodes * speed.episode
+
+
+def _baseline_seconds(benchmark: str, policy: str, settings: BaselineSettings, episodes: int) -> float:
+    """Return how long making a baseline and evaluating it may take."""
+    speed = _speed(benchmark)
+    match policy:
+        case "pomcp":
+            return episodes * settings.tree_queries * speed.pomcp
+        case "ppo":
+            return settings.ppo.steps * _PPO_STEP + episodes * _PPO_EPISODE
+        case "ppo-memory":
+            return settings.ppo_memory.steps * _MEMORY_STEP + episodes * _MEMORY_EPISODE
+        case "random":
+            return 0.1 * episodes * speed.episode
+        case "prior":
+            solve, trial = math.inf, speed.prior_trial
+        case _:
+            solve, trial = speed.solve, speed.trial
+    solving = _solving(solve, trial, settings.max_trials, settings.solve_timeout)
+    return solving + episodes * speed.episode
+
+
+def _speed(benchmark: str) -> _Speed:
+    family = benchmark.partition("-")[0]
+    return _SPEEDS.get(benchmark) or _SPEEDS.get(family, _SPEEDS["icu"])
+
+
+def _solving(to_precision: float, per_trial: float, trials: int | None, timeout: float | None) -> float:
+    limits = (
+        to_precision,
+        math.inf if trials is None else trials * per_trial,
+        math.inf if timeout is None else timeout,
+    )
+    return min(limits) if math.isfinite(min(limits)) else _LONGEST

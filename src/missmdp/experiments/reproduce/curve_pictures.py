@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from missmdp.benchmarks.predator import MAPS, Board
-from missmdp.experiments.reproduce.findings import kind_of, learnable_by
+from missmdp.experiments.reproduce.findings import holds, kind_of
 from missmdp.experiments.reproduce.style import (
     COLOURS,
     MARKS,
@@ -139,9 +139,8 @@ def _draw_panel(axes: Axes, panel: Sequence[Curve], measure: str, benchmark: str
         for level in (0.0, 1.0):
             axes.axhline(level, color=QUIET, linewidth=0.9, zorder=1.5)
     for curve in panel:
-        holds = curve.learner in learnable_by(benchmark)
         # Marks at zero are shown as a whole; only values can lie far outside.
-        _draw_curve(axes, curve, holds=holds, clipped=measure == "normalised")
+        _draw_curve(axes, curve, holds=holds(curve.learner, benchmark), clipped=measure == "normalised")
     if measure == "normalised":
         _mark_clipped(axes, panel)
     if not panel:
@@ -222,7 +221,7 @@ def _draw_key(figure: Figure, found: Mapping[tuple[str, str], Sequence[Curve]]) 
         Line2D([], [], color=COLOURS[name], marker=MARKS[name], markersize=5, linewidth=1.5, label=name)
         for name in learners
     ]
-    if any(curve.learner not in learnable_by(benchmark) for benchmark, curve in drawn):
+    if not all(holds(curve.learner, benchmark) for benchmark, curve in drawn):
         entries.append(
             Line2D(
                 [],

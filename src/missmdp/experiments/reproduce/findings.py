@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from missmdp.evaluation.compare import NormalisedValue
-from missmdp.experiments.reproduce.cells import SCALE, BaselineCell, benchmark_model
+from missmdp.experiments.reproduce.cells import (
+    SCALE,
+    BaselineCell,
+    benchmark_model,
+    learner_names,
+    registered,
+)
 from missmdp.experiments.reproduce.style import POLICIES
 from missmdp.experiments.reproduce.summary import Scale, Summary
 from missmdp.model.types import MissingnessTypes
@@ -21,6 +27,7 @@ __all__ = [
     "claims",
     "common_size",
     "compared_policies",
+    "holds",
     "kind_of",
     "learnable_by",
     "mdp_of",
@@ -49,6 +56,16 @@ def kind_of(benchmark: str) -> str:
 def learnable_by(benchmark: str) -> tuple[str, ...]:
     """Return the learners whose assumptions hold."""
     return _types(benchmark).learners
+
+
+def holds(policy: str, benchmark: str) -> bool:
+    """Return whether what a learner assumes holds; what is no learner assumes nothing that could."""
+    if policy not in learner_names():
+        return False
+    learner, types = registered(policy), _types(benchmark)
+    if learner.has_bound:
+        return learner.name in types.learners
+    return learner.suits(cast("Any", types))
 
 
 def right_learner(benchmark: str) -> str | None:

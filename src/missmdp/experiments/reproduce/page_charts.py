@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from missmdp.experiments.reproduce.cells import registered
 from missmdp.experiments.reproduce.curve_pictures import Curve
-from missmdp.experiments.reproduce.findings import ComparedPolicy, learnable_by
+from missmdp.experiments.reproduce.findings import ComparedPolicy, holds
 from missmdp.experiments.reproduce.pictures import LEFT, RIGHT
-from missmdp.experiments.reproduce.style import POLICIES, power, size_text
+from missmdp.experiments.reproduce.style import POLICIES, SHAPES, power, size_text
 from missmdp.experiments.reproduce.text import plus_minus
 from missmdp.pages.markup import Html, element
 from missmdp.pages.row_charts import Dot, Heading, dot_chart
@@ -19,14 +20,6 @@ from missmdp.words import signed
 
 __all__ = ["CurvesPanel", "curves_chart", "curves_key", "policies_chart"]
 
-SHAPES = {
-    "AMCAR": "triangle",
-    "AsMAR": "circle",
-    "AIMI": "square",
-    "optimal": "diamond",
-    "prior": "ring",
-    "random": "cross",
-}
 _HEIGHT, _GAP = 128.0, 26.0
 _DASHES = "5 3"
 
@@ -42,7 +35,9 @@ class CurvesPanel:
 
 
 def _style(policy: str) -> str:
-    return f"is-{policy.lower()}" if policy in SHAPES else "is-other"
+    if policy in ("optimal", "prior", "random"):
+        return f"is-{policy}"
+    return f"is-{registered(policy).label}" if policy in SHAPES else "is-other"
 
 
 def curves_chart(
@@ -103,7 +98,7 @@ def _draw_panel(
     for exponent in range(decades[0], decades[1] + 1, step):
         drawing.text(x.at(exponent), bottom + 16.0, power(exponent), "tick", anchor="middle")
     for curve in panel.curves:
-        _draw_curve(drawing, curve, x, y, holds=curve.learner in learnable_by(panel.benchmark))
+        _draw_curve(drawing, curve, x, y, holds=holds(curve.learner, panel.benchmark))
 
 
 def _draw_curve(drawing: Drawing, curve: Curve, x: Axis, y: Axis, *, holds: bool) -> None:
@@ -146,7 +141,7 @@ def curves_key(panels: Sequence[CurvesPanel]) -> list[Html]:
     """Return what the marks, lines and areas mean."""
     drawn = [(panel.benchmark, curve) for panel in panels for curve in panel.curves]
     entries = [_mark_entry(name) for name in dict.fromkeys(curve.learner for _, curve in drawn)]
-    if any(curve.learner not in learnable_by(benchmark) for benchmark, curve in drawn):
+    if not all(holds(curve.learner, benchmark) for benchmark, curve in drawn):
         entries.append(element("span", element("span", class_="dash dashed"), "its assumption does not hold"))
     return entries
 
@@ -163,7 +158,7 @@ def policies_chart(found: dict[str, list[ComparedPolicy]]) -> Draw:
     rows: list[Dot | Heading] = []
     for benchmark, ones in found.items():
         rows.append(Heading(benchmark))
-        rows += [_dot(one, strong=one.policy in learnable_by(benchmark)) for one in ones]
+        rows += [_dot(one, strong=holds(one.policy, benchmark)) for one in ones]
     return dot_chart(
         rows, domain=(LEFT, RIGHT), axis_title="normalised value: 1 optimal, 0 prior", marks=(0.0, 1.0)
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from missmdp.experiments.reproduce.cells import TOLD, learner_names, registered
 from missmdp.model.picture import INK
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ __all__ = [
     "MARKS",
     "POLICIES",
     "QUIET",
+    "SHAPES",
     "SMALL",
     "draw_key",
     "plain_axes",
@@ -28,25 +30,43 @@ __all__ = [
     "write_title",
 ]
 
-COLOURS = {"AMCAR": "#A85A00", "AsMAR": "#0B62A6", "AIMI": "#00745A"}
-"""Of learners; as on pages. People with any kind of colour vision tell them apart, and marks differ too."""
-MARKS = {"AMCAR": "^", "AsMAR": "o", "AIMI": "s"}
 QUIET, FAINT = "#6B6B6B", "#E4E4E4"
 """Of what stands beside learners, and of lines that guide the eye."""
 SMALL = 8.0
 """Size of letters."""
-POLICIES = {
-    "optimal": "optimal",
-    "AMCAR": "AMCAR",
-    "AsMAR": "AsMAR",
-    "AIMI": "AIMI",
-    "prior": "prior",
-    "ppo-memory": "PPO, memory",
-    "ppo": "PPO",
-    "pomcp": "POMCP",
-    "random": "random",
-}
+_MARKS = {"triangle": "^", "circle": "o", "square": "s", "hexagon": "h", "wedge": "v"}
+"""Shape of a mark on pages → in pictures."""
+
+
+def _policies() -> dict[str, str]:
+    plain = [name for name in learner_names() if not name.endswith(TOLD)]
+    names = sorted(learner_names(), key=lambda name: plain.index(name.removesuffix(TOLD)))
+    return {
+        "optimal": "optimal",
+        **{name: name.replace(TOLD, ", m-graph") for name in names},
+        "prior": "prior",
+        "ppo-memory": "PPO, memory",
+        "ppo": "PPO",
+        "pomcp": "POMCP",
+        "random": "random",
+    }
+
+
+POLICIES = _policies()
 """Policies in the order in which they are shown, and what they are called."""
+SHAPES = {
+    **{name: "diamond" if name.endswith(TOLD) else registered(name).shape for name in learner_names()},
+    "optimal": "diamond",
+    "prior": "ring",
+    "random": "cross",
+}
+"""Of marks on pages. People with any kind of colour vision tell learners apart, since marks differ too."""
+COLOURS = {name: registered(name).colour for name in learner_names()}
+"""Of learners; as on pages."""
+MARKS = {
+    name: "P" if name.endswith(TOLD) else _MARKS.get(registered(name).shape, "D") for name in learner_names()
+}
+"""Of learners in pictures."""
 
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 

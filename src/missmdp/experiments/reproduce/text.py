@@ -16,12 +16,14 @@ from missmdp.experiments.reproduce.findings import (
     best_seeds,
     claims,
     compared_policies,
+    holds,
     learnable_by,
     mdp_of,
     right_learner,
 )
 from missmdp.experiments.reproduce.style import POLICIES, size_text
 from missmdp.experiments.reproduce.summary import Rows, Summary
+from missmdp.experiments.tables import markdown_table
 from missmdp.words import UNKNOWN, decimals, duration, listed, percent, signed
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "approximation",
     "assumptions",
     "interval_text",
+    "markdown_tables",
     "model_free",
     "plus_minus",
     "text_tables",
@@ -36,6 +39,7 @@ __all__ = [
 ]
 
 
+_NO_BREAK = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
 _SHOWN = (100, 1_000, 10_000, 100_000, 1_000_000)
 """Sizes in tables of total variation, where they were measured."""
 _KINDS = {"learning": "total variation", "value": "learned policies", "baseline": "baselines"}
@@ -96,6 +100,15 @@ def text_tables(summary: Summary) -> dict[str, TextTable]:
     return {name: table for name, table in tables.items() if table.rows}
 
 
+def markdown_tables(summary: Summary) -> dict[str, str]:
+    """Return the tables that have anything in them, by name, as Markdown."""
+    return {
+        # Numbers with their errors stay on one line where columns are narrow.
+        name: markdown_table(table.columns, table.rows, table.words).replace(" ± ", _NO_BREAK)
+        for name, table in text_tables(summary).items()
+    }
+
+
 def _claims(summary: Summary) -> TextTable:
     rows = [
         (
@@ -133,7 +146,7 @@ def _by_size(summary: Summary, table: Rows, measure: str, caption: str) -> TextT
         (
             benchmark,
             learner,
-            "holds" if learner in learnable_by(benchmark) else "does not",
+            "holds" if holds(learner, benchmark) else "does not",
             *(found.get((benchmark, learner, size), UNKNOWN) for size in sizes),
         )
         for benchmark in summary.config.benchmarks
@@ -268,11 +281,10 @@ def assumptions(summary: Summary) -> list[str]:
     least: list[tuple[float, str]] = []
     weaker: list[str] = []
     for benchmark in summary.config.benchmarks:
-        holding = learnable_by(benchmark)
         ends = {
             name: rows[-1] for name in summary.config.learners if (rows := _learned(summary, benchmark, name))
         }
-        found = [row for name, row in ends.items() if name not in holding]
+        found = [row for name, row in ends.items() if not holds(name, benchmark)]
         if found:
             each = [
                 f"{row['learner']} at {_distance(row['atv'])} (worst TV {_distance(row['wtv'])})"

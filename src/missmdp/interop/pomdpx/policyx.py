@@ -30,7 +30,7 @@ from missmdp.model.archive import write_atomically
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.alpha import AlphaVectorPolicy
-from missmdp.plan.components import ComponentVectors, state_components
+from missmdp.plan.value_function import ComponentVectors, state_components
 
 __all__ = ["read_policyx", "write_policyx"]
 

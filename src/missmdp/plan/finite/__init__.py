@@ -1,1 +1,1 @@
-"""Finite controllers: policies that remember one of finitely many nodes, and nothing else."""
+"""Finite controllers: `controller` is the policy and its agents, `plan` the nodes as arrays."""

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp.errors import ModelError
-from missmdp.model.missmdp import MissMDP
-from missmdp.model.pomdp import POMDP
-from missmdp.plan.alpha import AlphaVectorPolicy
-from missmdp.plan.finite.plan import NO_SIGHT, ControllerPlan
-from missmdp.plan.interface import check_acts_in, check_interface
+from missmdp._kernels.simulator import Simulation
+from missmdp._kernels.table_episodes import Nodes, run_controller_episodes
+from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes, seen_codes
+from missmdp.errors import FormatError, ModelError
+from missmdp.model.archive import read_archive, write_archive
+from missmdp.model.missmdp import MissMDP, named_damage
+from missmdp.model.pomdp import POMDP, Labels
+from missmdp.plan.acting import check_acts_in, check_interface
+from missmdp.plan.agent import NOTHING, check_first
+from missmdp.plan.alpha import AlphaVectorPolicy, policy_from_parts, policy_parts
+from missmdp.plan.finite.plan import NO_ACTION, NO_SIGHT, ControllerPlan, followed_plan
 
-if TYPE_CHECKING:
-    from missmdp._kernels.simulator import Simulation
-    from missmdp.data.simulation import EpisodeRunner
-    from missmdp.plan.finite.agent import FiniteControllerAgent
+__all__ = ["KIND", "FiniteController", "FiniteControllerAgent"]
 
-__all__ = ["FiniteController"]
+KIND = "finite controller"
+"""What files of controllers say they hold."""
+_ARRAYS = ("action", "start", "sight", "successor", "sight_of")
+_NODE = "node_"
+"""Prefix of the plan's arrays in a file."""
+_EVENTS = ("admitted",)
+"""What is counted: observations that the plan holds impossible, of which only the values are believed."""
 
 
 class FiniteController:
@@ -69,8 +77,6 @@ class FiniteController:
         Each vector goes on as the policy would from the first belief that it decides, so that the controller can be
         worth less than the policy; `SolveResult.controller` has a solver's own plans.
         """
-        from missmdp.plan.finite.follow import followed_plan
-
         return cls(policy, followed_plan(policy))
 
     def __repr__(self) -> str:
@@ -100,8 +106,6 @@ class FiniteController:
         self, model: MissMDP | POMDP | None = None, *, seed: int | None = None
     ) -> FiniteControllerAgent:
         """Return a new agent; `model` is only checked to be observed and acted in alike, and `seed` does nothing."""
-        from missmdp.plan.finite.agent import FiniteControllerAgent
-
         if model is not None:
             check_interface(self.model, model)
         return FiniteControllerAgent(self)
@@ -110,16 +114,14 @@ class FiniteController:
         self, model: MissMDP | POMDP, simulation: Simulation, words: NDArray[np.uint64], horizon: int
     ) -> EpisodeRunner:
         """Return what simulates the controller in a model, for `evaluate`; see `BulkPolicy`."""
-        from missmdp.plan.finite.episodes import controller_runner
-
         check_acts_in(self.model, self.observe_initial, model)
-        return controller_runner(self, model, simulation, words, horizon)
+        return _runner(self, model, simulation, words, horizon)
 
     def save(self, path: str | Path) -> None:
         """Save the controller with its model, such as `ward.mmpolicy`: arrays and JSON, no pickle."""
-        from missmdp.plan.finite.files import save_controller
-
-        save_controller(self, path)
+        meta, arrays = policy_parts(self.policy)
+        plan = {_NODE + name: getattr(self.plan, name) for name in _ARRAYS}
+        write_archive(path, KIND, {**meta, "root": self.plan.root}, {**arrays, **plan})
 
     @classmethod
     def load(cls, path: str | Path) -> FiniteController:
@@ -130,9 +132,15 @@ class FiniteController:
         FormatError
             If the file is no such file, damaged, or from a newer version.
         """
-        from missmdp.plan.finite.files import load_controller
-
-        return load_controller(path)
+        meta, arrays = read_archive(path, KIND)
+        with named_damage(path):
+            for name in _ARRAYS:
+                if arrays[_NODE + name].dtype != np.int64:
+                    raise FormatError(f"{_NODE + name} must hold integers, not {arrays[_NODE + name].dtype}")
+            if not isinstance(meta["root"], int):
+                raise FormatError(f"root is {meta['root']!r}, not a number")
+            plan = ControllerPlan(root=meta["root"], **{name: arrays[_NODE + name] for name in _ARRAYS})
+            return cls(policy_from_parts(meta, arrays), plan)
 
     def places_of_codes(self, codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
         """Return the numbers of observations given as codes, −1 for those that its own model never makes."""
@@ -178,3 +186,126 @@ class FiniteController:
         component = components[b]
         scores = component.values[:, label[component.states] == b].sum(axis=1)
         return int(table.first[b]) + int(np.argmax(scores))
+
+
+class FiniteControllerAgent:
+    """An agent that goes from node to node.
+
+    For a miss-MDP, observations are tuples or mappings of feature values with None or NaN for missing; a
+    feature that a mapping leaves out is missing. For a POMDP they are its labels.
+
+    Attributes
+    ----------
+    node : int or None
+        The current node, None before the first action.
+    impossible : int
+        How many observations the plan had no node for; see `FiniteController`.
+    """
+
+    def __init__(self, controller: FiniteController) -> None:
+        self.controller = controller
+        self.node: int | None = None
+        self.impossible = 0
+        model = controller.model
+        self._labels = None if isinstance(model, MissMDP) else Labels(model.observations, "observation")
+
+    def __repr__(self) -> str:
+        return f"FiniteControllerAgent(at node {self.node}, {self.impossible} impossible observations)"
+
+    @property
+    def last_action(self) -> Any:
+        """The action that was returned last, or None before the first."""
+        return None if self.node is None else self._action(self.node)
+
+    def reset(self, observation: Any = NOTHING) -> Any:
+        """Start an episode and return the first action.
+
+        Parameters
+        ----------
+        observation
+            The first observation; to be left out for controllers that act first (`observe_initial` is False).
+        """
+        check_first(observation, observe_initial=self.controller.observe_initial)
+        root = self.controller.plan.root
+        self.node = self._after(root, observation) if self.controller.observe_initial else root
+        return self._action(self.node)
+
+    def step(self, observation: Any) -> Any:
+        """Return the action after the next observation, which followed the last action."""
+        if self.node is None:
+            raise ModelError("the episode has not started: call reset first")
+        self.node = self._after(self.node, observation)
+        return self._action(self.node)
+
+    def _action(self, node: int) -> Any:
+        # Only where everything has ended there is no node to go to but the root; then any action will do.
+        return self.controller.actions[max(int(self.controller.plan.action[node]), 0)]
+
+    def _after(self, node: int, observation: Any) -> int:
+        controller, plan, model = self.controller, self.controller.plan, self.controller.model
+        if isinstance(model, MissMDP):
+            codes = np.array([model.space.features.encode_observation(observation)])
+            place = int(controller.places_of_codes(codes)[0])
+        else:
+            assert self._labels is not None
+            codes, place = None, self._labels.index(observation)
+        if place != NO_SIGHT:
+            action = max(int(plan.action[node]), 0) if plan.action[node] != NO_ACTION else 0
+            sight = int(plan.sight_of[action if len(plan.sight_of) > 1 else 0, place])
+            found = plan.after(node, sight) if sight != NO_SIGHT else None
+            if found is not None:
+                return found
+        self.impossible += 1
+        if codes is None:
+            return int(controller.defaults[place])
+        return int(controller.defaults_of_codes(codes)[0])
+
+
+def _runner(
+    controller: FiniteController,
+    model: MissMDP | POMDP,
+    simulation: Simulation,
+    words: NDArray[np.uint64],
+    horizon: int,
+) -> EpisodeRunner:
+    """Return what simulates a controller in a model; see `BulkPolicy`."""
+    nodes = _nodes(controller, model)
+
+    def run(first: int, count: int) -> Episodes:
+        episodes = empty_episodes(count, len(_EVENTS))
+        run_controller_episodes(
+            simulation,
+            nodes,
+            words,
+            first,
+            horizon,
+            model.discount,
+            controller.observe_initial,
+            episodes.outcomes,
+            episodes.events,
+        )
+        return episodes
+
+    return EpisodeRunner(run, _EVENTS)
+
+
+def _nodes(controller: FiniteController, model: MissMDP | POMDP) -> Nodes:
+    """Return the nodes, with the sights and defaults of the observations of the model that is acted in."""
+    plan = controller.plan
+    if isinstance(controller.model, MissMDP):
+        codes = seen_codes(cast("MissMDP", model))
+        place = controller.places_of_codes(codes)
+        sight_of = np.where(place == NO_SIGHT, NO_SIGHT, plan.sight_of[:, place])
+        default = controller.defaults_of_codes(codes)
+    else:
+        sight_of, default = plan.sight_of, controller.defaults
+    # Copies: kernels are compiled anew for arrays that cannot be written to.
+    return Nodes(
+        action=np.array(plan.action),
+        start=np.array(plan.start),
+        sight=np.array(plan.sight),
+        successor=np.array(plan.successor),
+        root=plan.root,
+        sight_of=np.array(sight_of),
+        default=np.array(default),
+    )

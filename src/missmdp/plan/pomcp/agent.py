@@ -2,25 +2,162 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.beliefs import EXPECTED
-from missmdp._kernels.pomcp.deciding import NOT_SEEN
+from missmdp._kernels.beliefs import EXPECTED, Tracker
+from missmdp._kernels.pomcp.deciding import NOT_SEEN, Mind, perceive, think
+from missmdp._kernels.pomcp.search import decided, plant
 from missmdp._kernels.random import episode_key
+from missmdp.data.simulation import seen_codes
 from missmdp.errors import ModelError
+from missmdp.model.missmdp import MissMDP
+from missmdp.model.pomdp import POMDP, Labels
+from missmdp.plan.acting import EVENTS, compile_tracker
 from missmdp.plan.agent import NOTHING, CountsFallbacks, check_first
-from missmdp.plan.pomcp.deciding import decide, warn_of_impossible
-from missmdp.plan.pomcp.observations import ObservationReader
-from missmdp.plan.tracking import EVENTS
 
 if TYPE_CHECKING:
-    from missmdp.plan.pomcp.policy import POMCPPolicy
+    from missmdp.plan.pomcp.solver import POMCPPolicy
 
-__all__ = ["POMCPAgent", "Search"]
+__all__ = [
+    "Decision",
+    "ObservationReader",
+    "POMCPAgent",
+    "Search",
+    "decide",
+    "own_numbers",
+    "warn_of_impossible",
+]
+
+
+_log = logging.getLogger(__name__)
+
+
+class Decision(NamedTuple):
+    """What a decision came to."""
+
+    action: int
+    done: int
+    """What the tracker did with the observation: `EXPECTED`, or the index in `EVENTS` of what it fell back on."""
+    collapsed: bool
+    """Whether no particle survived."""
+    queries: int
+    """How many simulations were asked for."""
+
+
+def decide(
+    policy: POMCPPolicy,
+    mind: Mind,
+    tracker: Tracker,
+    own_number: NDArray[np.int64],
+    key: np.uint64,
+    step: int,
+    last: int,
+    seen: int,
+) -> Decision:
+    """Take in what was seen after the last action, and search.
+
+    Parameters
+    ----------
+    policy, mind
+        Who decides, and what it has in mind.
+    tracker, own_number, seen
+        The observation as the tracker numbers it, and what the policy's own model calls those numbers; see `perceive`.
+    key, step, last
+        The episode's key, how many decisions there were in it, and the last of their actions.
+    """
+    done, collapsed = perceive(policy.generative, tracker, own_number, mind, key, step, last, seen)
+    queries = _search(policy, mind, key, step)
+    return Decision(int(decided(policy.generative, mind.tree)), int(done), bool(collapsed), queries)
+
+
+def _search(policy: POMCPPolicy, mind: Mind, key: np.uint64, step: int) -> int:
+    """Grow a new tree; return how many simulations were asked for. What they do does not depend on the calls."""
+    model, rules, chosen = policy.generative, policy.rules, policy.options
+    plant(model, mind.tree)
+    if chosen.timeout is not None:
+        think(model, rules, mind, key, step, 0, 0)  # compiled before the clock starts
+    began = time.perf_counter()
+    queries = 0
+    while queries < chosen.tree_queries:
+        count = min(chosen.at_once, chosen.tree_queries - queries)
+        think(model, rules, mind, key, step, queries, count)
+        queries += count
+        if chosen.timeout is not None and time.perf_counter() - began >= chosen.timeout:
+            break
+    return queries
+
+
+def warn_of_impossible(observation: Any, when: str, kind: str) -> None:
+    """Log that an observation cannot be, and what was done."""
+    _log.warning(
+        "the observation %r has probability zero %s under the model that the policy was made for (%s); "
+        "the agent goes on and counts such observations",
+        observation,
+        when,
+        kind,
+    )
+
+
+def own_numbers(own: MissMDP | POMDP, model: MissMDP | POMDP) -> NDArray[np.int64]:
+    """Return the number in a policy's own model of each observation of a model, −1 where it has none; shape (Z,)."""
+    if isinstance(own, MissMDP):
+        assert isinstance(model, MissMDP)
+        return _numbers(own, seen_codes(model))
+    return np.arange(own.n_observations, dtype=np.int64)
+
+
+def _numbers(own: MissMDP, codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    features = own.space.features
+    ranks, wanted = features.rank(seen_codes(own)), features.rank(codes)
+    place = np.minimum(np.searchsorted(ranks, wanted), len(ranks) - 1)
+    return np.where(ranks[place] == wanted, place, -1).astype(np.int64)
+
+
+class ObservationReader:
+    """What users say they saw → numbers, and a tracker that knows them.
+
+    The tracker's observations are those of the policy's own model, and one more, for what that model never shows;
+    what that one is, is written into the tracker when it is seen.
+    """
+
+    def __init__(self, own: MissMDP | POMDP) -> None:
+        self._own = own
+        tracker, numbers = compile_tracker(own, own), own_numbers(own, own)
+        if isinstance(own, MissMDP):
+            unknown = np.zeros((1, tracker.observation_codes.shape[1]), dtype=np.int64)
+            tracker = tracker._replace(
+                seen_start=np.append(tracker.seen_start, tracker.seen_start[-1]),
+                observation_codes=np.concatenate([tracker.observation_codes, unknown]),
+            )
+            numbers = np.append(numbers, -1)
+        self._labels = None if isinstance(own, MissMDP) else Labels(own.observations, "observation")
+        self.tracker: Tracker = tracker
+        self.own_numbers: NDArray[np.int64] = numbers
+
+    def number(self, observation: Any) -> int:
+        """Return the tracker's number of an observation; raise `ModelError` for values that the model lacks."""
+        if isinstance(self._own, MissMDP):
+            codes = np.array([self._own.space.features.encode_observation(observation)])
+            number = int(_numbers(self._own, codes)[0])
+            if number < 0:
+                number = len(self.own_numbers) - 1
+                self.tracker.observation_codes[number] = codes[0]
+            return number
+        assert self._labels is not None
+        return self._labels.index(observation)
+
+    def shown(self, observation: Any) -> Any:
+        """Return an observation as messages show it."""
+        if isinstance(self._own, MissMDP):
+            features = self._own.space.features
+            return features.decode_observation(features.encode_observation(observation))
+        return observation
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,11 @@ from missmdp._kernels.simulator import Simulation, first_state, next_state, seen
 from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes, write_outcome
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
-from missmdp.plan.pomcp.deciding import decide, warn_of_impossible
-from missmdp.plan.pomcp.observations import own_numbers
-from missmdp.plan.tracking import EVENTS, compile_tracker
+from missmdp.plan.acting import EVENTS, compile_tracker
+from missmdp.plan.pomcp.agent import decide, own_numbers, warn_of_impossible
 
 if TYPE_CHECKING:
-    from missmdp.plan.pomcp.policy import POMCPPolicy
+    from missmdp.plan.pomcp.solver import POMCPPolicy
 
 __all__ = ["POMCP_EVENTS", "pomcp_runner"]
 

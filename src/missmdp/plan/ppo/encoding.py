@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.network import Frames
-from missmdp.errors import ModelError
-from missmdp.model.probabilities import checked_discount, number
+from missmdp.checks import checked_number
+from missmdp.model.probabilities import checked_discount
 from missmdp.model.space import MISSING, FeatureSpace
 
 __all__ = ["ENCODINGS", "Encoder", "Encoding", "n_frames"]
@@ -43,9 +43,7 @@ def n_frames(discount: float, precision: float = 1e-2) -> int:
     Deviation: the paper rounds up and does not say what its ε is. No round ε gives its 148 that way: 10⁻² gives
     148.19. We take ε = 10⁻² and round down.
     """
-    discount, precision = checked_discount(discount), number(precision, "precision")
-    if not 0.0 < precision < math.inf:
-        raise ModelError(f"precision must be positive, got {precision!r}")
+    discount, precision = checked_discount(discount), checked_number("precision", precision, above=0.0)
     if discount == 0.0:
         return 1
     return max(1, math.floor((math.log(precision) + math.log1p(-discount)) / math.log(discount)))

@@ -16,5 +16,5 @@ def require(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtra(
-            f'{module} cannot be imported ({error}); install it with: pip install "missmdp[ppo]"'
+            f'{module} cannot be imported ({error}); install it with: pip install "missmdp[ppo]"', name=module
         ) from error

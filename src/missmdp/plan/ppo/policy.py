@@ -1,31 +1,41 @@
-"""Policies that a network decides: what PPO returns."""
+"""Policies that a network decides: what PPO returns, their agents, and how they are saved."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.network import Frames, Network, infer, push_frame, run_network, running_places, softmax
+from missmdp._kernels.network import (
+    Frames,
+    Network,
+    choose,
+    infer,
+    push_frame,
+    run_network,
+    running_places,
+    softmax,
+)
 from missmdp._kernels.simulator import Simulation
 from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes, seen_codes
-from missmdp.errors import ModelError
+from missmdp.errors import FormatError, ModelError
+from missmdp.model.archive import decode_values, encode_values, read_archive, write_archive
 from missmdp.model.given import checked_actions
-from missmdp.model.missmdp import MissMDP
+from missmdp.model.missmdp import MissMDP, named_damage
 from missmdp.model.pomdp import POMDP
 from missmdp.model.space import FeatureSpace
-from missmdp.plan.ppo.encoding import Encoder
+from missmdp.plan.ppo.encoding import ENCODINGS, Encoder
 from missmdp.plan.ppo.settings import PPOSettings
 
-if TYPE_CHECKING:
-    from missmdp.plan.ppo.agent import PPOAgent
+__all__ = ["KIND", "Layer", "PPOAgent", "PPOPolicy"]
 
-__all__ = ["Layer", "PPOPolicy"]
-
+KIND = "PPO policy"
+"""What files of such policies say they hold."""
 _PLACES = 16
 """Episodes that are simulated side by side."""
 
@@ -110,8 +120,6 @@ class PPOPolicy:
         seed
             For the actions that are drawn.
         """
-        from missmdp.plan.ppo.agent import PPOAgent
-
         if model is not None:
             self._check_interface(model)
         return PPOAgent(self, np.random.default_rng(seed))
@@ -187,9 +195,7 @@ class PPOPolicy:
 
     def save(self, path: str | Path) -> None:
         """Save the policy, such as `ward.mmpolicy`: arrays and JSON, no pickle."""
-        from missmdp.plan.ppo.files import save_policy
-
-        save_policy(self, path)
+        _save(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> PPOPolicy:
@@ -200,9 +206,7 @@ class PPOPolicy:
         FormatError
             If the file is no such file, damaged, or from a newer version.
         """
-        from missmdp.plan.ppo.files import load_policy
-
-        return load_policy(path)
+        return _load(path)
 
     def _action_index(self, action: Any) -> int:
         if action not in self.actions:
@@ -246,3 +250,100 @@ def _checked_layers(layers: Sequence[Layer], n_in: int, n_out: int) -> list[Laye
     if n_in != n_out:
         raise ModelError(f"the last layer must have {n_out} outputs, one per action, got {n_in}")
     return checked
+
+
+class PPOAgent:
+    """An agent that keeps what the network looks at, and draws from its action distribution.
+
+    Observations are tuples or mappings of feature values with None or NaN for missing; a feature that a mapping
+    leaves out is missing. Values that the policy does not know raise `ModelError` and leave the agent as it was.
+    """
+
+    def __init__(self, policy: PPOPolicy, random: np.random.Generator) -> None:
+        self.policy = policy
+        self._random = random
+        self._inputs: NDArray[np.float32] = policy.encoder.blank()
+        self._last: int | None = None
+
+    def __repr__(self) -> str:
+        return f"PPOAgent({self.policy!r})"
+
+    @property
+    def last_action(self) -> Any:
+        """The action that was returned last, or None before the first."""
+        return None if self._last is None else self.policy.actions[self._last]
+
+    @property
+    def probabilities(self) -> dict[Any, float]:
+        """Action → the probability with which the last action was drawn."""
+        if self._last is None:
+            raise ModelError("the episode has not started: call reset first")
+        return dict(zip(self.policy.actions, self.policy.probabilities(self._inputs).tolist(), strict=True))
+
+    def reset(self, observation: Any) -> Any:
+        """Start an episode with its first observation and return the first action."""
+        return self._act(self.policy.seen(self.policy.encoder.blank(), observation))
+
+    def step(self, observation: Any) -> Any:
+        """Return the action after the next observation, which followed the last action."""
+        if self._last is None:
+            raise ModelError("the episode has not started: call reset first")
+        return self._act(self.policy.seen(self._inputs, observation, self._last))
+
+    def _act(self, inputs: NDArray[np.float32]) -> Any:
+        self._inputs = inputs
+        u: float = self._random.random()
+        self._last = choose(self.policy.logits(inputs), u, self.policy.deterministic)
+        return self.policy.actions[self._last]
+
+
+def _save(policy: PPOPolicy, path: str | Path) -> None:
+    """Write a policy to a file."""
+    encoder = policy.encoder
+    meta: dict[str, Any] = {
+        "features": [
+            [name, encode_values(values, f"feature {name!r}")]
+            for name, values in encoder.features.as_dict().items()
+        ],
+        "actions": encode_values(policy.actions, "actions"),
+        "encoding": encoder.encoding,
+        "frames": encoder.frames,
+        "deterministic": policy.deterministic,
+        "settings": None if policy.settings is None else asdict(policy.settings),
+        "layers": len(policy.layers),
+    }
+    arrays: dict[str, NDArray[Any]] = {}
+    for i, layer in enumerate(policy.layers):
+        arrays |= {f"weight_{i}": layer.weight, f"bias_{i}": layer.bias}
+    write_archive(path, KIND, meta, arrays)
+
+
+def _load(path: str | Path) -> PPOPolicy:
+    """Return the policy in a file."""
+    meta, arrays = read_archive(path, KIND)
+    with named_damage(path):
+        features = FeatureSpace(
+            {
+                str(name): decode_values(values, f"feature {name!r}")
+                for name, values in cast("list[tuple[Any, Any]]", meta["features"])
+            }
+        )
+        actions = decode_values(meta["actions"], "actions")
+        encoding, frames = meta["encoding"], meta["frames"]
+        if encoding not in ENCODINGS or not (frames is None or (type(frames) is int and frames > 0)):
+            raise FormatError(f"its input is {encoding!r} with {frames!r} frames")
+        deterministic = meta["deterministic"]
+        if not isinstance(deterministic, bool):
+            raise FormatError(f"deterministic is {deterministic!r}, not true or false")
+        layers = [
+            Layer(np.asarray(arrays[f"weight_{i}"]), np.asarray(arrays[f"bias_{i}"]))
+            for i in range(meta["layers"])
+        ]
+        settings = meta["settings"]
+        return PPOPolicy(
+            actions,
+            layers,
+            Encoder(features, len(actions), encoding, frames),
+            deterministic=deterministic,
+            settings=None if settings is None else PPOSettings.from_dict(settings),
+        )

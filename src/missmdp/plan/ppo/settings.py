@@ -1,24 +1,61 @@
-"""The hyperparameters of PPO: one frozen record that can be written down as JSON."""
+"""The hyperparameters of PPO: one frozen record from which `PPO` has its arguments; it goes to JSON and back."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, cast
 
-from missmdp.checks import checked_integer
-from missmdp.errors import ModelError
-from missmdp.model.probabilities import number
+from missmdp.checks import checked_choice, checked_flag, checked_integer, checked_number
+from missmdp.errors import ModelError, ParameterError
 from missmdp.plan.ppo.encoding import ENCODINGS, Encoding
+from missmdp.words import did_you_mean
 
 __all__ = ["PPOSettings"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PPOSettings:
-    """What a training run does; `PPO` says what each of these means."""
+    """What a training run does.
+
+    Parameters
+    ----------
+    memory
+        Whether the network sees the last frames rather than the current observation alone.
+    steps
+        Decisions to train for, in all environments together; whole rounds are made, so it may be a few more.
+    layers, units
+        Hidden layers, and units in each, of the actor and of the critic, which share none. Units are tanh.
+    clip_range
+        How far the new probability of an action may be from the old one before the objective is cut off, as a share.
+    entropy
+        Weight of the entropy of actions in the objective.
+    target_kl
+        Stop the epochs of a round when the policy has moved 1.5 times as far as this; None for never.
+    actor_learning_rate, critic_learning_rate
+        Adam's, each for its own network.
+    anneal
+        Whether both learning rates go down to 0 in a straight line over all steps.
+    minibatch
+        Decisions per step of Adam; divides environments · rollout.
+    epochs
+        How often a round's decisions are gone through.
+    environments
+        Episodes that are simulated side by side.
+    rollout
+        Decisions per environment and round.
+    trace
+        λ of generalised advantage estimation.
+    frames
+        How many frames there are with memory; None for `n_frames(discount)`, which is 148 for γ = 0.95.
+    encoding
+        "one-hot", "scaled" or "mixed", see `missmdp.plan.ppo.encoding`; None for "mixed" with memory and "one-hot"
+        without.
+    horizon
+        The most decisions per episode while training; None for the model's L. What would come after is estimated by the
+        critic, so the policy is for the infinite horizon.
+    """
 
     memory: bool = False
     steps: int = 1_000_000
@@ -46,45 +83,30 @@ class PPOSettings:
             if getattr(self, name) is not None:
                 self._set(name, checked_integer(name, getattr(self, name), least=1))
         for name in ("clip_range", "actor_learning_rate", "critic_learning_rate"):
-            self._set(name, self._number(name, positive=True))
-        self._set("entropy", self._number("entropy", positive=False))
+            self._set(name, checked_number(name, getattr(self, name), above=0.0))
         if self.target_kl is not None:
-            self._set("target_kl", self._number("target_kl", positive=True))
-        self._set("trace", self._number("trace", positive=False))
-        if self.trace > 1.0:
-            raise ModelError(f"trace must be at most 1, got {self.trace!r}")
+            self._set("target_kl", checked_number("target_kl", self.target_kl, above=0.0))
+        self._set("entropy", checked_number("entropy", self.entropy, least=0.0))
+        self._set("trace", checked_number("trace", self.trace, least=0.0, most=1.0))
         for name in ("memory", "anneal"):
-            if not isinstance(getattr(self, name), bool):
-                raise ModelError(f"{name} must be True or False, got {getattr(self, name)!r}")
-        if self.encoding is not None and self.encoding not in ENCODINGS:
-            raise ModelError(
-                f"encoding must be one of {', '.join(ENCODINGS)}, or None, got {self.encoding!r}"
-            )
+            checked_flag(name, getattr(self, name))
+        checked_choice("encoding", self.encoding, (*ENCODINGS, None))
         if self.frames is not None and not self.memory:
-            raise ModelError("frames= is for memory=True")
+            raise ParameterError("frames", self.frames, "None without memory", "it is for memory=True")
         collected = self.environments * self.rollout
         if self.minibatch < 2 or collected % self.minibatch:
-            raise ModelError(
-                f"minibatch must be at least 2 and divide environments · rollout = {collected}, got {self.minibatch}"
-            )
+            expected = f"at least 2 and divide environments · rollout = {collected}"
+            raise ParameterError("minibatch", self.minibatch, expected)
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
-    def _number(self, name: str, *, positive: bool) -> float:
-        value = getattr(self, name)
-        checked = number(value, name)
-        if isinstance(value, bool) or not 0.0 <= checked < math.inf or (positive and checked == 0.0):
-            least = "positive" if positive else "a number of at least 0"
-            raise ModelError(f"{name} must be {least}, got {value!r}")
-        return checked
-
     def to_json(self) -> str:
         """Return the settings as JSON."""
-        return json.dumps(asdict(self), indent=1)
+        return json.dumps({field.name: getattr(self, field.name) for field in fields(PPOSettings)}, indent=1)
 
-    @classmethod
-    def from_json(cls, text: str) -> PPOSettings:
+    @staticmethod
+    def from_json(text: str) -> PPOSettings:
         """Return what `to_json` wrote; settings that are not named have their defaults."""
         try:
             given = json.loads(text)
@@ -92,13 +114,15 @@ class PPOSettings:
             raise ModelError(f"settings are not JSON: {error}") from error
         if not isinstance(given, dict):
             raise ModelError(f"settings must be a JSON object, got {type(given).__name__}")
-        return cls.from_dict(cast("dict[str, Any]", given))
+        return PPOSettings.from_dict(cast("dict[str, Any]", given))
 
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> PPOSettings:
+    @staticmethod
+    def from_dict(given: Mapping[str, Any]) -> PPOSettings:
         """Return settings from their names and values."""
-        known = [field.name for field in fields(cls)]
-        unknown = [name for name in given if name not in known]
-        if unknown:
-            raise ModelError(f"there is no setting {unknown[0]!r}; the settings are {', '.join(known)}")
-        return cls(**given)
+        known = [field.name for field in fields(PPOSettings)]
+        for name in given:
+            if name not in known:
+                raise ModelError(
+                    f"there is no setting {name!r}; the settings are {', '.join(known)}{did_you_mean(name, known)}"
+                )
+        return PPOSettings(**given)

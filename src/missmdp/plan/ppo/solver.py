@@ -3,30 +3,70 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from missmdp.checks import checked_seed
+from missmdp.checks import checked_number, checked_seed
 from missmdp.data.simulation import seed_words
 from missmdp.errors import ModelError
 from missmdp.model.missmdp import MissMDP, checked_model
-from missmdp.plan.ppo.encoding import Encoder, Encoding, n_frames
+from missmdp.plan.ppo.encoding import Encoder, n_frames
 from missmdp.plan.ppo.policy import PPOPolicy
-from missmdp.plan.ppo.result import PPOResult, TrainingCurve
 from missmdp.plan.ppo.settings import PPOSettings
-from missmdp.plan.sarsop.limits import Limits, Stop
+from missmdp.plan.solving import PlanResult
+from missmdp.plan.stopping import Stopwatch
 from missmdp.progress import show_status
+from missmdp.words import signed, significant
 
-__all__ = ["PPO"]
+__all__ = ["PPO", "PPOResult", "TrainingCurve"]
 
 _log = logging.getLogger(__name__)
-_DEFAULTS = PPOSettings()
 _MOST_GIGABYTES = 4.0
 """For what is kept of one round."""
 
 
-class PPO:
+class TrainingCurve(NamedTuple):
+    """Returns while training, a point after every round of episodes in which at least one ended."""
+
+    steps: NDArray[np.int64]
+    """Steps that had been made, shape (points,)."""
+    returns: NDArray[np.float64]
+    """Mean discounted return of the episodes that ended since the point before, shape (points,)."""
+    episodes: NDArray[np.int64]
+    """How many those were, shape (points,)."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class PPOResult(PlanResult):
+    """A trained policy, and how it was trained. There are no bounds; `evaluate` says what the policy is worth."""
+
+    policy: PPOPolicy
+    """The policy; it does not need the extra `ppo`."""
+    curve: TrainingCurve
+    """Returns of the policies that were tried on the way; they explore, and are not a value of the last one."""
+    steps: int
+    """Steps that were made: whole rounds, so a few more than asked for."""
+    environment_seconds: float
+    """The part of `seconds` that was spent in stepping the environments."""
+    settings: PPOSettings
+    """How it was trained."""
+    seed: int
+    """With this seed the same policy comes again, on this machine."""
+
+    def __str__(self) -> str:
+        end = {"trained": "trained", "timeout": "stopped by timeout, trained"}.get(self.status, self.status)
+        speed = self.steps / self.seconds if self.seconds > 0.0 else 0.0
+        text = f"{end} for {self.steps:,} steps in {self.seconds:.1f} s ({speed:,.0f} per second)"
+        if len(self.curve.returns):
+            text += f", return while training {signed(self.curve.returns[-1], 2)}"
+        return text
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PPO(PPOSettings):
     """Trains a network by proximal policy optimisation, in simulated episodes: the paper's baseline PPO.
 
     It knows neither the model's probabilities nor the belief: it sees what an agent would see. Training is
@@ -35,44 +75,15 @@ class PPO:
 
     Parameters
     ----------
-    memory
-        Whether the network sees the last frames rather than the current observation alone.
-    steps
-        Decisions to train for, in all environments together; whole rounds are made, so that it may be a few more.
-    layers, units
-        Hidden layers, and units in each, of the actor and of the critic, which share none. Units are tanh.
-    clip_range
-        How far the new probability of an action may be from the old one before the objective is cut off, as a share.
-    entropy
-        Weight of the entropy of actions in the objective.
-    target_kl
-        Stop the epochs of a round when the policy has moved 1.5 times as far as this; None for never.
-    actor_learning_rate, critic_learning_rate
-        Adam's, each for its own network.
-    anneal
-        Whether both learning rates go down to 0 in a straight line over all steps.
-    minibatch
-        Decisions per step of Adam; divides environments · rollout.
-    epochs
-        How often a round's decisions are gone through.
-    environments
-        Episodes that are simulated side by side.
-    rollout
-        Decisions per environment and round.
-    trace
-        λ of generalised advantage estimation.
-    frames
-        How many frames there are with memory; None for `n_frames(discount)`, which is 148 for γ = 0.95.
-    encoding
-        "one-hot", "scaled" or "mixed", see `missmdp.plan.ppo.encoding`; None for "mixed" with memory and "one-hot"
-        without.
-    horizon
-        The most decisions per episode while training; None for the model's L. What would come after is estimated by the
-        critic, so that the policy is for the infinite horizon.
     seed
         For everything random; None for a fresh one.
+    timeout
+        Stop training after so many seconds, with the policy so far; None for never. Loading libraries and compiling
+        kernels do not count.
     progress
         Whether to show steps and returns while training; None for on a terminal only.
+
+    All others are those of `PPOSettings`, and are documented there.
 
     Notes
     -----
@@ -87,129 +98,94 @@ class PPO:
     higher.
     """
 
-    def __init__(
-        self,
-        *,
-        memory: bool = _DEFAULTS.memory,
-        steps: int = _DEFAULTS.steps,
-        layers: int = _DEFAULTS.layers,
-        units: int = _DEFAULTS.units,
-        clip_range: float = _DEFAULTS.clip_range,
-        entropy: float = _DEFAULTS.entropy,
-        target_kl: float | None = _DEFAULTS.target_kl,
-        actor_learning_rate: float = _DEFAULTS.actor_learning_rate,
-        critic_learning_rate: float = _DEFAULTS.critic_learning_rate,
-        anneal: bool = _DEFAULTS.anneal,
-        minibatch: int = _DEFAULTS.minibatch,
-        epochs: int = _DEFAULTS.epochs,
-        environments: int = _DEFAULTS.environments,
-        rollout: int = _DEFAULTS.rollout,
-        trace: float = _DEFAULTS.trace,
-        frames: int | None = _DEFAULTS.frames,
-        encoding: Encoding | None = _DEFAULTS.encoding,
-        horizon: int | None = _DEFAULTS.horizon,
-        seed: int | None = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.settings = PPOSettings(
-            memory=memory,
-            steps=steps,
-            layers=layers,
-            units=units,
-            clip_range=clip_range,
-            entropy=entropy,
-            target_kl=target_kl,
-            actor_learning_rate=actor_learning_rate,
-            critic_learning_rate=critic_learning_rate,
-            anneal=anneal,
-            minibatch=minibatch,
-            epochs=epochs,
-            environments=environments,
-            rollout=rollout,
-            trace=trace,
-            frames=frames,
-            encoding=encoding,
-            horizon=horizon,
-        )
-        self.seed = None if seed is None else checked_seed(seed)
-        self.progress = progress
+    seed: int | None = None
+    timeout: float | None = None
+    progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.seed is not None:
+            self._set("seed", checked_seed(self.seed))
+        if self.timeout is not None:
+            self._set("timeout", checked_number("timeout", self.timeout, least=0.0, finite=False))
 
     @classmethod
     def from_settings(
-        cls, settings: PPOSettings, *, seed: int | None = None, progress: bool | None = None
+        cls,
+        settings: PPOSettings,
+        *,
+        seed: int | None = None,
+        timeout: float | None = None,
+        progress: bool | None = None,
     ) -> PPO:
         """Return a trainer with settings that were written down."""
-        return cls(**asdict(settings), seed=seed, progress=progress)
+        return cls(**_as_dict(settings), seed=seed, timeout=timeout, progress=progress)
+
+    @property
+    def settings(self) -> PPOSettings:
+        """The hyperparameters alone."""
+        return PPOSettings(**_as_dict(self))
 
     def __repr__(self) -> str:
-        changed = {
-            name: value for name, value in asdict(self.settings).items() if value != getattr(_DEFAULTS, name)
-        }
-        if self.seed is not None:
-            changed["seed"] = self.seed
-        return f"PPO({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+        changed = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)
+            if getattr(self, field.name) != field.default and field.name != "progress"
+        ]
+        return f"PPO({', '.join(changed)})"
 
-    def train(self, model: MissMDP) -> PPOResult:
+    def solve(self, model: MissMDP) -> PPOResult:
         """Return a policy for a model, trained in simulated episodes of it."""
         model = checked_model(model)
-        from missmdp.plan.ppo.environment import Environments
-        from missmdp.plan.ppo.training import train
+        from missmdp.plan.ppo.training import Environments, train
 
-        settings = self.settings
         seed, words = seed_words(self.seed, training=True)
         encoder = self.encoder(model)
-        _check_memory(settings, encoder)
+        _check_memory(self, encoder)
         environments = Environments(
             model,
             encoder,
-            settings.environments,
-            horizon=model.mdp.horizon() if settings.horizon is None else settings.horizon,
+            self.environments,
+            horizon=model.mdp.horizon() if self.horizon is None else self.horizon,
             words=words,
             reward_scale=float(np.abs(model.mdp.reward).max()) or 1.0,
         )
         environments.make_ready()
-        limits = Limits(None, None)
-        with limits.catch_interrupts(), show_status("PPO", enabled=self.progress) as say:
-
-            def report(steps: int, value: float | None) -> None:
-                share = 100 * min(1.0, steps / settings.steps)
-                text = f"{steps:,} of {settings.steps:,} steps ({share:.0f} %)"
-                say(text if value is None else f"{text}, return {value:.4g}".replace("-", "−"))
-
+        watch = Stopwatch(self.timeout)
+        with watch.catch_interrupts(), show_status("PPO", enabled=self.progress) as say:
             trained = train(
                 environments,
-                settings,
+                self,
                 discount=model.discount,
                 seed=int(words[0] % np.uint64(2**32)),
-                stop=lambda: _wants_to_stop(limits),
-                report=report,
+                stop=lambda: watch.stopped_by is not None,
+                report=lambda steps, value: say(_progress_text(steps, self.steps, value)),
             )
+        steps, returns, episodes = zip(*trained.curve, strict=True) if trained.curve else ((), (), ())
+        settings = self.settings
         result = PPOResult(
             policy=PPOPolicy(model.actions, trained.layers, encoder, settings=settings),
             curve=TrainingCurve(
-                np.array([steps for steps, _, _ in trained.curve], dtype=np.int64),
-                np.array([value for _, value, _ in trained.curve], dtype=np.float64),
-                np.array([episodes for _, _, episodes in trained.curve], dtype=np.int64),
+                np.array(steps, dtype=np.int64),
+                np.array(returns, dtype=np.float64),
+                np.array(episodes, dtype=np.int64),
             ),
             steps=trained.steps,
             seconds=trained.seconds,
             environment_seconds=environments.seconds,
-            status="interrupted" if trained.interrupted else "trained",
+            status=(watch.stopped_by or "interrupted") if trained.stopped else "trained",
             settings=settings,
             seed=seed,
         )
         _log.info("%s", result)
         return result
 
-    solve = train
-
     def encoder(self, model: MissMDP) -> Encoder:
         """Return how the network sees a model."""
-        settings = self.settings
-        if not settings.memory:
-            return Encoder(model.space.features, model.n_actions, settings.encoding or "one-hot")
-        frames = n_frames(model.discount) if settings.frames is None else settings.frames
-        return Encoder(model.space.features, model.n_actions, settings.encoding or "mixed", frames)
+        if not self.memory:
+            return Encoder(model.space.features, model.n_actions, self.encoding or "one-hot")
+        frames = n_frames(model.discount) if self.frames is None else self.frames
+        return Encoder(model.space.features, model.n_actions, self.encoding or "mixed", frames)
 
 
 def _check_memory(settings: PPOSettings, encoder: Encoder) -> None:
@@ -222,9 +198,10 @@ def _check_memory(settings: PPOSettings, encoder: Encoder) -> None:
         )
 
 
-def _wants_to_stop(limits: Limits) -> bool:
-    try:
-        limits.check()
-    except Stop:
-        return True
-    return False
+def _progress_text(steps: int, of: int, value: float | None) -> str:
+    text = f"{steps:,} of {of:,} steps ({100 * min(1.0, steps / of):.0f} %)"
+    return text if value is None else f"{text}, return {significant(value)}"
+
+
+def _as_dict(settings: PPOSettings) -> dict[str, Any]:
+    return {field.name: getattr(settings, field.name) for field in fields(PPOSettings)}

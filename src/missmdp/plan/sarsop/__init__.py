@@ -1,1 +1,7 @@
-"""SARSOP-like planning with bounds on both sides; one file per step."""
+"""The point-based solver, a file for each step.
+
+`solver` is `Sarsop`, what users see; `loop` runs trials until the bounds are close enough. `compile` turns a POMDP into
+components, classes and nodes; `search` holds the state of a search and its limits. `start` has the first points and
+vectors, `lower` and `upper` the two bounds, `sampling` the beliefs that the optimistic policy reaches, `controller`
+the policy that the vectors make. The kernels are in `_kernels.sarsop`.
+"""

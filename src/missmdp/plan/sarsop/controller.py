@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.sarsop.arrays import CHOICES, VALUES, VECTORS, Vectors
 from missmdp._kernels.sarsop.pruning import mark_certified
-from missmdp.plan.components import ComponentVectors
 from missmdp.plan.finite.plan import NO_ACTION, ControllerPlan, stacked_plan
 from missmdp.plan.sarsop.compile import Compilation
+from missmdp.plan.value_function import ComponentVectors
 
 __all__ = ["Controller"]
 

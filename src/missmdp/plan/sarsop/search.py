@@ -1,28 +1,41 @@
-"""One search: the compiled model, the pools, the limits, and long lists worked off in pieces."""
+"""One search: the compiled model, arrays that grow, the limits, and long lists worked off in pieces."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.sarsop.arrays import (
     BACKUPS,
+    CHOICES,
+    ENTRIES,
+    N_COUNTERS,
+    POINTS,
+    SEEN,
+    SUPPORT,
+    VALUES,
+    VECTORS,
+    WEIGHTS,
     WORK,
     Compiled,
     Entries,
     MixtureWeights,
     Points,
     Scratch,
+    Seen,
     Vectors,
 )
+from missmdp._kernels.sarsop.successors import fill_slots
 from missmdp.plan.sarsop.compile import Compilation
 from missmdp.plan.sarsop.controller import Controller
-from missmdp.plan.sarsop.limits import Limits
-from missmdp.plan.sarsop.pools import Pools
+from missmdp.plan.stopping import Stop, Stopwatch
 
-__all__ = ["BUDGET", "SMALL_AT_START", "SWEEPS_AT_START", "Search"]
+__all__ = ["BUDGET", "SMALL_AT_START", "SWEEPS_AT_START", "Pools", "Search", "SearchLimits"]
+
 
 BUDGET = 20_000_000
 """Multiplications between two looks at the clock: some hundredths of a second."""
@@ -30,6 +43,209 @@ SWEEPS_AT_START = 1000
 SMALL_AT_START = 1e-6
 """Of the largest value that is possible: changes below it end the sweeps at the start."""
 _POINTS_PER_CALL = 4096
+_SHARE_OF_MEMORY = 0.75
+
+Pool = TypeVar("Pool", Points, Seen, Entries, MixtureWeights, Vectors)
+
+_FEW = 1024
+"""What pools have room for at least."""
+_SHARED = ("first_in_component", "n_in_component", "slots", "default")
+"""Arrays in pools that have one entry per component or node, or a growth of their own."""
+
+
+class SearchLimits(Stopwatch):
+    """The limits of one search.
+
+    Parameters
+    ----------
+    timeout
+        In seconds; None for no limit.
+    memory
+        In megabytes; None for three quarters of the machine's.
+    """
+
+    def __init__(self, timeout: float | None = None, memory: float | None = None) -> None:
+        super().__init__(timeout)
+        self._memory = _machine_memory() * _SHARE_OF_MEMORY if memory is None else memory * 1e6
+
+    def check_memory(self, nbytes: int) -> None:
+        """Raise `Stop` if that many bytes are too many."""
+        if nbytes > self._memory:
+            raise Stop("memory")
+
+
+def _machine_memory() -> float:
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):  # not on this system
+        return float("inf")
+
+
+class Pools:
+    """Points, what follows them, mixtures, vectors: everything that grows."""
+
+    def __init__(self, model: Compiled) -> None:
+        # What one call may add to a pool is at most half of it, so that a pool which is less than half full has room.
+        size = 2 * max(model.reward.shape[0], len(model.node_component)) + _FEW
+        self.counters = np.zeros(N_COUNTERS, dtype=np.int64)
+        self.points = _new_points(model, size)
+        self.seen = Seen(point=np.zeros(size, np.int32), prob=np.zeros(size))
+        self.entries = _new_entries(size)
+        self.weights = MixtureWeights(point=np.zeros(4 * size, np.int32), weight=np.zeros(4 * size))
+        self.vectors = _new_vectors(model)
+        self.scratch = _new_scratch(model)
+
+    @property
+    def n_points(self) -> int:
+        """Beliefs in use, the corners included."""
+        return int(self.counters[POINTS])
+
+    @property
+    def n_vectors(self) -> int:
+        """Vectors in use."""
+        return int(self.counters[VECTORS])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all arrays."""
+        pools = (self.points, self.seen, self.entries, self.weights, self.vectors, self.scratch)
+        return sum(array.nbytes for pool in pools for array in pool)
+
+    def grow(self) -> None:
+        """Make every pool that is more than half full twice as large."""
+        used = self.counters
+        self.points = _larger(self.points, int(used[POINTS]), except_=("support", "prob"))
+        self.points = _larger(self.points, int(used[SUPPORT]), only=("support", "prob"))
+        if 4 * used[POINTS] > len(self.points.slots):
+            self.rehash()
+        self.seen = _larger(self.seen, int(used[SEEN]))
+        self.entries = _larger(self.entries, int(used[ENTRIES]))
+        self.weights = _larger(self.weights, int(used[WEIGHTS]))
+        self.vectors = _larger(self.vectors, int(used[VECTORS]), except_=("values", "choice"))
+        self.vectors = _larger(self.vectors, int(used[VALUES]), only=("values",))
+        self.vectors = _larger(self.vectors, int(used[CHOICES]), only=("choice",))
+
+    def forget_points(self, n_points: int) -> None:
+        """Drop all but the first points, to which nothing else refers yet; vectors that were made there stay."""
+        points, counters = self.points, self.counters
+        counters[POINTS] = n_points
+        counters[SUPPORT] = points.start[n_points]
+        points.n_in_component[:] = np.bincount(
+            points.component[:n_points], minlength=len(points.n_in_component)
+        )
+        first = points.first_in_component
+        while (late := first >= n_points).any():
+            first[late] = points.next_in_component[first[late]]
+        origin = self.vectors.origin[: counters[VECTORS]]
+        origin[origin >= n_points] = -1
+        points.slots[:] = -1
+        fill_slots(points, n_points)
+
+    def rehash(self) -> None:
+        """Make the hash table of points four times as large."""
+        slots = np.full(4 * len(self.points.slots), -1, np.int32)
+        self.points = self.points._replace(slots=slots)
+        fill_slots(self.points, self.n_points)
+
+
+def _new_points(model: Compiled, size: int) -> Points:
+    n_actions, n_components = model.reward.shape[1], len(model.component_start) - 1
+    return Points(
+        start=np.zeros(size + 1, np.int64),
+        support=np.zeros(4 * size, np.int32),
+        prob=np.zeros(4 * size),
+        component=np.zeros(size, np.int32),
+        next_in_component=np.zeros(size, np.int32),
+        first_in_component=np.full(n_components, -1, np.int32),
+        n_in_component=np.zeros(n_components, np.int64),
+        hash=np.zeros(size, np.int64),
+        slots=np.full(1 << (4 * size).bit_length(), -1, np.int32),
+        reward=np.zeros((size, n_actions)),
+        base=np.zeros((size, n_actions)),
+        q=np.zeros((size, n_actions)),
+        upper=np.zeros(size),
+        seen=np.zeros((size, n_actions), np.int64),
+        n_seen=np.zeros((size, n_actions), np.int32),
+        entries=np.zeros((size, n_actions), np.int64),
+        n_entries=np.zeros((size, n_actions), np.int32),
+        lower=np.zeros(size),
+        best=np.zeros(size, np.int32),
+        value=np.zeros(size),
+        visits=np.zeros(size),
+    )
+
+
+def _new_entries(size: int) -> Entries:
+    return Entries(
+        prob=np.zeros(size),
+        node=np.zeros(size, np.int32),
+        hash=np.zeros(size, np.int64),
+        lower=np.zeros(size),
+        first=np.zeros(size, np.int64),
+        size=np.zeros(size, np.int32),
+        room=np.zeros(size, np.int32),
+        stamp=np.zeros(size, np.int64),
+    )
+
+
+def _new_vectors(model: Compiled) -> Vectors:
+    n_classes, n_actions = model.reward.shape
+    n_components, n_nodes = len(model.component_start) - 1, len(model.node_component)
+    n_vectors = 2 * n_components * n_actions + _FEW
+    return Vectors(
+        start=np.zeros(n_vectors, np.int64),
+        values=np.zeros(2 * n_classes * n_actions + _FEW),
+        component=np.zeros(n_vectors, np.int32),
+        action=np.zeros(n_vectors, np.int32),
+        choice_start=np.zeros(n_vectors, np.int64),
+        choice=np.zeros(2 * len(model.next_node) + _FEW, np.int32),
+        origin=np.zeros(n_vectors, np.int32),
+        fall=np.zeros(n_vectors),
+        needed=np.zeros(n_vectors, np.bool_),
+        next_in_component=np.zeros(n_vectors, np.int32),
+        first_in_component=np.full(n_components, -1, np.int32),
+        default=np.zeros(n_nodes, np.int32),
+    )
+
+
+def _new_scratch(model: Compiled) -> Scratch:
+    n_classes, n_actions = model.reward.shape
+    n_nodes, n_pairs = len(model.node_component), len(model.pair_class)
+    largest = int(np.diff(model.component_start).max())
+    return Scratch(
+        joint=np.zeros(n_pairs),
+        touched=np.zeros(n_nodes, np.int32),
+        mark=np.zeros(n_nodes, np.bool_),
+        row_of=np.full(n_classes, -1, np.int32),
+        support=np.zeros(largest, np.int32),
+        prob=np.zeros(largest),
+        inverse=np.zeros((largest, largest)),
+        level=np.zeros(largest),
+        rest=np.zeros(largest),
+        price=np.full(n_classes, -np.inf),
+        direction=np.zeros(largest),
+        basis=np.zeros(largest, np.int32),
+        weight=np.zeros(2 * largest),
+        mixed=np.zeros(2 * largest, np.int32),
+        per_action=np.zeros(n_actions),
+        base=np.zeros(n_nodes, np.int64),
+        choice=np.zeros(n_nodes, np.int32),
+        best_choice=np.zeros(n_nodes, np.int32),
+        seen_at=np.full(n_classes, -1, np.int64),
+    )
+
+
+def _larger(pool: Pool, used: int, *, only: tuple[str, ...] = (), except_: tuple[str, ...] = ()) -> Pool:
+    names = only or tuple(name for name in pool._fields if name not in (*except_, *_SHARED))
+    if 2 * used < min(len(getattr(pool, name)) for name in names):
+        return pool
+    return pool._replace(**{name: _twice(getattr(pool, name)) for name in names})
+
+
+def _twice(array: Any) -> Any:
+    larger = np.zeros((2 * len(array), *array.shape[1:]), dtype=array.dtype)
+    larger[: len(array)] = array
+    return larger
 
 
 class Search:
@@ -45,7 +261,7 @@ class Search:
         The point of the start.
     """
 
-    def __init__(self, compiled: Compilation, limits: Limits, random: np.random.Generator) -> None:
+    def __init__(self, compiled: Compilation, limits: SearchLimits, random: np.random.Generator) -> None:
         self.compiled = compiled
         self.model = compiled.arrays
         self.pools = Pools(compiled.arrays)

@@ -7,20 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from missmdp.checks import checked_integer, checked_seed
-from missmdp.errors import ModelError
+from missmdp.checks import checked_flag, checked_instance, checked_integer, checked_number, checked_seed
+from missmdp.errors import ParameterError
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
-from missmdp.model.probabilities import number
+from missmdp.plan.acting import checked_planning_model
 from missmdp.plan.alpha import AlphaVectorPolicy
-from missmdp.plan.base import SolveResult
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.sarsop.compile import compile_pomdp
-from missmdp.plan.sarsop.limits import Limits
-from missmdp.plan.sarsop.loop import Goal, Loop, exercise
-from missmdp.plan.sarsop.ready import make_ready
-from missmdp.plan.sarsop.search import Search
-from missmdp.plan.sarsop.warm_start import beliefs_over_states
+from missmdp.plan.sarsop.loop import Goal, Loop, make_ready
+from missmdp.plan.sarsop.search import Search, SearchLimits
+from missmdp.plan.sarsop.start import beliefs_over_states
+from missmdp.plan.solving import SolveResult
 from missmdp.progress import show_status
 
 __all__ = ["Sarsop"]
@@ -53,7 +51,8 @@ class Sarsop:
         Whether an observation comes before the first action; None for what the model says: True for miss-MDPs, False
         for models from files.
     seed
-        For the episodes in which beliefs are sampled, and for ties between beliefs that seem equally worth exploring.
+        For the episodes in which beliefs are sampled, and for ties between beliefs that seem equally worth exploring;
+        None for a fresh one.
     warm_start
         The result for a similar model, with the same states: the lower bound begins at its beliefs. Values are never
         taken over, since they do not hold in another model.
@@ -77,21 +76,19 @@ class Sarsop:
         memory: float | None = None,
         max_trials: int | None = None,
         observe_initial: bool | None = None,
-        seed: int = 0,
+        seed: int | None = 0,
         warm_start: SolveResult | None = None,
         progress: bool | None = None,
     ) -> None:
-        self.precision = _limit(precision, "precision")
-        self.absolute_precision = (
-            None if absolute_precision is None else _limit(absolute_precision, "absolute_precision")
-        )
-        self.timeout = None if timeout is None else _limit(timeout, "timeout")
-        self.memory = None if memory is None else _limit(memory, "memory")
+        self.precision = _limit("precision", precision)
+        self.absolute_precision = _optional_limit("absolute_precision", absolute_precision)
+        self.timeout = _optional_limit("timeout", timeout)
+        self.memory = _optional_limit("memory", memory)
         self.max_trials = None if max_trials is None else checked_integer("max_trials", max_trials, least=0)
-        if not (observe_initial is None or isinstance(observe_initial, bool)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ModelError(f"observe_initial must be True, False or None, got {observe_initial!r}")
-        self.observe_initial = observe_initial
-        self.seed = checked_seed(seed)
+        self.observe_initial = (
+            None if observe_initial is None else checked_flag("observe_initial", observe_initial)
+        )
+        self.seed = None if seed is None else checked_seed(seed)
         self.warm_start = _checked_result(warm_start)
         self.progress = progress
 
@@ -117,17 +114,19 @@ class Sarsop:
         warm_start
             As for the solver, for this model only.
         """
-        if not isinstance(model, MissMDP | POMDP):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ModelError(f"expected a MissMDP or a POMDP, got {type(model).__name__}")
+        model = checked_planning_model(model)
         pomdp = model.to_pomdp() if isinstance(model, MissMDP) else model
         warm_start = self.warm_start if warm_start is None else _checked_result(warm_start)
         if warm_start is not None and warm_start.beliefs.shape[1] != pomdp.n_states:
-            raise ModelError(
-                f"warm_start is for a model with {warm_start.beliefs.shape[1]} states, this one has {pomdp.n_states}"
+            raise ParameterError(
+                "warm_start",
+                warm_start,
+                "the result for a model with the same states",
+                f"it is for a model with {warm_start.beliefs.shape[1]} states, this one has {pomdp.n_states}",
             )
         observe_initial = pomdp.observe_initial if self.observe_initial is None else self.observe_initial
-        make_ready(exercise, self.progress)
-        limits = Limits(self.timeout, self.memory)
+        make_ready(self.progress)
+        limits = SearchLimits(self.timeout, self.memory)
         with limits.catch_interrupts(), show_status("solving", enabled=self.progress) as say:
             compiled = compile_pomdp(pomdp, observe_initial=observe_initial)
             search = Search(compiled, limits, np.random.default_rng(self.seed))
@@ -156,14 +155,15 @@ class Sarsop:
         return result
 
 
-def _limit(value: Any, what: str) -> float:
-    limit = number(value, what)
-    if isinstance(value, bool) or not limit >= 0.0:
-        raise ModelError(f"{what} must be a number of at least 0, got {value!r}")
-    return limit
+def _limit(name: str, value: Any) -> float:
+    return checked_number(name, value, least=0.0, finite=False)
+
+
+def _optional_limit(name: str, value: Any) -> float | None:
+    return None if value is None else _limit(name, value)
 
 
 def _checked_result(warm_start: Any) -> SolveResult | None:
-    if warm_start is None or isinstance(warm_start, SolveResult):
-        return warm_start
-    raise ModelError(f"warm_start must be the result of solving, got {type(warm_start).__name__}")
+    if warm_start is None:
+        return None
+    return checked_instance("warm_start", warm_start, SolveResult, "the result of Sarsop")

@@ -1,0 +1,174 @@
+"""The contract of solvers: a model in, a result with a policy out, and bounds on its value where there are any.
+
+`Sarsop`, `POMCP` and `PPO` keep it, and so can a solver of your own. Every solver of missmdp takes `seed`, `timeout`
+and `progress`. Every result has `policy`, `seconds` and `status`. Only some solvers know bounds: `has_bounds` says
+which, and without bounds `lower`, `upper`, `gap` and `relative_gap` are None.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol, TypeVar, runtime_checkable
+
+from scipy import sparse
+
+from missmdp.model.missmdp import MissMDP
+from missmdp.model.policy import Policy
+from missmdp.plan.alpha import AlphaVectorPolicy
+from missmdp.plan.finite.controller import FiniteController
+from missmdp.plan.trace import Trace
+from missmdp.words import count, number, outward, significant
+
+__all__ = ["PlanResult", "SolveResult", "Solver", "Status"]
+
+Status = Literal["precision", "converged", "timeout", "memory", "trials", "interrupted", "trained", "online"]
+"""Why a solver ended: the precision was reached, nothing was left to do, a limit was hit, Ctrl-C, all training steps
+were made, or planning happens while acting (online)."""
+
+_ENDS: dict[Status, str] = {
+    "precision": "reached its precision",
+    "converged": "converged",
+    "timeout": "stopped by timeout",
+    "memory": "stopped by the limit on memory",
+    "trials": "stopped by the limit on trials",
+    "interrupted": "interrupted",
+    "trained": "trained",
+    "online": "plans while acting",
+}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class PlanResult:
+    """What a solver found: a policy, and bounds on its value if the solver knows any."""
+
+    policy: Policy
+    """What to do; `policy.agent()` is deployed, and `evaluate` says what it is worth."""
+    seconds: float
+    """How long solving took, without the compilation of kernels."""
+    status: Status
+    """Why the solver ended."""
+    lower: float | None = None
+    """What the policy is worth at the start, at least; None if the solver has no bounds."""
+    upper: float | None = None
+    """No policy is worth more at the start; None if the solver has no bounds."""
+    trace: Trace | None = None
+    """The bounds over time; None if the solver has no bounds."""
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether `lower` and `upper` are known."""
+        return self.lower is not None and self.upper is not None
+
+    @property
+    def gap(self) -> float | None:
+        """Upper − lower; None without bounds."""
+        return None if self.lower is None or self.upper is None else self.upper - self.lower
+
+    @property
+    def relative_gap(self) -> float | None:
+        """(upper − lower)/|lower|, infinite where lower is 0 and upper is not; None without bounds."""
+        if self.lower is None or self.gap is None:
+            return None
+        if self.gap == 0.0:
+            return 0.0
+        return self.gap / abs(self.lower) if self.lower != 0.0 else math.inf
+
+    def __str__(self) -> str:
+        known = "no bounds"
+        if self.lower is not None and self.upper is not None:
+            known = "value in [{}, {}]".format(*outward(self.lower, self.upper))
+        return f"{known}, {_ENDS.get(self.status, self.status)} after {self.seconds:.1f} s"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self})"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SolveResult(PlanResult):
+    """What a solver with bounds found: lower ≤ value of the policy ≤ value of the best policy ≤ upper, at the start.
+
+    Whatever made the search stop, the bounds hold.
+    """
+
+    policy: AlphaVectorPolicy
+    """The policy; its value at the start is at least `lower`."""
+    lower: float = field()
+    """What the policy is worth at the start, at least."""
+    upper: float = field()
+    """No policy has a higher value at the start."""
+    trace: Trace = field()
+    """The bounds over time."""
+    beliefs: sparse.csr_array
+    """The beliefs that were explored, one per row, from which a later search can start; shape (points, S)."""
+    controller: FiniteController | None = None
+    """The plans of the vectors as a policy that tracks no belief; its value at the start is at least `lower` too."""
+
+    @property
+    def gap(self) -> float:
+        """Upper − lower."""
+        return self.upper - self.lower
+
+    @property
+    def relative_gap(self) -> float:
+        """(upper − lower)/|lower|; infinite where lower is 0 and upper is not."""
+        if self.gap == 0.0:
+            return 0.0
+        return self.gap / abs(self.lower) if self.lower != 0.0 else math.inf
+
+    @property
+    def bounds_text(self) -> str:
+        """The bounds and their gap, in words."""
+        low, high = outward(self.lower, self.upper)
+        share = f", {_short(100 * self.relative_gap)} %" if self.relative_gap < 10.0 else ""
+        return f"value in [{low}, {high}] (gap {_short(self.gap)}{share})"
+
+    @property
+    def ended(self) -> str:
+        """Why the search ended, in words."""
+        return _ENDS.get(self.status, self.status)
+
+    def __str__(self) -> str:
+        text = f"{self.bounds_text}, {self.ended} after {self.seconds:.1f} s"
+        if len(self.trace):
+            last = self.trace.rows()[-1]
+            text += f": {count(last.trials, 'trial')}, {count(last.backups, 'backup')}, "
+            return text + count(self.policy.n_vectors, "vector")
+        return f"{text}: {count(self.policy.n_vectors, 'vector')}"
+
+    def describe(self) -> str:
+        """Return the result in a few lines of text."""
+        relative = (
+            f" ({_short(100 * self.relative_gap)} % of the lower bound)" if self.relative_gap < 10.0 else ""
+        )
+        lines = [
+            f"lower bound   {self.lower:.10g}   what the policy is worth at the start, at least",
+            f"upper bound   {self.upper:.10g}   what any policy is worth there, at most",
+            f"gap           {self.gap:.6g}{relative}",
+            f"status        {self.status}: {self.ended} after {self.seconds:.1f} s",
+            f"policy        {count(self.policy.n_vectors, 'vector')} in "
+            f"{count(len(self.policy.components), 'component')}",
+            f"explored      {count(self.beliefs.shape[0], 'belief')}",
+        ]
+        return "\n".join(lines)
+
+    def plot(self, path: str | Path, *, title: str | None = None) -> Path:
+        """Draw the bounds over time into an SVG, PNG or PDF file and return its path."""
+        return self.trace.plot(path, title=title)
+
+
+Result = TypeVar("Result", bound=PlanResult, covariant=True)
+
+
+@runtime_checkable
+class Solver(Protocol[Result]):
+    """Anything that plans; `Solver[SolveResult]` also gives bounds."""
+
+    def solve(self, model: MissMDP) -> Result:
+        """Return a policy for a model, with bounds if there are any."""
+        ...
+
+
+def _short(value: float) -> str:
+    return significant(value, 2) if abs(value) < 1.0 or math.isinf(value) else number(value)

@@ -1,0 +1,77 @@
+"""When a solver stops early: time, and Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+from missmdp.plan.solving import Status
+
+__all__ = ["Stop", "Stopwatch"]
+
+
+class Stop(Exception):  # noqa: N818, it is no error
+    """A limit was reached; what has been found by now holds."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status)
+        self.status: Status = status
+
+
+class Stopwatch:
+    """The time limit of one run, which Ctrl-C ends early; the clock starts when it is made.
+
+    Parameters
+    ----------
+    timeout
+        In seconds; None for no limit.
+    """
+
+    def __init__(self, timeout: float | None) -> None:
+        self._start = time.perf_counter()
+        self._timeout = float("inf") if timeout is None else timeout
+        self._interrupted = False
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.perf_counter() - self._start
+
+    @property
+    def stopped_by(self) -> Status | None:
+        """What says that it is time to stop: Ctrl-C, the time limit, or None."""
+        if self._interrupted:
+            return "interrupted"
+        return "timeout" if self.seconds >= self._timeout else None
+
+    def check(self) -> None:
+        """Raise `Stop` if time is up, or Ctrl-C was pressed."""
+        status = self.stopped_by
+        if status is not None:
+            raise Stop(status)
+
+    @contextmanager
+    def catch_interrupts(self) -> Generator[None, None, None]:
+        """Take Ctrl-C as a wish to stop with what there is; a second one interrupts at once.
+
+        Signals reach the main thread only: elsewhere nothing is caught.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        # A handler that did not come from Python is None and cannot be put back.
+        before = signal.getsignal(signal.SIGINT) or signal.default_int_handler
+
+        def note(number: int, frame: Any) -> None:
+            self._interrupted = True
+            signal.signal(signal.SIGINT, before)
+
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
