@@ -1,7 +1,7 @@
 """The folder of a search: what is searched, and the trials that are finished.
 
 `search.json` says what the search is, `trial-007.json` is written when trial 7 is finished, after its policy
-`trial-007.mmpolicy`. Every file is written to a temporary name and renamed, so that whatever ends the process, a trial
+`trial-007.mmpolicy`. Every file is written to a temporary name and renamed, so whatever ends the process, a trial
 is either finished or was never there.
 """
 

@@ -140,8 +140,8 @@ def wilson_interval(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the lower and upper ends of the 95 % Wilson intervals for shares hits / rows.
 
-    They hold for independent rows. Rows of one episode are not independent, so that the intervals of a log are
-    an indication only, and too narrow where what is missing stays missing.
+    They hold for independent rows. Rows of one episode are not independent, so the intervals of a log are an
+    indication only, and too narrow where what is missing stays missing.
     """
     share, z2 = hits / rows, _Z95**2 / rows
     middle = (share + z2 / 2) / (1 + z2)
@@ -193,7 +193,7 @@ def _ordered(values: Sequence[Any], used: NDArray[np.int64]) -> NDArray[np.int64
 def _ranges(values: Sequence[Any], order: NDArray[np.int64], counts: NDArray[np.int64], most: int) -> Groups:
     """Return values in at most `most` ranges, each with about as many rows as the next.
 
-    A value goes where the middle of its rows falls, so that one with many rows is alone in its range.
+    A value goes where the middle of its rows falls, so one with many rows is alone in its range.
     """
     rows = counts[order]
     middle = 2 * np.cumsum(rows) - rows

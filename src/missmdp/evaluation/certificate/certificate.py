@@ -36,7 +36,8 @@ _DEPLOYED: dict[Deployed, str] = {
 class Certificate:
     """With probability at least `confidence`, `policy` is within `epsilon` of optimal in the true miss-MDP.
 
-    That holds if `assumes` does, and under the `conditions`. The probability is over the data that M̂ was learned from.
+    This holds if `assumes` does, and under the `conditions`. The probability is over the data that M̂ was learned
+    from.
     """
 
     epsilon: float
@@ -74,17 +75,17 @@ class Certificate:
 
     @property
     def vacuous(self) -> bool:
-        """Whether it says no more than what is known without data."""
+        """Whether it says no more than was known without data."""
         return self.epsilon >= self.trivial
 
     @property
     def relative(self) -> float:
-        """ε as a share of `trivial`; 0 where all policies are worth the same."""
+        """ε as a share of `trivial`; 0 if all policies are worth the same."""
         return self.epsilon / self.trivial if self.trivial > 0.0 else 0.0
 
     @property
     def dominating(self) -> str:
-        """The term that ε is mostly made of: "solver", "learning, before planning" or "learning, after planning"."""
+        """The largest term of ε: "solver", "learning, before planning" or "learning, after planning"."""
         return self.terms.dominating
 
     def __str__(self) -> str:
@@ -107,10 +108,8 @@ class Certificate:
             f"{100.0 * self.relative:.2g} % of {number(self.trivial)}, the best minus the worst controller"
         )
         if self.vacuous:
-            lines[0] += " That is vacuous: so is every policy."
-            lines.append(
-                f"Without data that is known too; the smallest bound with them is {self._smallest()}."
-            )
+            lines[0] += " This is vacuous: so is every policy."
+            lines.append(f"This is known without data; the smallest bound with them is {self._smallest()}.")
         else:
             lines.append(
                 f"That is {share}. Its value is in [{bound_below(self.value_lower)}, "
@@ -217,7 +216,7 @@ def _budget(learner: CountingEstimator, bound: Bound, failure: float) -> str:
     simulated = failure - (1.0 - bound.confidence)
     if simulated > 1e-9:
         split += f"; {simulated:.3g} of it is set aside for simulated visits"
-    return f"{split}. All certificates rest on the same event, so that choosing the smallest costs nothing."
+    return f"{split}. All certificates rest on the same event, so choosing the smallest costs nothing."
 
 
 def _deployed(chosen: Alternative) -> str:
@@ -237,7 +236,7 @@ def _solver(result: SolveResult, chosen: Alternative) -> str:
     if chosen.deploys == "policy":
         return f"{bounds}; `lower` was evaluated for the vectors that are left after pruning."
     again = " So do those for the model that reveals what is open." if chosen.method == "revealing" else ""
-    return f"{bounds}; the graph was evaluated in M̂ anew, so that pruning does not matter.{again}"
+    return f"{bounds}; the graph was evaluated in M̂ again, so pruning does not matter.{again}"
 
 
 @dataclass(frozen=True)
@@ -269,7 +268,7 @@ class SupportTest:
             return f"{known} the data show all patterns that occur: unsmoothed, M̂ has the support of M (Theorem 3)."
         return (
             f"{known} {self.needed:,} samples show all patterns of a group; {count(self.short, 'group')} have fewer "
-            f"({self.fewest:,} at least), so that equal supports (Theorem 3) are not established."
+            f"({self.fewest:,} at least), so equal supports (Theorem 3) are not established."
         )
 
 
@@ -278,7 +277,7 @@ def support_test(
 ) -> SupportTest:
     """Return whether the supports of M̂, unsmoothed, and M are the same.
 
-    The number of samples that is needed does not depend on what was seen, so that behaviour may be adaptive.
+    The number of samples that is needed does not depend on what was seen, so behaviour may be adaptive.
     """
     minimum_probability = checked_number("minimum_probability", minimum_probability, above=0.0, below=1.0)
     structure = learner.structure_
