@@ -239,7 +239,7 @@ def test_a_policy_for_another_missingness_is_told_of_what_it_excludes(run, tmp_p
     solved(mm.fully_observed_model(model), tmp_path / "naive.mmpolicy")
     out = succeeded(run("evaluate", "example-1", "--policy", tmp_path / "naive.mmpolicy", "--episodes", 40))
     assert "naive saw " in out
-    assert "what its own model excludes, and went on (" in " ".join(out.split())
+    assert "something that its own model rules out, and continued (" in " ".join(out.split())
 
 
 def test_collapses_of_pomcp_are_told(run):
@@ -253,7 +253,7 @@ def test_collapses_of_pomcp_are_told(run):
 
 def test_a_wide_gap_is_told(run):
     out = succeeded(run("evaluate", "example-3", "--solve-timeout", 0, "--episodes", 20))
-    assert "optimal is solved to a wide gap" in out
+    assert "optimal was solved only to a wide gap" in out
     assert "--solve-timeout" in out
 
 
@@ -271,14 +271,14 @@ def test_an_error_that_is_not_reached_is_told(run):
             *("--episodes", 10),
         )
     )
-    assert "After 30 episodes the standard error is not yet 0.001." in out
+    assert "After 30 episodes the standard error is still above 0.001." in out
 
 
 def test_running_out_of_time_is_told(run):
     out = succeeded(
         run("evaluate", "predator-smar", "--policy", "random", "--episodes", 10**8, "--timeout", 0.2)
     )
-    assert "Time was up after " in out
+    assert "The time limit was reached after " in out
 
 
 # Policies that are kept

@@ -313,7 +313,7 @@ def test_the_log_is_never_written_over(run, log, data, tmp_path):
     for source, output in ((log, log), (folder, folder / "log.csv"), (tmp_path / "*.parquet", log)):
         result = run("learn", "icu-smar", source, "-o", output)
         assert result.exit_code == 2
-        assert "over the log" in result.output
+        assert "this would overwrite the log" in result.output
     assert log.read_bytes() == before
     assert run("learn", "icu-smar", folder, "-o", folder / "learned.csv").exit_code == 0
 

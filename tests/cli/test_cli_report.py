@@ -34,7 +34,7 @@ def test_folders_of_reproduce_get_their_own_page(run, tmp_path, monkeypatch):
 
 def test_other_folders_are_refused_in_one_line(run, tmp_path):
     for folder, words in (
-        (tmp_path, "is no folder of `missmdp run`"),
+        (tmp_path, "is not a folder of `missmdp run`"),
         (tmp_path / "absent", "does not exist"),
     ):
         result = run("report", folder)

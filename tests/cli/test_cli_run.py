@@ -214,7 +214,7 @@ def test_options_reach_the_run(run, model, tmp_path):
         (("MODEL", "TABLE", "--steps", "10"), "--steps is for simulating"),
         (("TABLES",), "nothing can be simulated; give DATA"),
         (("MODEL", "absent.csv"), "absent.csv"),
-        (("MODEL", "OUT/log.parquet"), "DATA must not lie in"),
+        (("MODEL", "OUT/log.parquet"), "DATA must not be inside"),
         (("MODEL", "--learner", "ppo"), "'ppo' is not one of"),
         (("MODEL", "--block", "infection,ward", "--learner", "amcar"), "are not among the learners"),
         (("MODEL", "--block", "infection"), "a block is two features or more"),
@@ -269,7 +269,7 @@ def test_a_model_that_would_be_written_over_is_refused(run, model, tmp_path):
     assert run("run", str(model), *arguments).exit_code == 0
     learned = folder / "learners" / "amcar" / "learned.mmdp"
     before = learned.read_bytes()
-    assert "MODEL must not lie in" in failed(run("run", str(learned), *arguments, "--overwrite"))
+    assert "MODEL must not be inside" in failed(run("run", str(learned), *arguments, "--overwrite"))
     assert learned.read_bytes() == before
 
 
@@ -279,7 +279,7 @@ def test_a_failure_says_what_is_kept(run, model, tmp_path, monkeypatch):
 
     monkeypatch.setattr(solving, "compare", fail)
     line = failed(run("run", model, "--steps", "200", "-o", tmp_path / "out", *QUICK))
-    assert line.startswith("Error: the disk is full (what was made before is in ")
+    assert line.startswith("Error: the disk is full (finished work is in ")
     assert line.endswith(": log.parquet, policy.mmpolicy, learners/, tables/)")
 
 
@@ -291,7 +291,7 @@ def test_ctrl_c_says_what_is_kept(run, model, tmp_path, monkeypatch):
     result = run("run", model, "--steps", "200", "-o", tmp_path / "out", *QUICK)
     assert result.exit_code == 130
     said = [line for line in result.stderr.splitlines() if not line.startswith("✓")]
-    assert said[0].startswith("What was made before is in ")
+    assert said[0].startswith("Finished work is in ")
     assert said[-1] == "Interrupted"
     assert (tmp_path / "out" / "policy.mmpolicy").exists()
 
@@ -307,7 +307,7 @@ def test_a_report_that_fails_does_not_hide_the_result(run, model, tmp_path, monk
     assert result.exit_code == 2
     assert "optimal" in result.stdout
     assert "Report:" not in result.stdout
-    assert result.stderr.splitlines()[-1] == "Error: there is no report: no paper"
+    assert result.stderr.splitlines()[-1] == "Error: the report could not be written: no paper"
 
 
 @pytest.mark.slow
@@ -331,4 +331,4 @@ def test_ctrl_c_while_solving_goes_on_with_the_best_so_far(tmp_path):
     found = contents_of(tmp_path / "out")
     assert found["learners"][0]["search"]["status"] == "interrupted"
     assert found["baselines"][0]["search"]["status"] == "interrupted"
-    assert "Not solved to the precision asked for: amcar, prior" in " ".join(printed.split())
+    assert "Not solved to the requested precision: amcar, prior" in " ".join(printed.split())

@@ -51,10 +51,10 @@ def test_the_best_settings_go_into_evaluate(run, tmp_path, trained_without_torch
 def test_it_goes_on_where_it_was(run, tmp_path, trained_without_torch):
     first = succeeded(run("tune-ppo", "example-1", "-o", tmp_path, *SHORT))
     again = succeeded(run("tune-ppo", "example-1", "-o", tmp_path, *SHORT))
-    assert again.count("finished before") == 3
+    assert again.count("finished earlier") == 3
     assert again.splitlines()[5:] == first.splitlines()[5:]
     more = succeeded(run("tune-ppo", "example-1", "-o", tmp_path, *SHORT, "--trials", 4))
-    assert more.count("finished before") == 3
+    assert more.count("finished earlier") == 3
     assert [seed for _, seed in trained_without_torch] == [training_seed(0, k) for k in (1, 2, 3, 4)]
 
 

@@ -120,7 +120,7 @@ def _normalised(row: ValueRecord) -> str:
 def _troubles(run: RunRecord) -> list[str]:
     """Return what should not be overlooked."""
     found = [] if run.data.gaps else ["Nothing is missing in the data, so there was nothing to learn."]
-    found += [f"{one.label} could not learn from these data: {one.why.rstrip('.')}." for one in run.skipped]
+    found += [f"{one.label} could not learn from this log: {one.why.rstrip('.')}." for one in run.skipped]
     stopped = [
         policy
         for policy, search in run.searches.items()
@@ -128,13 +128,13 @@ def _troubles(run: RunRecord) -> list[str]:
     ]
     if stopped:
         found.append(
-            f"Not solved to the precision asked for: {', '.join(stopped)}; better policies may exist (--timeout)."
+            f"Not solved to the requested precision: {', '.join(stopped)}; a longer --timeout may find better policies."
         )
     if run.data.problems:
         respects = count(len(run.data.problems), "respect")
         found.append(f"The log does not fit the model in {respects}: see the report.")
     if run.world.status == "interrupted":
-        found.append("Evaluating was interrupted: values are of the episodes that were finished.")
+        found.append("The evaluation was interrupted: values are from the finished episodes.")
     return found
 
 
@@ -159,7 +159,7 @@ def with_what_is_kept(
 def _kept(folder: RunFolder, before: Mapping[str, int]) -> str:
     made = [name for name, when in folder.made().items() if when != before.get(name)]
     inside = dict.fromkeys(f"{name.partition('/')[0]}/" if "/" in name else name for name in made)
-    return f"what was made before is in {folder.path}: {', '.join(inside)}" if made else ""
+    return f"finished work is in {folder.path}: {', '.join(inside)}" if made else ""
 
 
 _EVERY = 30.0
@@ -289,10 +289,10 @@ def print_reproduction(done: Reproduction) -> None:
         print_columns(columns)
         click.echo()
         print_sentence(
-            "1 is what the optimal policy is worth, 0 what the prior's is. Intervals are over runs."
+            "1 is the value of the optimal policy, 0 that of the prior's. Intervals are over runs."
         )
         if any(_NONE in column for column in columns):
-            print_sentence(f"{_NONE} stands where there are too few runs or episodes to say anything.")
+            print_sentence(f"{_NONE} means that there are too few runs or episodes.")
     print_sentence(
         f"{done.cells:,} cells ({done.found:,} from before) in {rough_duration(done.seconds)}: tables, figures and "
         f"report.html are in {done.folder}"

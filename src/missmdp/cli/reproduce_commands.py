@@ -315,7 +315,9 @@ def plot(run: Path, formats: tuple[str, ...], folder: Path | None) -> None:
     paths = draw_figures(summary, [f".{ending}" for ending in formats], folder)
     done = f"{summary.finished:,} of {len(summary.cells):,} cells are finished"
     if not paths:
-        raise MissMDPError(f"{run}: nothing to draw; {done}, none with total variation or normalised values")
+        raise MissMDPError(
+            f"{run}: there is nothing to draw: {done}, none with total variation or normalised values"
+        )
     for path in paths:
         click.echo(str(path))
     if summary.finished < len(summary.cells):

@@ -132,9 +132,9 @@ def check_usage(model: str, data: tuple[str, ...], folder: Path, options: dict[s
     here = folder.resolve()
     for name in data:
         if Path(name).resolve().is_relative_to(here):
-            raise click.UsageError(f"{name}: DATA must not lie in {folder}, which is written to")
+            raise click.UsageError(f"{name}: DATA must not be inside {folder}, the output folder")
     if Path(model).exists() and here in Path(model).resolve().parents:
-        raise click.UsageError(f"{model}: MODEL must not lie in {folder}, which is written to")
+        raise click.UsageError(f"{model}: MODEL must not be inside {folder}, the output folder")
 
 
 def run_settings(options: dict[str, Any]) -> RunSettings:
@@ -238,7 +238,7 @@ def run(
         raise with_what_is_kept(error, where, before) from error
     (print_shortly if quiet else print_run)(result)
     if result.report_failed is not None:
-        raise click.ClickException(f"there is no report: {result.report_failed}")
+        raise click.ClickException(f"the report could not be written: {result.report_failed}")
 
 
 REPORT_HELP = """\b
@@ -289,7 +289,7 @@ def report(folder: Path) -> None:
         path = write_page(folder)
     else:
         raise click.UsageError(
-            f"{folder} is no folder of `missmdp run` (it has no {RUN_FILE}), nor of `missmdp reproduce` "
+            f"{folder} is not a folder of `missmdp run` (it has no {RUN_FILE}) or of `missmdp reproduce` "
             "(it has no config.toml)"
         )
     click.echo(str(path))

@@ -15,6 +15,8 @@ from missmdp.data.tables.content import TableOptions, known_options
 from missmdp.errors import DataError, ParameterError
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import MISSING, NO_ACTION
+from missmdp.pages.notebook import notebook_table
+from missmdp.words import count, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,6 +130,12 @@ class Dataset:
             f"Dataset({self.n_steps:,} observations in {self.n_episodes:,} episodes of "
             f"{', '.join(self.mdp.space.features.names)})"
         )
+
+    def _repr_html_(self) -> str:
+        """Return how often features are missing as a table, for notebooks."""
+        title = f"Dataset: {count(self.n_steps, 'observation')} in {count(self.n_episodes, 'episode')}"
+        rows = [[name, percent(rate, 1)] for name, rate in self.missing_rates().items()]
+        return notebook_table(title, ["feature", "missing"], rows)
 
     @property
     def n_steps(self) -> int:

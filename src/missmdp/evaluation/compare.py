@@ -23,7 +23,8 @@ from missmdp.evaluation.value import Evaluation, finished, standard_error, stude
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy, as_policy
 from missmdp.model.pomdp import POMDP
-from missmdp.words import decimals, did_you_mean, interval_text, signed
+from missmdp.pages.notebook import notebook_table
+from missmdp.words import UNKNOWN, decimals, did_you_mean, interval_text, signed, with_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,6 +151,16 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.evaluations)}; reference {self.reference})"
+
+    def _repr_html_(self) -> str:
+        """Return the values and their differences as a table, for notebooks."""
+        gaps = self.differences
+        rows = [
+            [name, *one.cells(), with_error(gaps[name].mean, gaps[name].stderr) if name in gaps else UNKNOWN]
+            for name, one in self.evaluations.items()
+        ]
+        columns = ["policy", "value", "95 % interval", "episodes", f"minus {self.reference}"]
+        return notebook_table("Comparison", columns, rows)
 
 
 def compare(

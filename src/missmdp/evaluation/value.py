@@ -26,7 +26,8 @@ from missmdp.evaluation.stopping import Ended, StoppingRule, simulate
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy, as_policy
 from missmdp.model.pomdp import POMDP
-from missmdp.words import count, decimals, interval_text, rounded_up, signed
+from missmdp.pages.notebook import notebook_table
+from missmdp.words import count, decimals, interval_text, rounded_up, signed, with_error
 
 __all__ = ["Evaluation", "evaluate", "finished", "standard_error", "student_interval"]
 
@@ -35,6 +36,8 @@ _log = logging.getLogger(__name__)
 
 
 _ROUNDING = 1e-12
+
+_COLUMNS = ("value", "95 % interval", "episodes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +125,15 @@ class Evaluation:
 
     def __repr__(self) -> str:
         return f"Evaluation({self})"
+
+    def _repr_html_(self) -> str:
+        """Return the value as a table, for notebooks."""
+        return notebook_table("Evaluation", _COLUMNS, [self.cells()])
+
+    def cells(self) -> list[str]:
+        """Return the value, its 95 % interval and the number of episodes, for a table."""
+        between = interval_text(self.interval(), decimals(self.stderr))
+        return [with_error(self.mean, self.stderr), between, f"{self.episodes:,}"]
 
     def describe(self) -> str:
         """Return the result in a few lines of text."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from missmdp.checks import checked_integer, checked_seed
-from missmdp.errors import DataError
+from missmdp.errors import ParameterError
 from missmdp.evaluation.value import Evaluation, evaluate
 from missmdp.experiments.grid.cell import raise_if_interrupted
 from missmdp.experiments.grid.fingerprint import model_hash
@@ -247,7 +247,8 @@ def _write_winner(store: TrialFolder, ranked: tuple[Trial, ...], policy: PPOPoli
 
 def _checked_episodes(episodes: int) -> int:
     if checked_integer("episodes", episodes, least=1) < 2:
-        raise DataError("one episode has no error; evaluate at least two")
+        problem = "one episode has no error; evaluate at least two"
+        raise ParameterError("episodes", episodes, "at least 2", problem)
     return episodes
 
 

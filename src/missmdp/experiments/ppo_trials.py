@@ -101,7 +101,7 @@ def fresh_seed(seed: int) -> int:
 
 def _sequence(seed: int, purpose: int, trial: int = 0) -> np.random.SeedSequence:
     return np.random.SeedSequence(
-        checked_seed(seed), spawn_key=(purpose, checked_integer("the number of a trial", trial, least=0))
+        checked_seed(seed), spawn_key=(purpose, checked_integer("trial", trial, least=0))
     )
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from missmdp.errors import MissMDPError
 from missmdp.model.archive import write_atomically
+from missmdp.words import listed
 
-__all__ = ["LONG_TABLES", "TABLES", "listed", "markdown_table", "put_tables", "write_columns", "write_table"]
+__all__ = ["LONG_TABLES", "TABLES", "markdown_table", "put_tables", "write_columns", "write_table"]
 
 TABLES = (".csv", ".json", ".parquet")
 """The endings of the names of tables."""
@@ -43,7 +44,7 @@ def write_table(rows: Sequence[Mapping[str, Any]], path: str | Path) -> None:
             write_columns({name: [_cell(row[name]) for row in rows] for name in names}, path)
             return
         case suffix:
-            raise MissMDPError(f"{path}: a table's name must end in {listed(TABLES)}, not {suffix!r}")
+            raise MissMDPError(f"{path}: a table's name must end in {listed(TABLES, 'or')}, not {suffix!r}")
     write_atomically(path, content)
 
 
@@ -59,13 +60,10 @@ def write_columns(columns: Mapping[str, Any], path: str | Path) -> None:
         case ".parquet":
             parquet.write_table(table, sink)
         case suffix:
-            raise MissMDPError(f"{path}: a table's name must end in {listed(LONG_TABLES)}, not {suffix!r}")
+            raise MissMDPError(
+                f"{path}: a table's name must end in {listed(LONG_TABLES, 'or')}, not {suffix!r}"
+            )
     write_atomically(path, sink.getvalue().to_pybytes())
-
-
-def listed(endings: Sequence[str]) -> str:
-    """Return endings in words: ".csv, .json or .parquet"."""
-    return f"{', '.join(endings[:-1])} or {endings[-1]}"
 
 
 def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]], words: Container[int]) -> str:

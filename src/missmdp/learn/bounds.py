@@ -29,6 +29,7 @@ from missmdp.learn.limits import (
     group_limits,
 )
 from missmdp.model.missingness import MissingnessFunction
+from missmdp.pages.notebook import notebook_table
 
 __all__ = ["Bound", "GroupBound", "counted", "learned_bound"]
 
@@ -99,6 +100,23 @@ class Bound:
             f"Bound(worst={self.worst:.3g}, tv={self.tv:.3g}, confidence={self.confidence:g}, "
             f"method={self.method!r}, behaviour={self.behaviour!r}, groups={self.n_groups})"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the groups, those known worst first, as a table, for notebooks."""
+        kind = "guaranteed" if self.guaranteed else "by a bootstrap, not guaranteed"
+        title = f"Bound: within {self.worst:.3g} of M with confidence {self.confidence:g} ({kind})"
+        rows = [
+            [
+                ", ".join(group.features),
+                ", ".join(f"{name} = {value}" for name, value in group.given.items()) or "everywhere",
+                f"{group.samples:,}",
+                f"{group.radius:.3g}",
+                f"{group.tv:.3g}",
+            ]
+            for group in sorted(self.per_group, key=lambda group: -group.tv)
+        ]
+        columns = ["whether these are missing", "where", "samples", "off by at most", "total variation"]
+        return notebook_table(title, columns, rows)
 
     def describe(self) -> str:
         """Return what the bound says, in sentences."""

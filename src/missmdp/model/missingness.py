@@ -20,7 +20,9 @@ from missmdp.checks import checked_shape
 from missmdp.errors import ModelError, ParameterError
 from missmdp.model.probabilities import as_floats, call, checked_table, number
 from missmdp.model.space import MISSING, Rows, StateSpace
+from missmdp.pages.notebook import notebook_table
 from missmdp.progress import show_progress
+from missmdp.words import count, percent, percent_range
 
 if TYPE_CHECKING:
     from missmdp.model.mdp import FactoredMDP
@@ -200,6 +202,24 @@ class MissingnessFunction:
             f"MissingnessFunction({len(self.patterns)} patterns over {len(self.space)} states; "
             f"can go missing: {', '.join(self.can_go_missing) or 'nothing'})"
         )
+
+    def _repr_html_(self) -> str:
+        """Return how often features are missing as a table, for notebooks."""
+        title = (
+            f"MissingnessFunction: {count(self.n_patterns, 'pattern')} over {count(len(self.space), 'state')}"
+        )
+        rows = [[name, rate] for name, rate in self.rate_texts().items()]
+        return notebook_table(title, ["feature", "missing in"], rows)
+
+    def rate_texts(self, states: NDArray[np.bool_] | None = None) -> dict[str, str]:
+        """Return how often each feature is missing, as "20–70 %" over states, or those of a mask, shape (S,)."""
+        rates = self.probabilities @ (~self.patterns).astype(np.float64)
+        shown = rates if states is None else rates[states]
+        low, high = shown.min(axis=0).tolist(), shown.max(axis=0).tolist()
+        return {
+            name: percent(low[i]) if high[i] - low[i] < 5e-4 else percent_range(low[i], high[i])
+            for i, name in enumerate(self.space.features.names)
+        }
 
     def __eq__(self, other: object) -> bool:
         return (

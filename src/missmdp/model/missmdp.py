@@ -20,6 +20,8 @@ from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.pomdp import POMDP
 from missmdp.model.space import FeatureSpace, Rows, StateSpace
 from missmdp.model.types import MissingnessTypes, classify
+from missmdp.pages.notebook import notebook_table
+from missmdp.words import count, listed, preview
 
 __all__ = [
     "PRIOR_RATE",
@@ -65,6 +67,17 @@ class MissMDP:
     def __repr__(self) -> str:
         label = f"{self.name!r}, " if self.name else ""
         return f"MissMDP({label}{self.mdp!r}, {self.missingness!r})"
+
+    def _repr_html_(self) -> str:
+        """Return the features and how often they are missing as a table, for notebooks."""
+        mdp = self.mdp
+        title = (
+            f"MissMDP {self.name or ''}: {count(mdp.n_states, 'state')}, actions "
+            f"{listed([*map(str, mdp.actions)])}, discount {mdp.discount:g}"
+        ).replace(" :", ":")
+        rates = self.missingness.rate_texts(mdp.reachable)
+        rows = [[name, preview(values), rates[name]] for name, values in mdp.features.items()]
+        return notebook_table(title, ["feature", "values", "missing in"], rows)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MissMDP) and self.mdp == other.mdp and self.missingness == other.missingness

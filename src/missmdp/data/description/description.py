@@ -11,14 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.data.description.groups import FEW_ROWS, MissingBy, wilson_interval
+from missmdp.data.description.groups import FEW_ROWS, MissingBy
 from missmdp.data.description.picture import draw_description
-from missmdp.data.statistics import fisher_log_p
+from missmdp.data.statistics import fisher_log_p, wilson_interval
 from missmdp.words import count, listed, rate_text
 
-__all__ = ["FAMILY_LEVEL", "Association", "Description", "find_associations", "of", "percent"]
+__all__ = ["FAMILY_LEVEL", "Association", "Description", "find_associations"]
 
-of, percent = count, rate_text
 
 FAMILY_LEVEL = 0.01
 """The probability with which anything at all is listed where nothing depends on anything, if rows were independent."""
