@@ -26,6 +26,7 @@ __all__ = [
     "as_index",
     "error_at",
     "pomdp_from_file",
+    "read_bytes",
     "read_text",
     "row_means",
     "same_matrix",
@@ -41,13 +42,18 @@ def error_at(path: str | Path, line: int, column: int, message: str) -> FormatEr
     return FormatError(f"{path}:{line}:{column}: {message}")
 
 
-def read_text(path: str | Path) -> str:
-    """Return the text of a file; whatever is wrong with it becomes a `FormatError`."""
+def read_bytes(path: str | Path) -> bytes:
+    """Return the contents of a file, or raise `FormatError` if it cannot be read."""
     try:
-        content = Path(path).read_bytes()
+        return Path(path).read_bytes()
     except (OSError, ValueError, TypeError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         raise FormatError(f"{path}: cannot be read ({reason})") from error
+
+
+def read_text(path: str | Path) -> str:
+    """Return the text of a file; whatever is wrong with it becomes a `FormatError`."""
+    content = read_bytes(path)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -108,8 +108,8 @@ class Certificate:
             f"{100.0 * self.relative:.2g} % of {number(self.trivial)}, the best minus the worst controller"
         )
         if self.vacuous:
-            lines[0] += " This is vacuous: so is every policy."
-            lines.append(f"This is known without data; the smallest bound with them is {self._smallest()}.")
+            lines[0] += " That is vacuous: it is true of every policy."
+            lines.append(f"The smallest bound from the data is {self._smallest()}.")
         else:
             lines.append(
                 f"That is {share}. Its value is in [{bound_below(self.value_lower)}, "
@@ -194,9 +194,7 @@ def conditions(
     ]
     unseen = sum(group.samples == 0 for group in bound.per_group)
     if unseen:
-        said.append(
-            f"Of {count(unseen, 'group')} of states there are no data at all: there everything is possible."
-        )
+        said.append(f"There are no data for {count(unseen, 'group')} of states, where anything is possible.")
     if support is not None:
         said.append(support.describe())
     return tuple(said)
@@ -222,21 +220,21 @@ def _budget(learner: CountingEstimator, bound: Bound, failure: float) -> str:
 def _deployed(chosen: Alternative) -> str:
     if chosen.deploys == "policy":
         return (
-            "Deployed is the policy that tracks the belief under M̂; the bound holds for every policy that decides by "
-            "what it has seen."
+            "What is certified is the policy that tracks the belief under M̂; the bound holds for every policy that "
+            "decides by its observations."
         )
     return (
-        "Deployed is the policy graph, which remembers a node and no belief (certificate.policy): for the policy that "
-        'tracks the belief, ask with deploy="policy".'
+        "What is certified is the policy graph (certificate.policy), which keeps track of a node instead of a belief; "
+        'for the policy that tracks the belief, pass deploy="policy".'
     )
 
 
 def _solver(result: SolveResult, chosen: Alternative) -> str:
     bounds = f"The solver's bounds for M̂ hold however it ended ({result.status})"
     if chosen.deploys == "policy":
-        return f"{bounds}; `lower` was evaluated for the vectors that are left after pruning."
+        return f"{bounds}; `lower` was evaluated for the vectors that remain after pruning."
     again = " So do those for the model that reveals what is open." if chosen.method == "revealing" else ""
-    return f"{bounds}; the graph was evaluated in M̂ again, so pruning does not matter.{again}"
+    return f"{bounds}; the graph was evaluated again in M̂, so pruning does not matter.{again}"
 
 
 @dataclass(frozen=True)

@@ -86,13 +86,13 @@ class DataPlan:
             f"  policy-uniform  {_about(self.uniform)}",
             f"  closed form     {self._closed()}",
             f"Without data every policy is within {self.trivial:.4g}. The solver's gap is taken to be "
-            f"{self.solver_gap:g}. Sizes are those for this model's M; samples of the first two are for states that "
-            "are visited as often as expected.",
+            f"{self.solver_gap:g}. The numbers are for this model's M; the first two take states to be visited as "
+            "often as expected.",
         ]
         if self.closed is not None and self.closed.off_by:
             lines.append(
-                f"But this model's M does not satisfy that: it is {self.closed.off_by:.3g} away in total variation, "
-                "and no amount of data changes that."
+                f"But this model's M violates the assumption: it is {self.closed.off_by:.3g} away in total variation, "
+                "which more data will not change."
             )
         return "\n".join(lines)
 
