@@ -89,11 +89,12 @@ bench: $(DEV_STAMP)  ## speed, as ratios within one run
 	$(BIN)/python -m benchmarks
 
 figures: $(RUN_STAMP)  ## the pictures in docs/
-	$(BIN)/python docs/make_figures.py
+	$(BIN)/python docs/make.py figures
 
 tables: $(RUN_STAMP)  ## the simulated tables in docs/, and the page of commands
-	$(BIN)/python docs/make_coverage.py
-	$(BIN)/python docs/make_learning_table.py
+	$(BIN)/missmdp reproduce --study bounds -o results
+	$(BIN)/missmdp reproduce --study learning -o results
+	$(BIN)/python docs/make.py results results
 	$(BIN)/python docs/make_commands.py
 
 docs: $(DOCS_STAMP)  ## the documentation as a site: docs/_build/index.html
@@ -102,13 +103,13 @@ docs: $(DOCS_STAMP)  ## the documentation as a site: docs/_build/index.html
 
 results: $(PPO_STAMP)  ## the tables and figures of docs/results, in about an hour
 	$(BIN)/missmdp reproduce --profile small -o results
-	$(BIN)/python docs/make_results.py results
+	$(BIN)/python docs/make.py results results
 
 beyond: $(RUN_STAMP)  ## the tables of docs/results that go beyond the paper, in hours; can be stopped and started
-	$(BIN)/python docs/make_beyond.py
-	$(BIN)/python docs/make_diagnosis.py runs
-	$(BIN)/python docs/make_diagnosis.py table
-	$(BIN)/python docs/make_certificates.py
+	$(BIN)/missmdp reproduce --study beyond -o results
+	$(BIN)/missmdp reproduce --study diagnosis -o results
+	$(BIN)/missmdp reproduce --study certificates -o results
+	$(BIN)/python docs/make.py results results
 
 clean:           ## remove the environment and what was made
 	rm -rf .venv .venv-* demo docs/_build .pytest_cache .ruff_cache .hypothesis

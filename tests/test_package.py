@@ -1,5 +1,6 @@
 """The package as a whole: public names, quick import, what can be sent to other processes."""
 
+import importlib
 import pickle
 import subprocess
 import sys
@@ -9,14 +10,25 @@ import pytest
 import missmdp as mm
 
 
-def test_every_public_name_exists_once():
-    listed = [name for names in mm._HOME.values() for name in names]
-    assert sorted([*listed, "__version__"]) == sorted(mm.__all__)
+def test_every_public_name_exists():
+    assert {"AsMAR", "Dataset", "ParameterError", "__version__", "collect"} < set(mm.__all__)
     for name in mm.__all__:
         assert getattr(mm, name) is not None
-    assert set(dir(mm)) == set(mm.__all__)
+    assert dir(mm) == mm.__all__ == sorted(set(mm.__all__))
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = mm.no_such_name
+
+
+def test_every_public_name_is_listed_by_the_module_that_defines_it():
+    for name, module in mm._modules().items():
+        if name != "__version__":
+            assert name in importlib.import_module(module).__all__
+
+
+def test_a_star_brings_the_public_names():
+    names = {}
+    exec("from missmdp import *", names)
+    assert set(mm.__all__) <= set(names)
 
 
 def test_importing_loads_nothing_heavy():

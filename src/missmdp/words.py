@@ -10,7 +10,9 @@ from itertools import islice
 from typing import Any, TypeVar
 
 __all__ = [
+    "ROUNDING",
     "UNKNOWN",
+    "at_most",
     "bound_above",
     "bound_below",
     "closest",
@@ -18,9 +20,11 @@ __all__ = [
     "decimals",
     "did_you_mean",
     "duration",
+    "error_places",
     "interval",
     "interval_text",
     "listed",
+    "no_more_than",
     "number",
     "outward",
     "percent",
@@ -36,12 +40,15 @@ __all__ = [
     "short_number",
     "signed",
     "significant",
+    "with_error",
 ]
 
 T = TypeVar("T")
 
 UNKNOWN = "–"
 """What stands where nothing is known."""
+ROUNDING = 1e-9
+"""Differences and errors up to this are those of the arithmetic."""
 _PERCENT = "\u00a0%"
 _ROUNDING = 1e-8
 """Errors up to this share of a figure are those of the arithmetic."""
@@ -216,6 +223,40 @@ def rounded_up(value: float) -> str:
         return f"{value:g}"
     unit = 10.0 ** math.floor(math.log10(value))
     return f"{math.ceil(value / unit) * unit:.6g}"
+
+
+def with_error(value: float, stderr: float | None) -> str:
+    """Return a figure with its standard error, if it has one beyond rounding."""
+    digits = error_places(stderr, value)
+    known = stderr is not None and not math.isnan(stderr) and not _is_rounding(stderr, value)
+    return f"{signed(value, digits)} ± {stderr:.{digits}f}" if known else signed(value, digits)
+
+
+def error_places(stderr: float | None, value: float = 0.0) -> int:
+    """Return how many decimals a figure deserves, at most six; an error of the size of rounding is none."""
+    if stderr is None:
+        stderr = math.nan
+    return min(6, decimals(0.0 if _is_rounding(stderr, value) else stderr))
+
+
+def _is_rounding(stderr: float, value: float) -> bool:
+    return stderr < max(ROUNDING, _ROUNDING * abs(value))
+
+
+def at_most(bound: float) -> str:
+    """Return a bound between 0 and 1 with two digits that are not too small."""
+    if not bound > 0.0:
+        return "0"
+    digits = 1 - math.floor(math.log10(bound))
+    return f"{math.ceil(round(bound * 10.0**digits, 6)) / 10.0**digits:.2g}"
+
+
+def no_more_than(bound: float) -> str:
+    """Return a bound of any size with three digits that are not too small."""
+    if not 0.0 < bound < math.inf:
+        return signed(bound, 0)
+    digits = 2 - math.floor(math.log10(bound))
+    return f"{math.ceil(round(bound * 10.0**digits, 6)) / 10.0**digits:,.{max(digits, 0)}f}"
 
 
 def bound_above(bound: float) -> str:

@@ -21,8 +21,8 @@ def test_describe_leaves_columns_out(run, tmp_path, data):
 def test_describe_says_what_is_listed(run, tmp_path, data):
     data.to_csv(tmp_path / "log.csv")
     words = " ".join(run("describe", tmp_path / "log.csv").output.split())
-    assert "If rows were independent, chance alone would list anything in fewer than 1% of logs" in words
-    assert "as an indication" in words
+    assert "If rows were independent, chance alone would list something in fewer than 1% of logs" in words
+    assert "as indications" in words
 
 
 def test_one_is_singular(run, tmp_path):

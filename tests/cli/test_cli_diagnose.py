@@ -26,7 +26,7 @@ def test_diagnose_says_what_and_why(run, tmp_path, ward, log):
     assert "infection (itself)" in words
     assert "MCAR all parents p <" in words or "MCAR all parents p =" in words
     assert "Learner: DynamicsEM" in words
-    assert "which is no guarantee" in words
+    assert "come from a bootstrap and are approximate" in words
     found = json.loads(written[0].read_text())
     mdp = mm.MissMDP.load(ward).mdp
     assert found == mm.diagnose(mm.Dataset.from_table(log, mdp), mdp, draws=10).as_dict()

@@ -15,7 +15,7 @@ from missmdp.experiments.baselines import (
     MadePolicy,
     make_baseline,
 )
-from missmdp.experiments.kept_policies import PolicyFolder
+from missmdp.experiments.policy_store import PolicyStore
 from missmdp.interop import write_policyx
 from missmdp.plan.ppo.solver import PPO
 
@@ -239,7 +239,7 @@ def test_a_policy_for_another_missingness_is_told_of_what_it_excludes(run, tmp_p
     solved(mm.fully_observed_model(model), tmp_path / "naive.mmpolicy")
     out = succeeded(run("evaluate", "example-1", "--policy", tmp_path / "naive.mmpolicy", "--episodes", 40))
     assert "naive saw " in out
-    assert "what its own model excludes, and went on (" in " ".join(out.split())
+    assert "something that its own model rules out, and continued (" in " ".join(out.split())
 
 
 def test_collapses_of_pomcp_are_told(run):
@@ -253,7 +253,7 @@ def test_collapses_of_pomcp_are_told(run):
 
 def test_a_wide_gap_is_told(run):
     out = succeeded(run("evaluate", "example-3", "--solve-timeout", 0, "--episodes", 20))
-    assert "optimal is solved to a wide gap" in out
+    assert "optimal was solved only to a wide gap" in out
     assert "--solve-timeout" in out
 
 
@@ -271,14 +271,14 @@ def test_an_error_that_is_not_reached_is_told(run):
             *("--episodes", 10),
         )
     )
-    assert "After 30 episodes the standard error is not yet 0.001." in out
+    assert "After 30 episodes the standard error is still above 0.001." in out
 
 
 def test_running_out_of_time_is_told(run):
     out = succeeded(
         run("evaluate", "predator-smar", "--policy", "random", "--episodes", 10**8, "--timeout", 0.2)
     )
-    assert "Time was up after " in out
+    assert "The time limit was reached after " in out
 
 
 # Policies that are kept
@@ -308,20 +308,23 @@ def test_other_settings_are_other_policies(run, tmp_path, changed):
     assert len(list(tmp_path.glob("*.mmpolicy"))) == 2
 
 
-@pytest.mark.parametrize("damage", ["policy", "json", "gone", "swapped"])
+@pytest.mark.parametrize("damage", ["policy", "cell", "gone", "swapped"])
 def test_what_is_damaged_is_made_again(run, tmp_path, damage):
     words = ("evaluate", "example-1", "--policy", "optimal", "--episodes", 5, "--save-policies", tmp_path)
     succeeded(run(*words))
-    (policy,), (told,) = tmp_path.glob("*.mmpolicy"), tmp_path.glob("*.json")
+    (policy,), (told,) = tmp_path.glob("*.mmpolicy"), tmp_path.glob("*.cell")
     match damage:
         case "policy":
             policy.write_bytes(policy.read_bytes()[:-9])
-        case "json":
+        case "cell":
             told.write_text("{")
         case "gone":
             policy.unlink()
         case _:
-            told.write_text(told.read_text().replace('"seed": 0', '"seed": 1'))
+            other = (*words[:4], "--policy-seed", 1, *words[4:])
+            succeeded(run(*other))
+            (another,) = set(tmp_path.glob("*.cell")) - {told}
+            told.write_bytes(another.read_bytes())
     result = run(*words)
     assert result.exit_code == 0
     assert "kept in" in result.stdout
@@ -329,7 +332,7 @@ def test_what_is_damaged_is_made_again(run, tmp_path, damage):
 
 
 def test_a_policy_that_was_interrupted_is_not_used_again(tmp_path, model):
-    folder = PolicyFolder(tmp_path, model, BaselineSettings())
+    folder = PolicyStore(tmp_path, model, BaselineSettings())
     made = make_baseline("optimal", model, progress=False)
     object.__setattr__(made, "status", "interrupted")
     folder.keep("optimal", made)

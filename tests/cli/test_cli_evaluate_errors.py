@@ -32,7 +32,7 @@ WRONG = [
     ),
     (["--policy", "p.mmpolicy", "--policy", "sub/p.mmpolicy"], "as in --policy other=sub/p.mmpolicy"),
     (["--policy", "a=random", "--policy", "a=p.mmpolicy"], "as in --policy other=p.mmpolicy"),
-    (["--reference", "pomcp"], "--reference pomcp: this is none of the policies: random, prior, optimal"),
+    (["--reference", "pomcp"], "--reference pomcp: the policies are random, prior, optimal"),
     (["--episodes", "0"], "--episodes"),
     (["--episodes", "many"], "--episodes"),
     (["--seed", "-1"], "--seed"),
@@ -64,11 +64,11 @@ WRONG = [
     ),
     (["--save-policies", "p.mmpolicy"], "p.mmpolicy"),
     (["--save-policies", "p.mmpolicy/made"], "cannot be written (Not a directory)"),
-    (["-o", "values.txt"], "values.txt: the name of a file of results must end in .csv, .json or .parquet"),
-    (["-o", "sub"], "sub: the name of a file of results must end in"),
+    (["-o", "values.txt"], "values.txt: the file of results must end in .csv, .json or .parquet"),
+    (["-o", "sub"], "sub: the file of results must end in"),
     (["-o", "p.mmpolicy/v.csv"], "p.mmpolicy/v.csv: cannot be written (Not a directory)"),
-    (["--returns", "r.json"], "r.json: the name of a file of returns must end in .csv or .parquet"),
-    (["-o", "v.csv", "--returns", "v.csv"], "v.csv: results and returns cannot go to one file"),
+    (["--returns", "r.json"], "r.json: the file of returns must end in .csv or .parquet"),
+    (["-o", "v.csv", "--returns", "v.csv"], "v.csv: results and returns cannot go to the same file"),
     (["another-model"], "another-model"),
 ]
 
@@ -93,9 +93,9 @@ def test_wrong_usage_is_said_before_anything_is_read(run, tmp_path, monkeypatch,
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--policy", "prior"], "prior is for miss-MDPs: in absent.pomdp no features go missing"),
+        (["--policy", "prior"], "prior is for miss-MDPs: no features go missing in absent.pomdp"),
         (["--policy", "ppo"], "ppo is for miss-MDPs"),
-        (["--policy", "mine=ppo-memory"], "there are random, optimal, pomcp and files of policies"),
+        (["--policy", "mine=ppo-memory"], "use random, optimal, pomcp or a policy's file"),
         (["--fully-observed"], "--fully-observed is for miss-MDPs"),
     ],
 )

@@ -131,7 +131,7 @@ def test_ctrl_c_while_solving_goes_on_with_the_best_so_far(tmp_path):
     process = start("evaluate", "icu-smar", *words, program=SOLVING, cwd=tmp_path)
     out, errors = process.communicate()
     assert process.returncode == 0, errors
-    assert "optimal was interrupted while it was made: this is the best so far." in out
+    assert "optimal was interrupted while it was being made: this is the best so far." in out
     row = rows_of(tmp_path / "v.csv")["optimal"]
     assert (row["episodes"], row["ended"]) == ("20", "episodes"), "simulating was not interrupted"
 

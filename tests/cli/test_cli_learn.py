@@ -115,7 +115,7 @@ def test_learning_from_the_dynamics(run, data, log, tmp_path):
     learner = mm.DynamicsEM(data.mdp, seed=3, progress=False).fit(data)
     bound = learner.bound(0.95, draws=5, seed=3)
     assert bound.describe() in result.output
-    assert "This is no guarantee." in result.output
+    assert "This is not guaranteed." in result.output
     for child in learner.graph_.can_go_missing:
         assert f"whether {child} is missing depends on {', '.join(learner.graph_.parents(child))}\n" in (
             result.output
@@ -313,7 +313,7 @@ def test_the_log_is_never_written_over(run, log, data, tmp_path):
     for source, output in ((log, log), (folder, folder / "log.csv"), (tmp_path / "*.parquet", log)):
         result = run("learn", "icu-smar", source, "-o", output)
         assert result.exit_code == 2
-        assert "over the log" in result.output
+        assert "this would overwrite the log" in result.output
     assert log.read_bytes() == before
     assert run("learn", "icu-smar", folder, "-o", folder / "learned.csv").exit_code == 0
 

@@ -143,3 +143,38 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path, workers):
     assert "Traceback" not in errors
     assert not (folder / "tables").exists()
     assert list(folder.glob("cells/*.cell"))
+
+
+def test_a_study_can_be_looked_at_before_it_is_run(run, tmp_path):
+    out = succeeded(run("reproduce", "--study", "certificates", "-o", tmp_path / "s", "--dry-run"))
+    assert "20 cells, of which 0 are finished" in out
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_study_resumes_and_writes_its_tables(run, tmp_path, monkeypatch):
+    from missmdp.experiments.grid.cell import CellResult
+    from missmdp.experiments.studies.diagnosis import DiagnosisCell
+
+    found = {"type": "MCAR", "self_censoring": [], "same_graph": True, "p_values": {"MCAR": 0.5}}
+    done = []
+
+    def work(cell):
+        done.append(cell)
+        if len(done) == 4:
+            raise KeyboardInterrupt
+        return CellResult(found)
+
+    monkeypatch.setattr(DiagnosisCell, "work", work)
+    words = ("reproduce", "--study", "diagnosis", "-o", tmp_path, "--workers", 1, "-q")
+    assert run(*words).exit_code != 0
+    assert len(rows(tmp_path / "tables" / "diagnosis.csv")) == 3
+    assert "1,200 of 1,200 cells" in succeeded(run(*words))
+    assert len(done) == 4 + 1_197
+    assert len(rows(tmp_path / "tables" / "diagnosis.csv")) == 1_200
+
+
+@pytest.mark.parametrize("more", [["--profile", "smoke"], ["--runs", "3"]])
+def test_a_study_has_fixed_settings(run, tmp_path, more):
+    result = run("reproduce", "--study", "beyond", "-o", tmp_path, *more)
+    assert result.exit_code == 2
+    assert "--study has fixed settings" in result.stderr

@@ -13,7 +13,9 @@ from experiments.run.wards import ward, ward_mdp
 from missmdp.cli.run_commands import run as command
 from missmdp.cli.run_commands import run_settings
 from missmdp.errors import MissMDPError
-from missmdp.experiments.run import worlds
+from missmdp.experiments.record.coding import read_record
+from missmdp.experiments.record.summary_text import summary_text
+from missmdp.experiments.run import solving
 
 QUICK = ("--precision", "0.001", "--episodes", "50", "--sensitivity-episodes", "2", "--folds", "2")
 
@@ -94,7 +96,7 @@ def test_one_table_and_what_it_means(run, model, tmp_path):
         assert f"{abs(row['value']):.2f}" in line
         assert f"± {row['stderr']:.2f}" in line
     text = " ".join(" ".join(lines[header + 8 :]).split())
-    for sentence in found["meaning"]:
+    for sentence in summary_text(read_record(tmp_path / "out" / "run.json")):
         assert " ".join(sentence.split()) in text
     assert f"Report: {tmp_path / 'out' / 'report.html'}" in lines
     assert (tmp_path / "out" / "report.html").exists()
@@ -139,7 +141,7 @@ def test_own_tables(run, tables, table, tmp_path):
     assert result.exit_code == 0, result.output
     found = contents_of(tmp_path / "out")
     assert found["model"]["source"] == str(tables)
-    assert not found["model"]["truth_known"]
+    assert found["model"]["truth"] is None
     assert found["settings"]["steps"] is None
     by_hand = mm.AsMAR().fit(mm.Dataset.from_table(table, ward_mdp()))
     learned = mm.MissMDP.load(tmp_path / "out" / "learners" / "asmar" / "learned.mmdp").missingness
@@ -199,7 +201,7 @@ def test_options_reach_the_run(run, model, tmp_path):
     assert settings["always_observed"] == ["ward"]
     assert settings["table"]["episode"] == "patient"
     assert found["data"]["behaviour"] == "blind"
-    assert not found["model"]["truth_known"]
+    assert found["model"]["truth"] is None
     log = mm.Dataset.from_table(table, ward_mdp(), episode="patient", step="hour")
     bound = mm.AsMAR(smoothing=0.5, always_observed=["ward"]).fit(log).bound(0.9, behaviour="blind")
     assert found["learners"][0]["bound"]["worst"] == bound.worst
@@ -212,7 +214,7 @@ def test_options_reach_the_run(run, model, tmp_path):
         (("MODEL", "TABLE", "--steps", "10"), "--steps is for simulating"),
         (("TABLES",), "nothing can be simulated; give DATA"),
         (("MODEL", "absent.csv"), "absent.csv"),
-        (("MODEL", "OUT/log.parquet"), "DATA must not lie in"),
+        (("MODEL", "OUT/log.parquet"), "DATA must not be inside"),
         (("MODEL", "--learner", "ppo"), "'ppo' is not one of"),
         (("MODEL", "--block", "infection,ward", "--learner", "amcar"), "are not among the learners"),
         (("MODEL", "--block", "infection"), "a block is two features or more"),
@@ -267,7 +269,7 @@ def test_a_model_that_would_be_written_over_is_refused(run, model, tmp_path):
     assert run("run", str(model), *arguments).exit_code == 0
     learned = folder / "learners" / "amcar" / "learned.mmdp"
     before = learned.read_bytes()
-    assert "MODEL must not lie in" in failed(run("run", str(learned), *arguments, "--overwrite"))
+    assert "MODEL must not be inside" in failed(run("run", str(learned), *arguments, "--overwrite"))
     assert learned.read_bytes() == before
 
 
@@ -275,9 +277,9 @@ def test_a_failure_says_what_is_kept(run, model, tmp_path, monkeypatch):
     def fail(*arguments, **options):
         raise MissMDPError("the disk is full")
 
-    monkeypatch.setattr(worlds, "compare", fail)
+    monkeypatch.setattr(solving, "compare", fail)
     line = failed(run("run", model, "--steps", "200", "-o", tmp_path / "out", *QUICK))
-    assert line.startswith("Error: the disk is full (what was made before is in ")
+    assert line.startswith("Error: the disk is full (finished work is in ")
     assert line.endswith(": log.parquet, policy.mmpolicy, learners/, tables/)")
 
 
@@ -285,27 +287,27 @@ def test_ctrl_c_says_what_is_kept(run, model, tmp_path, monkeypatch):
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(worlds, "compare", stop)
+    monkeypatch.setattr(solving, "compare", stop)
     result = run("run", model, "--steps", "200", "-o", tmp_path / "out", *QUICK)
     assert result.exit_code == 130
     said = [line for line in result.stderr.splitlines() if not line.startswith("✓")]
-    assert said[0].startswith("What was made before is in ")
+    assert said[0].startswith("Finished work is in ")
     assert said[-1] == "Interrupted"
     assert (tmp_path / "out" / "policy.mmpolicy").exists()
 
 
 def test_a_report_that_fails_does_not_hide_the_result(run, model, tmp_path, monkeypatch):
-    from missmdp.experiments.report import write
+    from missmdp.experiments.run import work
 
     def fail(folder):
         raise MissMDPError("no paper")
 
-    monkeypatch.setattr(write, "write_report", fail)
+    monkeypatch.setattr(work, "write_report", fail)
     result = run("run", model, "--steps", "200", "-o", tmp_path / "out", *QUICK)
     assert result.exit_code == 2
     assert "optimal" in result.stdout
     assert "Report:" not in result.stdout
-    assert result.stderr.splitlines()[-1] == "Error: there is no report: no paper"
+    assert result.stderr.splitlines()[-1] == "Error: the report could not be written: no paper"
 
 
 @pytest.mark.slow
@@ -327,6 +329,6 @@ def test_ctrl_c_while_solving_goes_on_with_the_best_so_far(tmp_path):
         printed = command.stdout.read()
     assert command.returncode == 0
     found = contents_of(tmp_path / "out")
-    assert found["learners"][0]["solve"]["status"] == "interrupted"
-    assert found["baselines"][0]["status"] == "interrupted"
-    assert "Not solved to the precision asked for: amcar, prior" in " ".join(printed.split())
+    assert found["learners"][0]["search"]["status"] == "interrupted"
+    assert found["baselines"][0]["search"]["status"] == "interrupted"
+    assert "Not solved to the requested precision: amcar, prior" in " ".join(printed.split())

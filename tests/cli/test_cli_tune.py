@@ -9,7 +9,7 @@ import pytest
 import missmdp as mm
 from command_output import succeeded
 from experiments import stand_in
-from missmdp.experiments.search_space import training_seed
+from missmdp.experiments.ppo_trials import training_seed
 from missmdp.plan.ppo.solver import PPO
 
 SHORT = ("--trials", 3, "--steps", 100, "--episodes", 40)
@@ -32,7 +32,7 @@ def test_trials_are_printed_and_the_best_is_written(run, tmp_path, trained_witho
         f"Written to {folder / name}" for name in ("best.json", "best.mmpolicy", "trials.csv")
     ]
     assert max(map(len, lines[5:-3])) <= 100
-    assert json.loads((folder / f"trial-00{best}.json").read_text())["trial"] == best
+    assert len(list(folder.glob(f"trial-00{best}-*.cell"))) == 1
 
 
 def test_the_best_settings_go_into_evaluate(run, tmp_path, trained_without_torch):
@@ -51,10 +51,10 @@ def test_the_best_settings_go_into_evaluate(run, tmp_path, trained_without_torch
 def test_it_goes_on_where_it_was(run, tmp_path, trained_without_torch):
     first = succeeded(run("tune-ppo", "example-1", "-o", tmp_path, *SHORT))
     again = succeeded(run("tune-ppo", "example-1", "-o", tmp_path, *SHORT))
-    assert again.count("finished before") == 3
+    assert again.count("finished earlier") == 3
     assert again.splitlines()[5:] == first.splitlines()[5:]
     more = succeeded(run("tune-ppo", "example-1", "-o", tmp_path, *SHORT, "--trials", 4))
-    assert more.count("finished before") == 3
+    assert more.count("finished earlier") == 3
     assert [seed for _, seed in trained_without_torch] == [training_seed(0, k) for k in (1, 2, 3, 4)]
 
 

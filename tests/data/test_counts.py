@@ -151,7 +151,7 @@ def broken_tables(draw):
     return {name: [values[i] for i in order] for name, values in table.items()}
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     table=broken_tables(),
     cut=st.integers(0, 10),

@@ -11,6 +11,10 @@ import click
 import pytest
 
 from missmdp.cli.main import cli
+from missmdp.experiments.grid.cell import run_cell
+from missmdp.experiments.studies.catalogue import STUDIES
+from missmdp.experiments.studies.learning import LEARNING
+from missmdp.experiments.studies.study import read_rows
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -90,18 +94,23 @@ def test_the_examples_in_docstrings_run(module):
     assert failed == 0
 
 
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_tables_in_the_pages_are_those_of_the_rows(root, name):
+    study, results = STUDIES[name], root / "docs" / "results"
+    rows = read_rows(results / "tables" / f"{table}.csv" for table in study.rows({}))
+    text = (results / study.page).read_text()
+    tables = study.tables(rows)
+    assert tables
+    for mark, table in tables.items():
+        assert f"<!-- {mark} -->\n{table}\n<!-- end of {mark} -->" in text, (
+            "run `make tables` or `make beyond`"
+        )
+
+
 @pytest.mark.slow
-def test_the_table_of_learning_is_what_make_tables_makes(root):
-    learning_table = runpy.run_path(str(root / "docs" / "make_learning_table.py"))["learning_table"]
-    assert learning_table() in (root / "docs" / "learning.md").read_text(), "run `make tables`"
-
-
-def test_the_page_of_commands_lists_them_all(root):
-    commands_page = runpy.run_path(str(root / "docs" / "make_commands.py"))["commands_page"]
-    page = (root / "docs" / "commands.md").read_text()
-    assert page == commands_page(), "run `python docs/make_commands.py`"
-    for name in cli.commands:
-        assert f"| `{name}` |" in page
+def test_the_table_of_learning_is_what_the_cells_find(root):
+    rows = read_rows([root / "docs" / "results" / "tables" / "learning-options.csv"])
+    assert LEARNING.rows({cell: run_cell(cell) for cell in LEARNING.cells()}) == rows, "run `make tables`"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -131,7 +140,7 @@ def test_the_glossary_explains_every_term_once(root):
 
 
 def test_figures_are_what_make_figures_draws(root, tmp_path):
-    draw_all = runpy.run_path(str(root / "docs" / "make_figures.py"))["draw_all"]
+    draw_all = runpy.run_path(str(root / "docs" / "make.py"))["draw_all"]
     drawn = draw_all(tmp_path)
     assert len(drawn) == 13
     for path in drawn:

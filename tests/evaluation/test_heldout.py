@@ -232,7 +232,7 @@ def test_two_missingness_functions_with_the_same_law_of_observations_cannot_be_t
 )
 def test_with_enough_data_the_right_learner_is_best(name, right):
     truth = mm.load_benchmark(name)
-    found = mm.held_out_likelihood(LEARNERS, mm.collect(truth, 60_000, seed=0), truth.mdp)
+    found = mm.held_out_likelihood(LEARNERS, mm.collect(truth, 30_000, seed=0), truth.mdp)
     for other, result in found.items():
         if other == right:
             assert result.difference == 0.0

@@ -39,7 +39,7 @@ def test_the_sum_over_all_hidden_paths(model, seed):
 
 
 @given(missmdps(), st.data())
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_whatever_was_seen(model, data):
     """Observations that the model did not make, most of them impossible: zero where the sum has no path."""
     features = model.space.features

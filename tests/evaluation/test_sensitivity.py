@@ -141,7 +141,7 @@ def clear_cases(count):
 def test_values_and_differences_are_those_of_all_histories():
     """Every row, against the world built again here (but for what is random)."""
     moved = surprising = 0
-    for seed, model, bound, policy in clear_cases(6):
+    for seed, model, bound, policy in clear_cases(3):
         actor = Tracking(policy)
         nominal = exactly(actor, model)
         rows = mm.sensitivity(policy, model, bound, SHARES, 3, EPISODES, seed, progress=False)
@@ -176,8 +176,8 @@ def test_values_and_differences_are_those_of_all_histories():
         agree(row, np.mean([exactly(actor, world) for world in worlds]), nominal)
         assert row.size == pytest.approx(np.mean([distance(world, model) for world in worlds]))
         assert next(found).value <= row.value
-    assert moved >= 4, "worlds that matter"
-    assert surprising >= 4
+    assert moved >= 2, "worlds that matter"
+    assert surprising >= 2
 
 
 def test_a_memoryless_policy_and_no_bound():
@@ -219,10 +219,12 @@ def test_luck_is_shared_so_that_differences_have_small_errors():
     model = truth.with_missingness(learner.missingness_)
     policy = mm.Sarsop(max_trials=10, progress=False).solve(model).policy
     rows = mm.sensitivity(policy, model, learner.bound(), [0.01, 0.1], 2, 400, progress=False)
-    again = mm.sensitivity(policy, model, learner.bound(), [0.01, 0.1], 2, 400, progress=False)
-    assert rows == again
-    other = mm.sensitivity(policy, model, learner.bound(), [0.01, 0.1], 2, 400, seed=1, progress=False)
-    assert rows != other
+    one, again, other = (
+        mm.sensitivity(policy, model, learner.bound(), [0.1], 1, 50, seed=seed, progress=False)
+        for seed in (0, 0, 1)
+    )
+    assert one == again
+    assert one != other
     for row in (*rows[:2], *rows[8:]):
         assert row.difference_stderr < 0.7 * row.stderr, row.how
     assert [row.how for row in rows] == [
@@ -293,8 +295,8 @@ def test_missingness_functions_are_tried_as_they_are():
     rows = mm.sensitivity(policy, model, shares=[0.1], draws=1, episodes=50, seed=3, missingness=others)
     found = [row for row in rows if row.what == "missingness"]
     assert [row.how for row in found] == [
-        "learned from the log drawn anew, average of 3 draws",
-        "learned from the log drawn anew, worst of 3 draws",
+        "learned from the resampled log, average of 3 draws",
+        "learned from the resampled log, worst of 3 draws",
     ]
     values = [
         mm.evaluate(policy, model.with_missingness(other), 50, 3, control_variate=True).mean

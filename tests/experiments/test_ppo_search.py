@@ -1,6 +1,5 @@
 """The search for PPO's hyperparameters: what is drawn, what is stored, and that it goes on where it was."""
 
-import json
 import math
 import os
 import signal
@@ -15,7 +14,7 @@ from scipy import stats
 import missmdp as mm
 from experiments import stand_in
 from missmdp.experiments.ppo_search import search_ppo
-from missmdp.experiments.search_space import (
+from missmdp.experiments.ppo_trials import (
     CHOICES,
     INTERVALS,
     fresh_seed,
@@ -57,6 +56,15 @@ def search(model, folder, **options):
 def table(found):
     """Return all but the time that it took."""
     return [{key: value for key, value in row.items() if key != "seconds"} for row in found.rows()]
+
+
+def file_of(folder, number, ending=".cell"):
+    (path,) = folder.glob(f"trial-{number:03d}-*{ending}")
+    return path
+
+
+def numbers(folder):
+    return sorted(path.name.split("-")[1] for path in folder.glob("trial-*.cell"))
 
 
 # What is drawn
@@ -209,8 +217,8 @@ def test_asking_for_fewer_trials_loses_none(model, tmp_path):
 
 def test_ctrl_c_in_a_trial_that_is_done_again_loses_none(model, tmp_path):
     whole = search(model, tmp_path, trials=4)
-    (tmp_path / "trial-001.json").unlink()
-    (tmp_path / "trial-9.json").write_text("{}")
+    file_of(tmp_path, 1).unlink()
+    (tmp_path / "trial-9-0a1b.cell").write_text("{}")
 
     def train(given, settings, seed):
         raise KeyboardInterrupt
@@ -229,7 +237,7 @@ def test_an_interrupted_trial_is_not_kept(model, tmp_path):
     assert found.status == "interrupted"
     assert sorted(trial.number for trial in found.trials) == [1, 2]
     assert "2 of 4 trials are finished; run it again to go on" in found.describe()
-    assert not (tmp_path / "s" / "trial-003.json").exists()
+    assert not list((tmp_path / "s").glob("trial-003-*.cell"))
     assert table(search(model, tmp_path / "s")) == table(search(model, tmp_path / "whole"))
 
 
@@ -240,7 +248,7 @@ def test_ctrl_c_while_training_keeps_what_is_finished(model, tmp_path):
         return stand_in.train(given, settings, seed)
 
     assert search(model, tmp_path, train=train).status == "interrupted"
-    assert (tmp_path / "trial-001.json").exists()
+    assert file_of(tmp_path, 1).exists()
 
 
 def test_ctrl_c_before_anything_is_finished_has_no_result(model, tmp_path):
@@ -259,7 +267,7 @@ def test_an_error_in_a_later_trial_keeps_the_earlier_ones(model, tmp_path):
 
     with pytest.raises(MemoryError):
         search(model, tmp_path, train=train)
-    assert sorted(path.name for path in tmp_path.glob("trial-*.json")) == ["trial-001.json", "trial-002.json"]
+    assert numbers(tmp_path) == ["001", "002"]
 
 
 SEARCHING = """
@@ -291,8 +299,7 @@ def test_a_search_that_was_killed_goes_on_as_if_nothing_had_happened(model, tmp_
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
-    done = sorted(path.name for path in (tmp_path / "killed").glob("trial-*.json"))
-    assert done == ["trial-001.json", "trial-002.json"]
+    assert numbers(tmp_path / "killed") == ["001", "002"]
     undisturbed = search(model, tmp_path / "undisturbed")
     resumed = search(model, tmp_path / "killed")
     assert table(resumed) == table(undisturbed)
@@ -301,11 +308,11 @@ def test_a_search_that_was_killed_goes_on_as_if_nothing_had_happened(model, tmp_
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes()
 
 
-@pytest.mark.parametrize("name", ["trial-002.mmpolicy", "trial-002.json"])
+@pytest.mark.parametrize("ending", [".mmpolicy", ".cell"])
 @pytest.mark.parametrize("damage", ["gone", "cut", "other", "empty", "list"])
-def test_a_damaged_trial_is_done_again(model, tmp_path, caplog, name, damage):
+def test_a_damaged_trial_is_done_again(model, tmp_path, caplog, ending, damage):
     once = search(model, tmp_path)
-    path = tmp_path / name
+    path = file_of(tmp_path, 2, ending)
     content = path.read_bytes()
     match damage:
         case "gone":
@@ -313,7 +320,7 @@ def test_a_damaged_trial_is_done_again(model, tmp_path, caplog, name, damage):
         case "cut":
             path.write_bytes(content[: len(content) // 2])
         case "other":
-            path.write_bytes((tmp_path / name.replace("2", "1")).read_bytes())
+            path.write_bytes(file_of(tmp_path, 1, ending).read_bytes())
         case "empty":
             path.write_bytes(b"")
         case _:
@@ -327,13 +334,13 @@ def test_a_damaged_trial_is_done_again(model, tmp_path, caplog, name, damage):
     assert table(search(model, tmp_path, train=train)) == table(once)
     assert seeds == [training_seed(0, 2)]
     assert path.read_bytes()
-    if not (name.endswith(".json") and damage == "gone"):
-        assert "the trial counts as not finished" in caplog.text
+    if not (ending == ".cell" and damage == "gone"):
+        assert "the cell counts as not finished" in caplog.text
 
 
 def test_half_written_files_are_not_trials(model, tmp_path):
     once = search(model, tmp_path, trials=2)
-    (tmp_path / ".trial-003.json.0a1b").write_text("{")
+    (tmp_path / ".trial-003-0a1b.cell.0a1b").write_text("{")
     assert table(search(model, tmp_path, trials=2, train=refuse)) == table(once)
 
 
@@ -393,6 +400,12 @@ def test_trials_without_a_description_are_refused(model, tmp_path):
         search(model, tmp_path)
 
 
+def test_trials_of_an_earlier_version_are_refused(model, tmp_path):
+    (tmp_path / "trial-001.json").write_text("{}")
+    with pytest.raises(mm.FormatError, match="earlier version"):
+        search(model, tmp_path, train=refuse)
+
+
 def test_a_file_is_no_folder(model, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(mm.DataError, match="is a file; a search needs a folder"):
@@ -430,8 +443,7 @@ def test_it_trains_for_real(model, tmp_path):
     pytest.importorskip("stable_baselines3")
     found = search_ppo(model, tmp_path, trials=1, steps=300, episodes=20, progress=False)
     assert found.best.steps >= 300
-    stored = json.loads((tmp_path / "trial-001.json").read_text())
-    assert stored["training_seed"] == training_seed(0, 1)
+    assert found.best.training_seed == training_seed(0, 1)
     with_memory = search_ppo(
         model, tmp_path / "memory", trials=1, steps=300, memory=True, horizon=8, episodes=20, progress=False
     )

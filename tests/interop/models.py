@@ -1,6 +1,7 @@
 """Random POMDPs of the kind that files can hold: they act first, and terminal is what is absorbing with reward 0."""
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -8,6 +9,12 @@ import missmdp as mm
 from strategies import seeds, some_weights
 
 LABELS = ("plain", "numbers", "words", "tuples", "odd")
+
+
+def every_day_or_slow(names, every_day):
+    """Return names for parametrize, of which only some are tested every day."""
+    assert set(every_day) <= set(names)
+    return [name if name in every_day else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
 @st.composite

@@ -43,7 +43,7 @@ def test_small_groups_are_exact():
     assert np.array_equal(joined(totals, shares, starts), values)
 
 
-@pytest.mark.parametrize("size", [30, 60, 200])
+@pytest.mark.parametrize("size", [30, 60, pytest.param(200, marks=pytest.mark.slow)])
 def test_what_comes_back_from_a_difficult_group_is_a_fixed_point(size):
     """With so many numbers in a group some product is off, but a second time nothing moves."""
     rng = np.random.default_rng(size)

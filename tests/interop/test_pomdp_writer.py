@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 import missmdp as mm
-from interop.models import act_first_pomdps
+from interop.models import act_first_pomdps, every_day_or_slow
 from interop.same import assert_same_numbers
 from missmdp.interop import read_pomdp, write_pomdp
 from oracles.pomdp_files import dense_pomdp
@@ -29,7 +29,7 @@ def test_miss_mdps_read_back_bit_for_bit(tmp_path_factory, model):
     assert_same_numbers(back, pomdp)
 
 
-@pytest.mark.parametrize("name", mm.list_benchmarks())
+@pytest.mark.parametrize("name", every_day_or_slow(mm.list_benchmarks(), {"icu-smar", "predator-mcar"}))
 def test_benchmarks_read_back_bit_for_bit(tmp_path, name):
     model = mm.load_benchmark(name)
     write_pomdp(model, tmp_path / "model.pomdp")
@@ -60,7 +60,9 @@ def test_the_header_says_that_the_file_acts_first(tmp_path):
     assert "acts first" not in (tmp_path / "again.pomdp").read_text()
 
 
-@pytest.mark.parametrize("name", ["example-1", "example-2-mar", "icu-smar"])
+@pytest.mark.parametrize(
+    "name", ["example-1", "example-2-mar", pytest.param("icu-smar", marks=pytest.mark.slow)]
+)
 def test_a_first_observation_can_be_written_as_one_more_step(tmp_path, name):
     """From the added state every action leads to b₀, so that P(z⁽⁰⁾) is that of the model."""
     model = mm.load_benchmark(name)

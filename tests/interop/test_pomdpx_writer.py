@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 import missmdp as mm
-from interop.models import act_first_pomdps
+from interop.models import act_first_pomdps, every_day_or_slow
 from interop.same import assert_same_numbers
 from missmdp.interop import read_pomdpx, write_pomdpx
 from missmdp.interop.outgoing import WrittenNames
@@ -72,7 +72,10 @@ def test_miss_mdps_read_back_bit_for_bit(tmp_path_factory, model):
     assert_same_model(model, back)
 
 
-@pytest.mark.parametrize("name", [*mm.list_benchmarks(), *mm.list_examples()])
+@pytest.mark.parametrize(
+    "name",
+    [*every_day_or_slow(mm.list_benchmarks(), {"icu-mnar-id", "predator-smar"}), *mm.list_examples()],
+)
 def test_benchmarks_read_back_bit_for_bit(tmp_path, name):
     model = mm.load_benchmark(name)
     write_pomdpx(model, tmp_path / "model.pomdpx")

@@ -298,7 +298,7 @@ def test_there_is_no_bound_but_a_bootstrap():
     assert not bound.guaranteed
     assert bound.method == "bootstrap"
     assert 0.0 < bound.worst <= bound.tv < 1.0
-    assert "This is no guarantee" in bound.describe()
+    assert "This is not guaranteed" in bound.describe()
     states = [state for group in bound.per_group for state in _states_of(group, truth.mdp)]
     assert sorted(states) == np.flatnonzero(truth.mdp.reachable).tolist()
     for group in bound.per_group:
@@ -343,3 +343,45 @@ def test_wrong_parameters_are_refused(choices, message):
     log = mm.collect(mm.load_benchmark("icu-mnar-id"), 100, seed=0)
     with pytest.raises(mm.DataError, match=message):
         mm.ICIN(**choices).fit(log)
+
+
+@pytest.mark.slow
+def test_how_often_bootstrap_intervals_hold():
+    """The figure in docs/learning.md: intervals for 95 % held for 91 to 93 % of the entries of M, over 60 logs each."""
+    mdp = mm.FactoredMDP(
+        features={"a": range(2), "b": range(2), "c": range(2)},
+        actions=["wait"],
+        transition=lambda s, _: {
+            (a, b, c): (0.6 if a == s.a else 0.4) * (0.7 if b == a else 0.3) * (0.3 if c else 0.7)
+            for a, b, c in product(range(2), repeat=3)
+        },
+        reward=lambda s, a: 0.0,
+        initial={(0, 0, 0): 1.0},
+        discount=0.9,
+    )
+
+    def patterns(state):
+        """Odds of either gap depend on the other value, and double where the other is missing too."""
+        rates = 0.25 + 0.2 * state.b + 0.1 * state.c, 0.2 + 0.3 * state.a
+        odds = [rate / (1 - rate) for rate in rates]
+        weights = {(1, 1, 1): 1.0, (0, 1, 1): odds[0], (1, 0, 1): odds[1], (0, 0, 1): 2.0 * odds[0] * odds[1]}
+        total = sum(weights.values())
+        return {tuple(map(bool, pattern)): weight / total for pattern, weight in weights.items()}
+
+    truth = mm.MissMDP(mdp, mm.MissingnessFunction.from_patterns(mdp, patterns))
+    order = [
+        truth.missingness.patterns.tolist().index(p)
+        for p in mm.ICIN().fit(log_of(truth, 500, 0)).missingness_.patterns.tolist()
+    ]
+    for steps in (500, 2000):
+        inside = []
+        for run in range(60):
+            drawn = mm.ICIN().fit(log_of(truth, steps, run)).bootstrap(100, seed=run)
+            low, high = np.quantile([one.probabilities for one in drawn], [0.025, 0.975], axis=0)
+            known = truth.missingness.probabilities[:, order]
+            inside.append((low <= known) & (known <= high))
+        assert 0.90 < np.mean(inside) < 0.94
+
+
+def log_of(truth, steps, run):
+    return mm.collect(truth, steps, seed=50_000 + run, progress=False)

@@ -92,7 +92,7 @@ def plain(tmp_path) -> Path:
     return path
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(missmdps())
 def test_random_models_come_back_bit_for_bit(tmp_path_factory, model):
     path = tmp_path_factory.mktemp("archive") / "model.mmdp"

@@ -15,7 +15,7 @@ from oracles.definitions import admits
 from strategies import MAR_KINDS, missmdps, seeds
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(missmdps(), seeds(), st.integers(0, 3))
 def test_beliefs_are_bayes_rule_over_whole_trajectories(model, seed, length):
     tables = Tables(model)
@@ -28,7 +28,7 @@ def test_beliefs_are_bayes_rule_over_whole_trajectories(model, seed, length):
         np.testing.assert_allclose(belief, exact, rtol=1e-9, atol=1e-12)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(missmdps(), seeds(), seeds())
 def test_any_observation_gives_the_exact_belief_or_is_called_impossible(model, seed, other):
     """An observation of one history at the end of another: often it cannot be."""
@@ -46,7 +46,7 @@ def test_any_observation_gives_the_exact_belief_or_is_called_impossible(model, s
         np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-12)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(missmdps(MAR_KINDS) | missmdps(MAR_KINDS, full=True), seeds())
 def test_under_mar_the_missingness_probabilities_cancel(model, seed):
     """Lemma 1: only admittability matters, so the belief needs no M."""
@@ -62,7 +62,7 @@ def test_under_mar_the_missingness_probabilities_cancel(model, seed):
         belief = known
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(missmdps(), seeds())
 def test_ignoring_missingness_conditions_on_the_states_that_admit_the_observation(model, seed):
     tables = Tables(model)

@@ -130,7 +130,7 @@ def test_tables_give_the_same_model_as_functions(clinic):
     assert_same(same, clinic)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(mdps())
 def test_a_model_written_as_functions_has_the_reachable_part_of_its_matrices(mdp):
     """Reading the matrices through functions finds the same reachable states, in the order of rank."""
@@ -159,7 +159,7 @@ def test_a_model_written_as_functions_has_the_reachable_part_of_its_matrices(mdp
     assert again.reachable.all()
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(mdps())
 def test_reachable_states_are_those_on_a_path_from_the_start(mdp):
     expected = reachable_states(mdp)
@@ -186,7 +186,7 @@ def test_terminal_states_lead_nowhere_else():
     assert mdp.reward.tolist() == [[1.0], [0.0], [7.0]]
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(mdps())
 def test_terminal_states_are_absorbing_with_reward_zero(mdp):
     for s in np.flatnonzero(mdp.terminal):
@@ -343,7 +343,7 @@ def test_shares_typed_with_six_digits_are_rounding(share, count):
     np.testing.assert_allclose(mdp.initial, 1.0 / count, rtol=1e-15)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(mdps(), st.integers(0, 2**32 - 1))
 def test_building_a_model_from_itself_changes_no_bit(mdp, seed):
     """Rows are first spoiled by rounding noise, so that the first model has scaled them."""
@@ -467,7 +467,7 @@ def test_a_horizon_beyond_the_smallest_float():
     assert simple(reward=5e299, discount=0.5).horizon(1e-31) == expected
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(mdps())
 def test_the_last_action_is_remembered(mdp):
     """Against the same MDP written as functions of (state, last action)."""

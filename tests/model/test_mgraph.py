@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pydot")
 NOT_UNIQUE = "The parents of R_{} are not unique"
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(missmdps() | missmdps(["independent", "any"], full=True))
 def test_parents_are_a_smallest_set_of_features_that_determines_missingness(model):
     """Where there is one such set, it is the parents; where there are more, a note says so and names them."""
@@ -43,7 +43,7 @@ def test_parents_are_a_smallest_set_of_features_that_determines_missingness(mode
             assert {tuple(other.split(", ")) for other in offered} <= set(smallest) - {graph.parents(name)}
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(missmdps(full=True))
 def test_on_full_spaces_the_parents_are_the_features_with_a_contrast(model):
     """Two states that differ in one feature alone have different P(R_i)."""
@@ -65,7 +65,7 @@ def test_on_full_spaces_the_parents_are_the_features_with_a_contrast(model):
     assert not any("not unique" in note for note in graph.notes)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(missmdps())
 def test_dependent_pairs_and_notes_are_as_brute_force_finds(model):
     M = paper.over_reachable_states(model)
@@ -245,7 +245,7 @@ def graphs(draw: st.DrawFn) -> mm.MissingnessGraph:
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(graphs())
 def test_graphs_survive_networkx_and_dot(graph):
     assert mm.MissingnessGraph.from_networkx(graph.to_networkx()) == graph

@@ -41,7 +41,7 @@ def level_missing(state):
     return 0.25 * state.level if state.drip else 0.125
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(missmdps())
 def test_probabilities_are_those_of_patterns_on_states_that_admit(model):
     """M(z | s) = 1[z ⪯ s] P(R(z) | s), for every state and every observation there is."""
@@ -65,7 +65,7 @@ def test_probabilities_are_those_of_patterns_on_states_that_admit(model):
             assert found.get(z, 0.0) == probabilities[s] == M.probability(z, state)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(missmdps())
 def test_rates_and_sets_of_features_are_sums_over_patterns(model):
     M = model.missingness
@@ -78,7 +78,7 @@ def test_rates_and_sets_of_features_are_sums_over_patterns(model):
     assert (M.probabilities > 0.0).any(axis=0).all()
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(missmdps())
 def test_patterns_are_ordered_by_how_much_is_missing_then_from_the_last_feature(model):
     missing = [tuple(not seen for seen in pattern) for pattern in model.missingness.patterns.tolist()]
@@ -87,7 +87,7 @@ def test_patterns_are_ordered_by_how_much_is_missing_then_from_the_last_feature(
     assert model.missingness.n_patterns == len(missing)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(mdps(), seeds(), st.sampled_from(KINDS))
 def test_patterns_as_functions_give_the_same_function_back(mdp, seed, kind):
     M = random_missingness(np.random.default_rng(seed), mdp, kind)
@@ -205,7 +205,7 @@ def test_sums_close_to_one_are_scaled_and_scaling_twice_changes_no_bit(clinic):
     np.testing.assert_array_equal(once.probabilities, twice.probabilities)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(missmdps(), st.data())
 def test_what_is_drawn_could_have_been_seen(model, data):
     M = model.missingness

@@ -15,7 +15,7 @@ from oracles.definitions import reachable_states
 from strategies import missmdps
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(missmdps())
 def test_the_pomdp_has_the_observations_that_can_be_made_in_order(model):
     """O(z | s) = M(z | s) over the z that some state gives, ordered like codes with missing first."""
@@ -42,7 +42,7 @@ def test_the_pomdp_has_the_observations_that_can_be_made_in_order(model):
     assert pomdp.observe_initial
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(missmdps())
 def test_observations_are_counted_as_holes_in_reachable_states(model):
     """|Z| of the paper, whether or not M can produce them."""

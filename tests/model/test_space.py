@@ -34,7 +34,7 @@ def feature_spaces() -> st.SearchStrategy[FeatureSpace]:
     return st.dictionaries(st.sampled_from("abcde"), values, min_size=1, max_size=4).map(FeatureSpace)
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(st.data())
 def test_states_and_observations_survive_encoding(data):
     space = data.draw(feature_spaces())
@@ -49,7 +49,7 @@ def test_states_and_observations_survive_encoding(data):
     assert space.encode_observation(reversed_mapping) == codes
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(feature_spaces())
 def test_ranks_number_all_rows_in_the_order_of_their_codes_with_missing_first(space):
     everything = np.array(list(product(*(range(-1, size) for size in space.sizes))))
@@ -94,7 +94,7 @@ def test_names_that_python_finds_hard_still_make_states(names):
     assert list(space.decode_observation([0] * len(names))) == list(range(len(names)))
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.lists(ODD_NAMES, min_size=1, max_size=4, unique=True))
 def test_every_name_gets_an_attribute_of_its_own(names):
     space = FeatureSpace({name: [position, "other"] for position, name in enumerate(names)})

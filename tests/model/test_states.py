@@ -25,7 +25,7 @@ def state_spaces(draw: st.DrawFn) -> StateSpace:
     return StateSpace(features, rng.permutation(everything)[: draw(st.integers(1, len(everything)))])
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(state_spaces())
 def test_states_are_found_where_they_are(space):
     listed = [tuple(state) for state in space.states]
@@ -43,7 +43,7 @@ def test_states_are_found_where_they_are(space):
                 space.index(space.features.decode(codes))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(state_spaces(), st.data())
 def test_groups_are_the_states_that_agree(space, data):
     n = len(space.features)
@@ -64,7 +64,7 @@ def test_groups_are_the_states_that_agree(space, data):
         assert spread[label] == (max(members) - min(members) if members else 0.0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(state_spaces(), st.data())
 def test_the_states_that_admit_an_observation(space, data):
     observation = data.draw(rows(space.features, missing=True))
@@ -72,7 +72,7 @@ def test_the_states_that_admit_an_observation(space, data):
     np.testing.assert_array_equal(space.admit(space.features.encode_observation(observation)), expected)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(state_spaces())
 def test_all_observations_are_all_ways_to_poke_holes(space):
     expected = {

@@ -12,7 +12,7 @@ from oracles import definitions as paper
 from strategies import missmdps
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(missmdps())
 def test_types_are_the_papers_definitions(model):
     M = paper.over_reachable_states(model)
@@ -30,7 +30,7 @@ def test_types_are_the_papers_definitions(model):
     assert found.can_go_missing == tuple(names[i] for i in range(len(names)) if i not in always)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(missmdps())
 def test_types_are_nested_and_reasons_are_given_for_exactly_what_fails(model):
     found = model.types()
@@ -51,19 +51,19 @@ def test_types_are_nested_and_reasons_are_given_for_exactly_what_fails(model):
         assert len(named) == (1 if name in ("independence", "positivity") else 2), reason
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(missmdps(["mcar"]))
 def test_mcar_models_are_mcar(model):
     assert model.types().name == "MCAR"
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(missmdps(["simple mar"]))
 def test_simple_mar_models_are_simple_mar(model):
     assert model.types().simple_mar
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(missmdps(["mar"], full=True))
 def test_what_reveals_itself_step_by_step_is_mar(model):
     assert model.types().mar

@@ -105,7 +105,7 @@ def test_the_figures_of_a_run_are_drawn_to_scale(tmp_path):
 @WIDTHS
 def test_bounds_end_where_they_ended(width):
     rows = bounds(-10.0, -9.9)
-    columns = [tuple(row[key] for row in rows) for key in ("seconds", "lower", "upper")]
+    columns = [tuple(getattr(row, key) for row in rows) for key in ("seconds", "lower", "upper")]
     svg = picture(bounds_chart([BoundsPanel("AsMAR", "text", *columns, "is-asmar")]), width)
     ticks = [
         (float(n.text.replace("−", "-")), n.number("y") - 4.0)
@@ -113,7 +113,7 @@ def test_bounds_end_where_they_ended(width):
         if "s" not in n.text
     ]
     (a, x), (b, y) = ticks[:2]
-    for style, value in (("lower", rows[-1]["lower"]), ("upper", rows[-1]["upper"])):
+    for style, value in (("lower", rows[-1].lower), ("upper", rows[-1].upper)):
         path = svg.one("path", class_=style).attributes["d"]
         last = float(path.rsplit(",", 1)[1])
         assert last == pytest.approx(x + (value - a) / (b - a) * (y - x), abs=0.3)

@@ -20,3 +20,7 @@ def test_mixing_markup_and_text_fails_on_the_safe_side():
 
 def test_numbers_in_attributes_are_short():
     assert element("rect", x=1 / 3, y=2.0, data_of="a_b") == '<rect x="0.33" y="2" data-of="a_b"/>'
+
+
+def test_characters_that_no_document_holds_are_replaced():
+    assert safe("in\x00fec\x1btion\ud800\u202e") == "in\ufffdfec\ufffdtion\ufffd\ufffd"

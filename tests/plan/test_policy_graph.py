@@ -38,7 +38,7 @@ def test_tiger_has_five_decisions(graph):
     assert graph.notes == ()
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(policies())
 def test_nodes_are_what_the_policy_does_and_edges_are_distributions(policy):
     graph = policy.graph(max_nodes=1000, min_probability=0.0)

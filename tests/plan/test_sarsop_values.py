@@ -124,7 +124,7 @@ def test_examples_of_the_paper(name, observe_initial):
 
 
 @given(missmdps(max_features=2), st.booleans())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_miss_mdps(model, observe_initial):
     """Up to five states against exact values, more against the bounds of a belief graph."""
     pomdp = model.to_pomdp()
@@ -143,7 +143,7 @@ def test_miss_mdps(model, observe_initial):
 
 
 @given(pomdps())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_random_pomdps(pomdp):
     exact = optimum(pomdp, most=30)
     result = mm.Sarsop(absolute_precision=1e-6 * exact.scale or None, timeout=1.0).solve(pomdp)

@@ -177,18 +177,16 @@ def check_usage(asked: Sequence[AskedPolicy], model: str, is_file: bool, options
 
     names = [policy.name for policy in asked]
     if options["reference"] is not None and options["reference"] not in names:
-        raise click.UsageError(
-            f"--reference {options['reference']}: this is none of the policies: {', '.join(names)}"
-        )
+        raise click.UsageError(f"--reference {options['reference']}: the policies are {', '.join(names)}")
     if is_file:
         for policy in asked:
             if policy.baseline in FEATURES_NEEDED:
                 raise click.UsageError(
-                    f"{policy.baseline} is for miss-MDPs: in {model} no features go missing; there are random, "
-                    "optimal, pomcp and files of policies"
+                    f"{policy.baseline} is for miss-MDPs: no features go missing in {model}; use random, "
+                    "optimal, pomcp or a policy's file"
                 )
         if options["fully_observed"]:
-            raise click.UsageError(f"--fully-observed is for miss-MDPs: in {model} no features go missing")
+            raise click.UsageError(f"--fully-observed is for miss-MDPs: no features go missing in {model}")
     if options["max_episodes"] is not None and options["until_stderr"] is None:
         raise click.UsageError("--max-episodes goes with --until-stderr; otherwise give --episodes")
     with _usage():
@@ -202,16 +200,17 @@ def check_usage(asked: Sequence[AskedPolicy], model: str, is_file: bool, options
 def check_files(output: Path | None, returns: Path | None, folder: Path | None) -> None:
     """Raise `click.UsageError` if what is asked for cannot be written; call it before long work."""
     from missmdp.cli.files import check_writable
-    from missmdp.experiments.tables import LONG_TABLES, TABLES, listed
+    from missmdp.experiments.tables import LONG_TABLES, TABLES
+    from missmdp.words import listed
 
     for path, what, endings in ((output, "results", TABLES), (returns, "returns", LONG_TABLES)):
         if path is None:
             continue
         if path.suffix.lower() not in endings:
-            raise click.UsageError(f"{path}: the name of a file of {what} must end in {listed(endings)}")
+            raise click.UsageError(f"{path}: the file of {what} must end in {listed(endings, 'or')}")
         check_writable(path)
     if output is not None and returns is not None and output.resolve() == returns.resolve():
-        raise click.UsageError(f"{output}: results and returns cannot go to one file")
+        raise click.UsageError(f"{output}: results and returns cannot go to the same file")
     if folder is not None:
         check_writable(folder / "policy.mmpolicy")
 

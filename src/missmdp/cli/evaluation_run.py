@@ -27,7 +27,7 @@ from missmdp.evaluation.simulation import Arena
 from missmdp.evaluation.value import Evaluation
 from missmdp.experiments.baselines import BaselineSettings, MadePolicy, make_baseline
 from missmdp.experiments.grid.fingerprint import model_hash
-from missmdp.experiments.kept_policies import KEPT, PolicyFolder
+from missmdp.experiments.policy_store import KEPT, PolicyStore
 from missmdp.experiments.tables import write_columns, write_table
 from missmdp.experiments.value_table import named_end, normalised_values, return_columns, value_rows
 from missmdp.model.missmdp import MissMDP
@@ -106,7 +106,7 @@ class EvaluationRun:
     def make_all(self) -> dict[str, MadePolicy]:
         """Return all policies by name: files first, so that what is wrong with them is known before long work."""
         from missmdp.evaluation.simulation import Arena
-        from missmdp.experiments.kept_policies import PolicyFolder
+        from missmdp.experiments.policy_store import PolicyStore
 
         options = self.options
         arena = Arena(
@@ -124,7 +124,7 @@ class EvaluationRun:
             self._say(print_problem, self.model, self.shown, observe_initial=None)
             self._say(_print_setting, arena, options["episodes"], options["until_stderr"])
         folder = options["save_policies"]
-        kept = None if folder is None else PolicyFolder(folder, self.model, self.settings)
+        kept = None if folder is None else PolicyStore(folder, self.model, self.settings)
         made: dict[str, MadePolicy] = {}
         baselines: dict[str, tuple[MadePolicy, str]] = {}
         for policy in self.asked:
@@ -139,7 +139,7 @@ class EvaluationRun:
                 self._say(_print_made, policy.name, made[policy.name], note)
         return made
 
-    def _make(self, baseline: str, folder: PolicyFolder | None) -> tuple[MadePolicy, str]:
+    def _make(self, baseline: str, folder: PolicyStore | None) -> tuple[MadePolicy, str]:
         """Return a baseline, and what is to be said about where it is kept."""
         if folder is None or baseline not in KEPT:
             return make_baseline(baseline, self.model, self.settings, progress=self.progress), ""
@@ -224,7 +224,7 @@ def _print_setting(arena: Arena, episodes: int, until_stderr: float | None) -> N
     print_labelled(
         "evaluation", f"{count}, at most {arena.horizon:,} decisions each, seed {arena.seed}{control}"
     )
-    print_labelled("", f"what comes after these decisions is worth {rounded_up(arena.truncation)} at most")
+    print_labelled("", f"later decisions are worth at most {rounded_up(arena.truncation)}")
 
 
 def _print_made(name: str, made: MadePolicy, note: str = "") -> None:
@@ -325,11 +325,11 @@ def _notes(
         if gap is not None and gap > _WIDE_GAP:
             share = f" of {100 * gap:.0f} %" if gap < 1.0 else ""
             yield (
-                f"{name} is solved to a wide gap{share}: give it more time (--solve-timeout) before you rely on its "
+                f"{name} was solved only to a wide gap{share}: increase --solve-timeout before you rely on its "
                 "value."
             )
         if policy.status == "interrupted":
-            yield f"{name} was interrupted while it was made: this is the best so far."
+            yield f"{name} was interrupted while it was being made: this is the best so far."
         yield from _happened(name, comparison[name])
     _, reason = normalised_values(comparison, made)
     if reason is not None:
@@ -344,13 +344,13 @@ def _happened(name: str, evaluation: Evaluation) -> Iterable[str]:
             f"{count:,} {kind}" for kind, count in evaluation.events.items() if count and kind in _WENT_ON
         )
         yield (
-            f"{name} saw {evaluation.impossible:,} times in {decisions:,} decisions what its own model excludes, "
-            f"and went on ({what}; see docs/policies.md)."
+            f"{name} saw {evaluation.impossible:,} times in {decisions:,} decisions something that its own "
+            f"model rules out, and continued ({what}; see docs/policies.md)."
         )
     collapsed = evaluation.events.get("collapsed", 0)
     if collapsed:
         yield (
-            f"{name}: no particle survived {collapsed:,} times in {decisions:,} decisions; it went on with particles "
+            f"{name}: no particle survived {collapsed:,} times in {decisions:,} decisions; it continued with particles "
             "from the exact belief."
         )
 
@@ -359,9 +359,9 @@ def _ended(evaluations: list[Evaluation], until_stderr: float | None) -> Iterabl
     status, counts = evaluations[0].status, sorted({evaluation.episodes for evaluation in evaluations})
     simulated = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
     if status in ("timeout", "interrupted"):
-        why = "Time was up" if status == "timeout" else "Interrupted"
+        why = "The time limit was reached" if status == "timeout" else "Interrupted"
         yield f"{why} after {simulated} episodes of each policy."
         if len(counts) > 1:
-            yield "Differences are over the episodes that both policies have."
+            yield "Differences use the episodes that both policies finished."
     elif until_stderr is not None and status == "episodes":
-        yield f"After {simulated} episodes the standard error is not yet {until_stderr:g}."
+        yield f"After {simulated} episodes the standard error is still above {until_stderr:g}."

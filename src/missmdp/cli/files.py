@@ -42,6 +42,7 @@ __all__ = [
     "load_mdp",
     "load_model",
     "load_model_or_pomdp",
+    "load_module",
     "read_policy",
 ]
 
@@ -63,8 +64,8 @@ def load_model(name: str) -> MissMDP:
     mdp, model = load_mdp(name)
     if model is None:
         raise ModelError(
-            f"{name}: this is {mdp!r}, of which it is not known how values go missing; "
-            "`missmdp learn` finds that out from a log, and writes an .mmdp file"
+            f"{name}: this is {mdp!r}, which does not say how values go missing; "
+            "`missmdp learn` learns that from a log and writes an .mmdp file"
         )
     return model
 
@@ -85,7 +86,7 @@ def load_mdp(name: str) -> tuple[FactoredMDP, MissMDP | None]:
     discount.txt with the discount.
     """
     if not name.strip():
-        raise ModelError("the model's name is empty; `missmdp benchmarks` lists some that there are")
+        raise ModelError("the model's name is empty; `missmdp benchmarks` lists the benchmarks")
     if name.lower().endswith(".mmdp"):
         return _both(MissMDP.load(name))
     if name not in (*list_benchmarks(), *list_examples()):
@@ -141,9 +142,7 @@ def _from_folder(folder: Path) -> FactoredMDP:
 def _table(folder: Path, table: str, *, needed: bool) -> Path | None:
     found = [folder / f"{table}{suffix}" for suffix in TABLE_FILES if (folder / f"{table}{suffix}").is_file()]
     if len(found) > 1:
-        raise ModelError(
-            f"{folder}: there is both {found[0].name} and {found[1].name}; which one is meant cannot be told"
-        )
+        raise ModelError(f"{folder}: there is both {found[0].name} and {found[1].name}; keep one of them")
     if needed and not found:
         raise ModelError(
             f"{folder}: there is no {table}.csv or {table}.parquet; a model as a folder needs the tables "
@@ -177,7 +176,7 @@ def _from_function(name: str) -> tuple[FactoredMDP, MissMDP | None]:
     module_name, _, attribute = name.rpartition(":")
     if not module_name or not attribute:
         raise ModelError(f"{name}: expected module:function, such as models.py:ward")
-    module = _module(module_name, name)
+    module = load_module(module_name, name)
     found = getattr(module, attribute, None)
     if found is None:
         raise ModelError(f"{name}: {module_name} has no function {attribute!r}")
@@ -197,7 +196,7 @@ def _from_function(name: str) -> tuple[FactoredMDP, MissMDP | None]:
     )
 
 
-def _module(module_name: str, name: str) -> ModuleType:
+def load_module(module_name: str, name: str) -> ModuleType:
     """Return a module by its name, from here or installed, or by the path of its file."""
     path = Path(module_name)
     if path.suffix == ".py" and not path.is_file():
@@ -342,7 +341,7 @@ def check_outputs(outputs: Iterable[Path], *, model: str | None = None) -> None:
         if path.resolve() in seen:
             raise click.UsageError(f"{path} is given twice; each result needs a file of its own")
         if path.resolve() in read:
-            raise click.UsageError(f"{path}: would be written over the model that is read")
+            raise click.UsageError(f"{path}: this would overwrite the model")
         seen.add(path.resolve())
         check_writable(path)
 
@@ -356,7 +355,7 @@ def dataset_writer(output: str | None) -> Callable[[Dataset], None]:
         If there is no output, its ending says nothing, or it cannot be written.
     """
     if not output:
-        raise click.UsageError("say where the log goes: -o log.parquet, -o log.csv, or -o - to print CSV")
+        raise click.UsageError("say where to write the log: -o log.parquet, -o log.csv, or -o - to print CSV")
     if output == STANDARD_OUTPUT:
         return _print_csv
     if Path(output).is_dir():

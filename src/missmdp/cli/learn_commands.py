@@ -179,9 +179,9 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
                 f"{output}: without intervals (--draws) there is no table, only an .mmdp file"
             )
         if output.suffix.lower() not in _SUFFIXES:
-            raise click.UsageError(f"{output}: what was learned goes to an .mmdp, .csv or .parquet file")
+            raise click.UsageError(f"{output}: the name must end in .mmdp, .csv or .parquet")
         if output.resolve() in _inputs(data):
-            raise click.UsageError(f"{output}: would be written over the log that is read")
+            raise click.UsageError(f"{output}: this would overwrite the log")
     check_outputs(outputs, model=model)
     if options["strict"] and not options["validate"]:
         raise click.UsageError("--strict goes with --validate, not with --no-validate")
@@ -197,7 +197,7 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
         report = validate(log, mdp)
         print_report(report, log.notes)
         if options["strict"] and not report.ok:
-            raise AnswerIsNo("the log does not fit the model, and --strict says to stop")
+            raise AnswerIsNo("the log does not fit the model (--strict)")
     elif learner.needs_histories:
         log = Dataset.from_table(source, mdp, **table)
     else:
@@ -309,7 +309,7 @@ def diagnose(
     for output in outputs:
         if output.suffix.lower() not in (".json", *_DOT, *_PICTURES):
             raise click.UsageError(
-                f"{output}: a diagnosis goes to a .json file, its m-graph to a .dot, .svg, .png or .pdf file"
+                f"{output}: the name must end in .json, or in .dot, .svg, .png or .pdf for the m-graph"
             )
     check_outputs(outputs, model=model)
     mdp, _ = load_mdp(model)

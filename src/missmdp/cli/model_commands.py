@@ -181,7 +181,9 @@ def export(model: str, out: Path) -> None:
     loaded = load_model_or_pomdp(model)
     write_model(loaded, out)
     pomdp = outgoing_pomdp(loaded)
-    acts = "; the file acts first, without the model's first observation" if pomdp.observe_initial else ""
+    acts = (
+        "; in the file, the first action comes before the first observation" if pomdp.observe_initial else ""
+    )
     click.echo(
         f"{pomdp.n_states:,} states, {pomdp.n_actions:,} actions and {pomdp.n_observations:,} observations "
         f"written to {out}{acts}"

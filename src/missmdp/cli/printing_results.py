@@ -13,7 +13,6 @@ from rich.markup import escape
 
 from missmdp.cli.failures import as_typed
 from missmdp.cli.printing import Column, make_console, make_table, print_columns, print_sentence
-from missmdp.data.description.description import of, percent
 from missmdp.evaluation.distance import total_variation
 from missmdp.learn.bounds import counted
 from missmdp.learn.diagnosis.result import p_words, type_words, variable_words
@@ -22,12 +21,12 @@ from missmdp.learn.table import missing_in
 from missmdp.model.missmdp import MissMDP
 from missmdp.plan.state_text import short_text
 from missmdp.plan.value_function import NO_VECTOR
-from missmdp.words import decimals, signed
+from missmdp.words import count, decimals, rate_text, signed
 
 if TYPE_CHECKING:
     from missmdp.data.validation import DataReport
     from missmdp.experiments.ppo_search import PPOSearch
-    from missmdp.experiments.trial_folder import Trial
+    from missmdp.experiments.ppo_trials import Trial
     from missmdp.learn.base import MissingnessEstimator
     from missmdp.learn.bounds import Bound, GroupBound
     from missmdp.learn.diagnosis.result import ClassScore, Diagnosis, Driver, NestedTest
@@ -58,7 +57,7 @@ def print_diagnosis(found: Diagnosis, notes: Iterable[str] = ()) -> None:
         console.print(f"\n[bold]Learner: {learner_name(found.recommended)}[/bold]")
         console.print(escape(found.reason))
     else:
-        console.print(f"Nothing is missing in {of(found.n_steps, 'observation')}.")
+        console.print(f"Nothing is missing in {count(found.n_steps, 'observation')}.")
     for note in (*found.notes, *notes):
         console.print(escape(f"Note: {note}"))
 
@@ -70,11 +69,13 @@ def _print_drivers(console: Console, found: Diagnosis) -> None:
     for block, rate in zip(found.blocks, found.rates, strict=True):
         own: Sequence[Driver | None] = [d for d in found.drivers if d.features == block] or [None]
         for number, driver in enumerate(own):
-            first = (escape(", ".join(block)), percent(rate)) if number == 0 else ("", "")
+            first = (escape(", ".join(block)), rate_text(rate)) if number == 0 else ("", "")
             table.add_row(*first, *(_driver_cells(driver) if driver is not None else ("nothing",)))
     console.print(table)
     if any(driver.interval is not None for driver in found.drivers):
-        console.print("All else as it was visited; 95% intervals from a bootstrap, which is no guarantee.")
+        console.print(
+            "Other features are as in the log. The 95% intervals come from a bootstrap and are approximate."
+        )
 
 
 def _driver_cells(driver: Driver) -> tuple[str, ...]:
@@ -84,8 +85,8 @@ def _driver_cells(driver: Driver) -> tuple[str, ...]:
         difference += f" ({100.0 * low:.1f} to {100.0 * high:.1f})"
     return (
         escape(variable_words(driver)),
-        escape(f"{percent(driver.lowest_rate)} at {driver.lowest}"),
-        escape(f"{percent(driver.highest_rate)} at {driver.highest}"),
+        escape(f"{rate_text(driver.lowest_rate)} at {driver.lowest}"),
+        escape(f"{rate_text(driver.highest_rate)} at {driver.highest}"),
         difference,
     )
 
@@ -109,7 +110,7 @@ def _print_tests(console: Console, chain: Sequence[NestedTest], own: Sequence[Ne
         "of",
         "",
         "",
-        title=f"\nWhat the log speaks against, at a level of {tests[0].level:.4g}",
+        title=f"\nWhat the log contradicts, at level {tests[0].level:.4g}",
     )
     for test in tests:
         names = escape(", ".join(test.features)) if test in own else ""
@@ -149,7 +150,7 @@ def print_learned(
         console.print(escape(as_typed(bound.describe())))
     if learner.unseen_:
         console.print(
-            f"Without data, and given the {learner.unseen_[0].gets} distribution: "
+            f"Groups without data, which get the {learner.unseen_[0].gets} distribution: "
             f"{counted(len(learner.unseen_), 'group')}."
         )
     if known is not None:
@@ -171,12 +172,10 @@ def _print_part(groups: list[GroupBound], most: int) -> None:
     kept = [group for group in groups if group in listed]
     names = ", ".join(first.features)
     title = (
-        f"\nP({names} missing)"
-        if len(first.patterns) == 2
-        else f"\nProbability of what is missing of {names}"
+        f"\nP({names} missing)" if len(first.patterns) == 2 else f"\nProbability of each pattern of {names}"
     )
     if len(kept) < len(groups):
-        title += f", {len(kept)} of {len(groups)} groups, those with most samples"
+        title += f", {len(kept)} of {len(groups)} groups, those with the most samples"
     patterns = [missing_in(first.features, pattern) for pattern in first.patterns]
     if len(patterns) == 2:
         columns, places = ["probability"], [1]
@@ -259,7 +258,7 @@ def first_action(policy: AlphaVectorPolicy) -> Any:
 
 def print_trial(trial: Trial, trials: int, *, known: bool) -> None:
     """Print a trial when it is finished, or that it was before."""
-    took = "finished before" if known else f"{trial.steps:,} steps in {trial.seconds:.1f} s"
+    took = "finished earlier" if known else f"{trial.steps:,} steps in {trial.seconds:.1f} s"
     make_console().print(f"trial {trial.number} of {trials}: {' ± '.join(_figures(trial))}, {took}")
 
 

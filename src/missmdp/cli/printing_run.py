@@ -21,14 +21,14 @@ from missmdp.cli.printing import Column, columns_width, make_console, print_colu
 from missmdp.errors import MissMDPError
 from missmdp.experiments.grid.cell import Cell
 from missmdp.experiments.grid.store import CellStore
-from missmdp.experiments.run.figures import places, with_error
-from missmdp.experiments.run.meaning import meaning
-from missmdp.words import count, interval_text, rough_duration
+from missmdp.experiments.record.summary_text import summary_text
+from missmdp.words import count, error_places, interval_text, rough_duration, with_error
 
 if TYPE_CHECKING:
+    from missmdp.experiments.record.record import RunRecord, ValueRecord
     from missmdp.experiments.reproduce.runner import Reproduction
     from missmdp.experiments.run.folder import RunFolder
-    from missmdp.experiments.run.result import RunResult, World
+    from missmdp.experiments.run.result import RunResult
 
 __all__ = [
     "GridProgress",
@@ -45,27 +45,21 @@ _KNOWS = {"optimal": "knows the truth", "prior": "½ everywhere", "random": _NOT
 """What policies that learned nothing take for granted."""
 _INTERVALS = 2
 """The place of intervals in the table."""
-_IN_SHORT = {
-    "amcar": "MCAR",
-    "asmar": "simple MAR",
-    "aimi": "no self-censoring",
-    "em": "a structure, found",
-}
 
 
 def print_run(result: RunResult) -> None:
     """Print one table of what policies are worth, and what that means."""
-    console = make_console()
+    run, console = result.record, make_console()
     console.print()
-    columns = _columns(result)
+    columns = _columns(run)
     for dispensable in (-1, _INTERVALS):
         # What is assumed is said below, and intervals are in the report too.
         if console.is_terminal and columns_width(columns) > console.width:
             del columns[dispensable]
     print_columns(columns)
     console.print()
-    first, *others = meaning(result)
-    for sentence in [f"* {first}", *others, *_troubles(result)]:
+    first, *others = summary_text(run)
+    for sentence in [f"* {first}", *others, *_troubles(run)]:
         print_sentence(sentence)
     console.print()
     if result.report_failed is None:
@@ -77,84 +71,70 @@ def print_run(result: RunResult) -> None:
 
 def print_shortly(result: RunResult) -> None:
     """Print one line."""
-    label = result.recommendation.label
-    evaluation = result.world.comparison[label]
-    where = "in the true model" if result.problem.truth is not None else "if it is right"
-    value = with_error(evaluation.mean, evaluation.stderr)
-    click.echo(f"{result.recommended.name} is recommended: worth {value} {where}; see {result.report}")
+    run = result.record
+    where = "in the true model" if run.truth_known else "if it is right"
+    click.echo(f"{run.learner.name} is recommended: worth {_value(run.value)} {where}; see {result.report}")
 
 
-def _columns(result: RunResult) -> list[Column]:
+def _columns(run: RunRecord) -> list[Column]:
     """Return the table: values in the truth, or where that is unknown in the world of each learner."""
-    confidence, world = result.settings.confidence, result.world
-    names = list(world.comparison.evaluations)
-    marked = [f"{name} *" if name == result.recommendation.label else name for name in names]
-    known = result.problem.truth is not None
-    title = "value" if known else f"if {result.learned[world.name].name} is right"
+    first, *others = run.ordered_worlds
+    rows = first.rows
+    short = {learner.label: learner.short for learner in run.learners}
+    title = "value" if run.truth_known else f"if {run.learner_name(first.world)} is right"
     columns = [
-        ["policy", *marked],
-        [title, *(_value(world, name) for name in names)],
-        [f"{100 * confidence:g} % interval", *(_interval(world, name, confidence) for name in names)],
+        [
+            "policy",
+            *(f"{row.policy} *" if row.policy == run.recommended.label else row.policy for row in rows),
+        ],
+        [title, *map(_value, rows)],
+        [f"{100 * run.confidence:g} % interval", *map(_interval, rows)],
     ]
-    if known:
-        columns.append(["normalised", *(_normalised(world, name) for name in names)])
+    if run.truth_known:
+        columns.append(["normalised", *map(_normalised, rows)])
     columns += [
-        [f"if {result.learned[other.name].name} is right", *(_value(other, name) for name in names)]
-        for other in result.worlds.values()
-        if other is not world
+        [f"if {run.learner_name(world.world)} is right", *(_value(world.row(row.policy)) for row in rows)]
+        for world in others
     ]
-    columns.append(["assumes", *({**_IN_SHORT, **_KNOWS}.get(name, _NOTHING) for name in names)])
-    return columns
+    return [*columns, ["assumes", *({**short, **_KNOWS}.get(row.policy, _NOTHING) for row in rows)]]
 
 
-def _value(world: World, name: str) -> str:
-    evaluation = world.comparison[name]
-    return with_error(evaluation.mean, evaluation.stderr)
+def _value(row: ValueRecord | None) -> str:
+    return _NOTHING if row is None else with_error(row.value, row.stderr)
 
 
-def _interval(world: World, name: str, confidence: float) -> str:
-    evaluation = world.comparison[name]
-    interval = evaluation.interval(confidence)
-    finite = all(map(math.isfinite, interval))
-    return interval_text(interval, places(evaluation.stderr, evaluation.mean)) if finite else _NOTHING
-
-
-def _normalised(world: World, name: str) -> str:
-    value = world.normalised.get(name)
-    if value is None:
+def _interval(row: ValueRecord) -> str:
+    if row.low is None or row.high is None:
         return _NOTHING
-    if value.stderr == 0.0:
-        return f"{value.mean:g}"
-    return with_error(value.mean, value.stderr)
+    return interval_text((row.low, row.high), error_places(row.stderr, row.value))
 
 
-def _troubles(result: RunResult) -> list[str]:
+def _normalised(row: ValueRecord) -> str:
+    if row.normalised is None:
+        return _NOTHING
+    if row.normalised_stderr == 0.0:
+        return f"{row.normalised:g}"
+    return with_error(row.normalised, row.normalised_stderr)
+
+
+def _troubles(run: RunRecord) -> list[str]:
     """Return what should not be overlooked."""
-    nothing_missing = not any(result.log.dataset.missing_rates().values())
-    found = ["Nothing is missing in the data, so there was nothing to learn."] if nothing_missing else []
-    found += [
-        f"{label} could not learn from these data: {why.rstrip('.')}."
-        for label, why in result.skipped.items()
-    ]
-    searches = {
-        **result.solved,
-        **{name: base.result for name, base in result.baselines.items() if base.result},
-    }
+    found = [] if run.data.gaps else ["Nothing is missing in the data, so there was nothing to learn."]
+    found += [f"{one.label} could not learn from this log: {one.why.rstrip('.')}." for one in run.skipped]
     stopped = [
-        name for name, search in searches.items() if search.status in ("interrupted", "timeout", "memory")
+        policy
+        for policy, search in run.searches.items()
+        if search.status in ("interrupted", "timeout", "memory")
     ]
     if stopped:
         found.append(
-            f"Not solved to the precision asked for: {', '.join(stopped)}; better policies may exist (--timeout)."
+            f"Not solved to the requested precision: {', '.join(stopped)}; a longer --timeout may find better policies."
         )
-    problems = len(result.log.problems)
-    if problems:
-        found.append(
-            f"The log does not fit the model in {problems} respect{'s' * (problems > 1)}: see the report."
-        )
-    status = next(iter(result.world.comparison.evaluations.values())).status
-    if status == "interrupted":
-        found.append("Evaluating was interrupted: values are of the episodes that were finished.")
+    if run.data.problems:
+        respects = count(len(run.data.problems), "respect")
+        found.append(f"The log does not fit the model in {respects}: see the report.")
+    if run.world.status == "interrupted":
+        found.append("The evaluation was interrupted: values are from the finished episodes.")
     return found
 
 
@@ -171,7 +151,7 @@ def with_what_is_kept(
     error: MissMDPError | OSError, folder: RunFolder, before: Mapping[str, int]
 ) -> Exception:
     """Return the error with a word on what was made before it happened, if anything was."""
-    message = what_is_wrong(error).replace("pass overwrite=True", "give --overwrite")
+    message = what_is_wrong(error)
     kept = _kept(folder, before)
     return click.ClickException(f"{message} ({kept})" if kept else message)
 
@@ -179,7 +159,7 @@ def with_what_is_kept(
 def _kept(folder: RunFolder, before: Mapping[str, int]) -> str:
     made = [name for name, when in folder.made().items() if when != before.get(name)]
     inside = dict.fromkeys(f"{name.partition('/')[0]}/" if "/" in name else name for name in made)
-    return f"what was made before is in {folder.path}: {', '.join(inside)}" if made else ""
+    return f"finished work is in {folder.path}: {', '.join(inside)}" if made else ""
 
 
 _EVERY = 30.0
@@ -309,10 +289,10 @@ def print_reproduction(done: Reproduction) -> None:
         print_columns(columns)
         click.echo()
         print_sentence(
-            "1 is what the optimal policy is worth, 0 what the prior's is. Intervals are over runs."
+            "1 is the value of the optimal policy, 0 that of the prior's. Intervals are over runs."
         )
         if any(_NONE in column for column in columns):
-            print_sentence(f"{_NONE} stands where there are too few runs or episodes to say anything.")
+            print_sentence(f"{_NONE} means that there are too few runs or episodes.")
     print_sentence(
         f"{done.cells:,} cells ({done.found:,} from before) in {rough_duration(done.seconds)}: tables, figures and "
         f"report.html are in {done.folder}"

@@ -134,6 +134,8 @@ Studies beyond the paper (tables as .csv in FOLDER/tables):
   beyond        how far learning from the dynamics gets, beside the paper's learners: hours
   diagnosis     how often the type of missingness is named right: hours
   certificates  what can be certified from how much data: half an hour
+  bounds        how often bounds hold: minutes
+  learning      how close learners come, and what options do: minutes
 """
 
 
@@ -145,7 +147,7 @@ Studies beyond the paper (tables as .csv in FOLDER/tables):
 )
 @click.option(
     "--study",
-    type=click.Choice(["beyond", "diagnosis", "certificates"]),
+    type=click.Choice(["beyond", "diagnosis", "certificates", "bounds", "learning"]),
     help="One of the studies beyond the paper instead; its settings are fixed.",
 )
 @click.option(
@@ -313,7 +315,9 @@ def plot(run: Path, formats: tuple[str, ...], folder: Path | None) -> None:
     paths = draw_figures(summary, [f".{ending}" for ending in formats], folder)
     done = f"{summary.finished:,} of {len(summary.cells):,} cells are finished"
     if not paths:
-        raise MissMDPError(f"{run}: nothing to draw; {done}, none with total variation or normalised values")
+        raise MissMDPError(
+            f"{run}: there is nothing to draw: {done}, none with total variation or normalised values"
+        )
     for path in paths:
         click.echo(str(path))
     if summary.finished < len(summary.cells):

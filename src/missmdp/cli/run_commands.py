@@ -132,9 +132,9 @@ def check_usage(model: str, data: tuple[str, ...], folder: Path, options: dict[s
     here = folder.resolve()
     for name in data:
         if Path(name).resolve().is_relative_to(here):
-            raise click.UsageError(f"{name}: DATA must not lie in {folder}, which is written to")
+            raise click.UsageError(f"{name}: DATA must not be inside {folder}, the output folder")
     if Path(model).exists() and here in Path(model).resolve().parents:
-        raise click.UsageError(f"{model}: MODEL must not lie in {folder}, which is written to")
+        raise click.UsageError(f"{model}: MODEL must not be inside {folder}, the output folder")
 
 
 def run_settings(options: dict[str, Any]) -> RunSettings:
@@ -238,7 +238,7 @@ def run(
         raise with_what_is_kept(error, where, before) from error
     (print_shortly if quiet else print_run)(result)
     if result.report_failed is not None:
-        raise click.ClickException(f"there is no report: {result.report_failed}")
+        raise click.ClickException(f"the report could not be written: {result.report_failed}")
 
 
 REPORT_HELP = """\b
@@ -246,12 +246,30 @@ Examples:
   missmdp run icu-smar -o ward         # writes ward/report.html, among others
   missmdp report ward                  # writes it again, from ward/run.json alone
   missmdp report results               # a folder of `missmdp reproduce`
+  missmdp report --schema              # what run.json contains, as a JSON schema
 """
+
+
+def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print the JSON schema of run.json and leave."""
+    if wanted and not context.resilient_parsing:
+        from missmdp.experiments.record.coding import record_schema
+
+        click.echo(record_schema(), nl=False)
+        context.exit()
 
 
 @click.command(epilog=REPORT_HELP)
 @click.argument(
     "folder", metavar="RUN", type=click.Path(exists=True, file_okay=False, readable=True, path_type=Path)
+)
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON schema of run.json and stop.",
 )
 def report(folder: Path) -> None:
     """Write the report of a run as one HTML page that works offline.
@@ -259,7 +277,7 @@ def report(folder: Path) -> None:
     RUN is a folder written by `missmdp run` or `missmdp reproduce`. Nothing is computed again; the same folder always
     gives the same page.
     """
-    from missmdp.experiments.report.run_file import RUN_FILE
+    from missmdp.experiments.record.coding import RUN_FILE
     from missmdp.experiments.report.write import write_report
     from missmdp.experiments.reproduce.config import is_reproduction
 
@@ -271,7 +289,7 @@ def report(folder: Path) -> None:
         path = write_page(folder)
     else:
         raise click.UsageError(
-            f"{folder} is no folder of `missmdp run` (it has no {RUN_FILE}), nor of `missmdp reproduce` "
+            f"{folder} is not a folder of `missmdp run` (it has no {RUN_FILE}) or of `missmdp reproduce` "
             "(it has no config.toml)"
         )
     click.echo(str(path))

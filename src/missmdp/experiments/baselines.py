@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from missmdp.errors import ModelError
+from missmdp.errors import ModelError, ParameterError
 from missmdp.model.missmdp import MissMDP, prior_model
 from missmdp.model.policy import Policy, UniformPolicy
 from missmdp.model.pomdp import POMDP
@@ -15,6 +15,7 @@ from missmdp.plan.ppo.extra import require
 from missmdp.plan.ppo.settings import PPOSettings
 from missmdp.plan.ppo.solver import PPO
 from missmdp.plan.sarsop.solver import Sarsop
+from missmdp.words import did_you_mean
 
 __all__ = [
     "BASELINES",
@@ -90,7 +91,10 @@ def check_baseline(name: str, model: MissMDP | POMDP) -> None:
         If it needs an extra that is not installed.
     """
     if name not in BASELINES:
-        raise ModelError(f"there is no policy {name!r}; there are {', '.join(BASELINES)}")
+        problem = (
+            f"there is no policy {name!r}; there are {', '.join(BASELINES)}{did_you_mean(name, BASELINES)}"
+        )
+        raise ParameterError("name", name, f"one of {', '.join(BASELINES)}", problem)
     if name in FEATURES_NEEDED and not isinstance(model, MissMDP):
         raise ModelError(
             f"{name} is for miss-MDPs: in a POMDP no features go missing; there are "
@@ -156,8 +160,7 @@ def _optimal(model: MissMDP | POMDP, settings: dict[str, Any], progress: bool | 
     return MadePolicy(
         policy=result.policy,
         kind="optimal",
-        # Without what the search did on the way.
-        how=str(result).partition(": ")[0],
+        how=f"{result.bounds_text}, {result.ended} after {result.seconds:.1f} s",
         settings=settings,
         seconds=result.seconds,
         lower=result.lower,

@@ -13,12 +13,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 from missmdp.checks import checked_integer, checked_seed
-from missmdp.errors import DataError
+from missmdp.errors import ParameterError
 from missmdp.evaluation.value import Evaluation, evaluate
+from missmdp.experiments.grid.cell import raise_if_interrupted
 from missmdp.experiments.grid.fingerprint import model_hash
-from missmdp.experiments.search_space import fresh_seed, sample_settings, selection_seed, training_seed
+from missmdp.experiments.ppo_trials import (
+    Trial,
+    TrialFolder,
+    fresh_seed,
+    sample_settings,
+    selection_seed,
+    training_seed,
+)
 from missmdp.experiments.tables import write_table
-from missmdp.experiments.trial_folder import Trial, TrialFolder
 from missmdp.model.archive import write_atomically
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.plan.ppo.policy import PPOPolicy
@@ -202,7 +209,7 @@ class _Search:
 
     def finished(self, store: TrialFolder) -> dict[int, Trial]:
         """Return all trials that the folder has, by number."""
-        read = {n: store.read(n, self.settings(n), self.training_seed(n)) for n in store.numbers()}
+        read = {number: store.read(number) for number in store.numbers()}
         return {number: trial for number, trial in read.items() if trial is not None}
 
     def value_of(self, policy: PPOPolicy, seed: int) -> Evaluation:
@@ -214,11 +221,9 @@ class _Search:
         """Train, evaluate and keep a trial; raise `KeyboardInterrupt` if Ctrl-C came in between."""
         settings, own_seed = self.settings(number), self.training_seed(number)
         result = self.train(self.model, settings, own_seed)
-        if result.status == "interrupted":
-            raise KeyboardInterrupt
+        raise_if_interrupted(result.status)
         evaluation = self.value_of(result.policy, selection_seed(self.seed))
-        if evaluation.status == "interrupted":
-            raise KeyboardInterrupt
+        raise_if_interrupted(evaluation.status)
         trial = Trial(
             number=number,
             settings=settings,
@@ -242,7 +247,8 @@ def _write_winner(store: TrialFolder, ranked: tuple[Trial, ...], policy: PPOPoli
 
 def _checked_episodes(episodes: int) -> int:
     if checked_integer("episodes", episodes, least=1) < 2:
-        raise DataError("one episode has no error; evaluate at least two")
+        problem = "one episode has no error; evaluate at least two"
+        raise ParameterError("episodes", episodes, "at least 2", problem)
     return episodes
 
 

@@ -6,14 +6,15 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from missmdp.errors import MissMDPError
 from missmdp.model.archive import write_atomically
+from missmdp.words import listed
 
-__all__ = ["LONG_TABLES", "TABLES", "listed", "markdown_table", "put_tables", "write_columns", "write_table"]
+__all__ = ["LONG_TABLES", "TABLES", "markdown_table", "put_tables", "write_columns", "write_table"]
 
 TABLES = (".csv", ".json", ".parquet")
 """The endings of the names of tables."""
@@ -43,7 +44,7 @@ def write_table(rows: Sequence[Mapping[str, Any]], path: str | Path) -> None:
             write_columns({name: [_cell(row[name]) for row in rows] for name in names}, path)
             return
         case suffix:
-            raise MissMDPError(f"{path}: a table's name must end in {listed(TABLES)}, not {suffix!r}")
+            raise MissMDPError(f"{path}: a table's name must end in {listed(TABLES, 'or')}, not {suffix!r}")
     write_atomically(path, content)
 
 
@@ -59,18 +60,15 @@ def write_columns(columns: Mapping[str, Any], path: str | Path) -> None:
         case ".parquet":
             parquet.write_table(table, sink)
         case suffix:
-            raise MissMDPError(f"{path}: a table's name must end in {listed(LONG_TABLES)}, not {suffix!r}")
+            raise MissMDPError(
+                f"{path}: a table's name must end in {listed(LONG_TABLES, 'or')}, not {suffix!r}"
+            )
     write_atomically(path, sink.getvalue().to_pybytes())
 
 
-def listed(endings: Sequence[str]) -> str:
-    """Return endings in words: ".csv, .json or .parquet"."""
-    return f"{', '.join(endings[:-1])} or {endings[-1]}"
-
-
-def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> str:
-    """Return a table in Markdown; the first columns are words, the others numbers, which are set to the right."""
-    aligned = [":---" if i < words else "---:" for i in range(len(columns))]
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]], words: Container[int]) -> str:
+    """Return a table in Markdown; `words` are columns of words, the others numbers, which are set to the right."""
+    aligned = [":---" if i in words else "---:" for i in range(len(columns))]
     return "\n".join(f"| {' | '.join(line)} |" for line in (columns, aligned, *rows))
 
 

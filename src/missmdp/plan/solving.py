@@ -117,11 +117,20 @@ class SolveResult(PlanResult):
             return 0.0
         return self.gap / abs(self.lower) if self.lower != 0.0 else math.inf
 
-    def __str__(self) -> str:
+    @property
+    def bounds_text(self) -> str:
+        """The bounds and their gap, in words."""
         low, high = outward(self.lower, self.upper)
         share = f", {_short(100 * self.relative_gap)} %" if self.relative_gap < 10.0 else ""
-        ends = _ENDS.get(self.status, self.status)
-        text = f"value in [{low}, {high}] (gap {_short(self.gap)}{share}), {ends} after {self.seconds:.1f} s"
+        return f"value in [{low}, {high}] (gap {_short(self.gap)}{share})"
+
+    @property
+    def ended(self) -> str:
+        """Why the search ended, in words."""
+        return _ENDS.get(self.status, self.status)
+
+    def __str__(self) -> str:
+        text = f"{self.bounds_text}, {self.ended} after {self.seconds:.1f} s"
         if len(self.trace):
             last = self.trace.rows()[-1]
             text += f": {count(last.trials, 'trial')}, {count(last.backups, 'backup')}, "
@@ -134,10 +143,10 @@ class SolveResult(PlanResult):
             f" ({_short(100 * self.relative_gap)} % of the lower bound)" if self.relative_gap < 10.0 else ""
         )
         lines = [
-            f"lower bound   {self.lower:.10g}   what the policy is worth at the start, at least",
-            f"upper bound   {self.upper:.10g}   what any policy is worth there, at most",
+            f"lower bound   {self.lower:.10g}   the policy is worth at least this at the start",
+            f"upper bound   {self.upper:.10g}   no policy is worth more",
             f"gap           {self.gap:.6g}{relative}",
-            f"status        {self.status}: {_ENDS.get(self.status, self.status)} after {self.seconds:.1f} s",
+            f"status        {self.status}: {self.ended} after {self.seconds:.1f} s",
             f"policy        {count(self.policy.n_vectors, 'vector')} in "
             f"{count(len(self.policy.components), 'component')}",
             f"explored      {count(self.beliefs.shape[0], 'belief')}",

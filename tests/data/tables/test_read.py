@@ -245,7 +245,7 @@ def test_ids_in_csv_files_are_numbers_only_if_all_are(tmp_path):
     assert log_from_table(tmp_path / "log.csv").episode_ids == (2, -1)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_csv_files_mean_what_the_standard_library_reads(tmp_path_factory, data):
     """Random words for values, shuffled rows, random delimiters, quotes and line ends, against a plain reader."""

@@ -59,7 +59,7 @@ def mostly_histories(draw):
 
 
 @given(rows=st.one_of(ROWS, mostly_histories()), cut=st.integers(0, 9))
-@settings(max_examples=250)
+@settings(max_examples=100)
 def test_orderly_rows_are_told_batch_by_batch(rows, cut):
     rows = numbered(rows)
     first = first_of(rows)
@@ -74,7 +74,7 @@ def test_orderly_rows_are_told_batch_by_batch(rows, cut):
 
 
 @given(rows=st.one_of(ROWS, mostly_histories()))
-@settings(max_examples=250)
+@settings(max_examples=100)
 def test_broken_episodes_are_found(rows):
     rows = numbered(rows)
     first = first_of(rows)

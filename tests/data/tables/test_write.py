@@ -88,7 +88,7 @@ VALUES = st.one_of(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(values=st.lists(VALUES, min_size=1, max_size=6, unique=True), codes=st.data())
 def test_values_of_all_kinds_survive(kind, values, codes, tmp_path_factory):
     """Or it is said that a table could not tell them apart."""

@@ -1,9 +1,11 @@
 """What the report says about why values are missing, and about what is certain."""
 
 import pytest
+from msgspec import to_builtins
 
 from experiments.report.sample_reasons import certificate
 from experiments.report.sample_run import sample, write
+from missmdp.experiments.record.coding import plain
 from missmdp.experiments.report.write import write_report
 from pages.read_page import read_page
 
@@ -28,9 +30,8 @@ def test_the_type_is_said_in_plain_words(say, run):
     text = say(run, "why")
     assert "Gaps depend on values that are themselves not always seen (MNAR)." in text
     assert "What is more, infection hides itself" in text
-    run["model"]["types"]["name"] = "MNAR"
-    assert "That is right: the true model says so." in say(run, "why")
-    run["model"]["types"]["name"] = "MCAR"
+    assert "That is right: the true model says so." in text
+    run["model"]["truth"]["name"] = "MCAR"
     assert "In truth it is MCAR: the true model says so." in say(run, "why")
 
 
@@ -84,7 +85,7 @@ def test_what_is_certain_is_said_with_its_conditions(say, run):
     assert "That is 2 % of 500" in text
     assert "what this policy is worth: 7.0" in text
     assert "Most of the bound comes from what this policy is worth if values go missing otherwise." in text
-    assert "About 5,678 more samples would halve the bound." in text
+    assert "About 5,678 more samples would halve the bound (6,678 in all, 6.68 times as many)." in text
     assert "This holds for the policy graph in certified.mmpolicy, a finite memory" in text
     assert "there are too many nodes" in text
     assert "The data come from a policy that does not react to observations." in text
@@ -116,7 +117,7 @@ def read_page_headline(run, say):
     ],
 )
 def test_where_the_truth_is_known_the_bound_is_held_against_it(say, run, mean, stderr, words):
-    run["certificates"][0]["loss"] = {"mean": mean, "stderr": stderr}
+    run["certificates"][0]["loss"] |= {"mean": mean, "stderr": stderr}
     assert words in say(run, "certificate")
 
 
@@ -126,7 +127,7 @@ def test_without_the_truth_nothing_is_said_of_it(say):
 
 def test_a_bound_that_says_nothing_is_called_so(say, run):
     found = certificate(vacuous=True, epsilon=500.0, method="trivial", deploys="policy")
-    run["certificates"][0] |= {"found": found, "file": None}
+    run["certificates"][0] |= {"found": plain(to_builtins(found)), "file": None}
     text = say(run, "certificate")
     assert (
         "The bound says nothing yet (it is vacuous): even without data no policy is more than 500 worse"

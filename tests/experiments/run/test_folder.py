@@ -7,7 +7,7 @@ import pytest
 import missmdp as mm
 from experiments.run.wards import quick, ward, ward_mdp
 from missmdp.errors import DataError, MissMDPError
-from missmdp.experiments.run import reading, work, worlds
+from missmdp.experiments.run import reading, solving, work
 from missmdp.learn.aimi import AIMI
 
 pytestmark = pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
@@ -137,7 +137,7 @@ def test_what_is_made_is_kept_when_a_later_stage_fails(tmp_path, monkeypatch):
     folder = tmp_path / "out"
     run(folder)
     with monkeypatch.context() as patch:
-        refuse_to(patch, worlds, "compare", MissMDPError("no more room"))
+        refuse_to(patch, solving, "compare", MissMDPError("no more room"))
         with pytest.raises(MissMDPError, match="no more room"):
             run(folder)
     kept = files(folder)
@@ -160,7 +160,7 @@ def test_nothing_is_left_of_a_run_that_had_a_certificate(tmp_path):
 def test_an_unfinished_run_is_still_a_run(tmp_path, monkeypatch):
     folder = tmp_path / "out"
     with monkeypatch.context() as patch:
-        refuse_to(patch, worlds, "compare", KeyboardInterrupt())
+        refuse_to(patch, solving, "compare", KeyboardInterrupt())
         with pytest.raises(KeyboardInterrupt):
             run(folder)
     with pytest.raises(DataError, match="with seed = 0, not 5"):
@@ -177,9 +177,7 @@ def test_values_are_not_lost_to_ctrl_c_at_the_end(tmp_path, monkeypatch):
 
 
 def test_all_but_the_report_is_kept_if_that_fails(tmp_path, monkeypatch):
-    from missmdp.experiments.report import write
-
-    refuse_to(monkeypatch, write, "write_report", MissMDPError("no paper"))
+    refuse_to(monkeypatch, work, "write_report", MissMDPError("no paper"))
     result = run(tmp_path / "out")
     assert result.report_failed == "no paper"
     assert result.folder.contents.exists()
@@ -220,11 +218,11 @@ def test_what_cannot_go_well_is_told_before_any_work(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"learners": ()}, "there is no learner"),
-        ({"learners": ("amcar", "ppo")}, "no learner 'ppo'; there are amcar, asmar, aimi, em, auto"),
+        ({"learners": ()}, "learners must be one or more of amcar"),
+        ({"learners": ("amcar", "ppo")}, "no learner 'ppo'; there are amcar, asmar, aimi, icin, em, auto"),
         (
             {"learners": ("auto", "em")},
-            "auto is the one that the diagnosis recommends: it goes with no other",
+            "auto is the one learner that the diagnosis recommends: it goes with no other",
         ),
         ({"learners": ("auto",), "diagnosis": False}, "the diagnosis recommends, which is left out"),
         ({"learners": ("amcar", "amcar")}, "given twice"),
@@ -232,13 +230,13 @@ def test_what_cannot_go_well_is_told_before_any_work(tmp_path, monkeypatch):
         ({"confidence": 1.0}, "confidence must be"),
         ({"behaviour": "wild"}, "behaviour must be"),
         ({"folds": 1}, "folds must be"),
-        ({"episodes": 1}, "episodes must be at least 2"),
+        ({"episodes": 1}, "episodes must be an integer of at least 2"),
         ({"sensitivity_episodes": -1}, "episodes must be"),
         ({"sensitivity_draws": 0}, "sensitivity_draws must be"),
         ({"seed": -1}, "seed must be"),
         ({"precision": -0.1}, "precision must be"),
         ({"timeout": -1.0}, "timeout must be"),
-        ({"learners": ("amcar",), "blocks": (("x", "y"),)}, "blocks are for the learners aimi and em"),
+        ({"learners": ("amcar",), "blocks": (("x", "y"),)}, "only aimi, icin and em know blocks"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(changes, message):

@@ -48,10 +48,12 @@ def test_self_censoring_cannot_be_drawn():
 def test_the_arrows_of_a_structure_are_its_own():
     log = mm.collect(censored_ward(), 5_000, seed=0)
     learner = mm.DynamicsEM(log.mdp, progress=False).fit(log)
-    graph = learned_graph(learner)
-    assert ("infection", "infection") in graph["edges"]
-    assert graph["threshold"] is None
-    assert learned_graph(mm.AIMI().fit(log))["threshold"] == THRESHOLD
+    graph, threshold = learned_graph(learner, ["infection"])
+    assert ("infection", "infection") in graph.edges
+    assert threshold is None
+    graph, threshold = learned_graph(mm.AIMI().fit(log), ["infection"])
+    assert threshold == THRESHOLD
+    assert graph.can_go_missing == ("infection",)
 
 
 def joined():

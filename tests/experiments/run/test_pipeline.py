@@ -10,15 +10,18 @@ import pyarrow.parquet as parquet
 import pytest
 
 import missmdp as mm
-from experiments.run.contract import breaches
 from experiments.run.wards import censored_ward, quick, ward, ward_mdp, without_times
 from missmdp.evaluation.heldout import held_out_likelihood
 from missmdp.evaluation.sensitivity import sensitivity
+from missmdp.experiments.record.coding import read_record
+from missmdp.experiments.record.limitations import limitations
 from missmdp.experiments.run.folder import TABLE_NAMES
-from missmdp.experiments.run.settings import LEARNERS, RunSeeds
+from missmdp.experiments.run.settings import RunSeeds
+from missmdp.learn.registry import run_by_default
 
 pytestmark = pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
 
+LEARNERS = run_by_default()
 BY_HAND = {
     "amcar": mm.AMCAR,
     "asmar": mm.AsMAR,
@@ -115,10 +118,10 @@ def test_policies_are_those_of_the_solver(result, contents):
         label = learner["label"]
         model = mm.MissMDP.load(result.folder.learner(label, "learned.mmdp"))
         search = mm.Sarsop(precision=1e-3, seed=RunSeeds.of(3).solve).solve(model)
-        assert (learner["solve"]["lower"], learner["solve"]["upper"]) == (search.lower, search.upper)
-        assert learner["solve"]["status"] == "precision"
+        assert (learner["search"]["lower"], learner["search"]["upper"]) == (search.lower, search.upper)
+        assert learner["search"]["status"] == "precision"
         policy = mm.load_policy(result.folder.learner(label, "policy.mmpolicy"))
-        assert policy.n_vectors == search.policy.n_vectors == learner["solve"]["vectors"]
+        assert policy.n_vectors == search.policy.n_vectors == learner["search"]["vectors"]
         assert len(rows(result.folder.learner(label, "trace.csv"))) == len(search.trace)
     recommended = contents["recommended"]["label"]
     assert result.folder.policy.read_bytes() == (
@@ -203,11 +206,21 @@ def test_the_recommended_policy_is_about_as_good_as_the_optimal_one(result):
     assert result.world.comparison.difference("asmar", "random").mean > 1.0
 
 
-def test_the_contract_holds(contents, unknown):
-    assert list(breaches(contents)) == []
-    other = json.loads((unknown.folder.path / "run.json").read_bytes())
-    assert list(breaches(other)) == []
-    assert (contents["model"]["truth_known"], other["model"]["truth_known"]) == (True, False)
+def test_the_file_holds_the_record(result, unknown):
+    for found in (result, unknown):
+        assert read_record(found.folder.contents) == found.record
+    assert (result.record.truth_known, unknown.record.truth_known) == (True, False)
+
+
+def test_the_recommended_policy_is_compared_with_all(result):
+    comparison, (world,) = result.world.comparison, result.record.values
+    assert [gap.than for gap in world.recommended] == [
+        name for name in comparison.evaluations if name != "asmar"
+    ]
+    for gap in world.recommended:
+        expected = comparison.difference("asmar", gap.than)
+        assert (gap.mean, gap.stderr) == (expected.mean, expected.stderr)
+        assert (gap.low, gap.high) == expected.interval(0.95)
 
 
 def test_all_is_in_the_folder(result, contents):
@@ -261,11 +274,10 @@ def test_the_model_is_described(contents):
         6,
         6,
     )
-    assert model["observations"] == len(ward().occurring_observations)
-    assert model["types"]["summary"].startswith("simple MAR: ")
-    assert model["types"]["simple_mar"]
-    assert not model["types"]["mcar"]
-    assert model["graph"]["edges"] == [["ward", "infection"]]
+    truth = model["truth"]
+    assert truth["observations"] == len(ward().occurring_observations)
+    assert (truth["name"], truth["simple_mar"], truth["mcar"]) == ("simple MAR", True, False)
+    assert truth["graph"]["edges"] == [["ward", "infection"]]
     assert model["features"][0] == {"name": "infection", "values": ["0", "1", "2"]}
 
 
@@ -284,8 +296,8 @@ def test_the_data_are_described(contents):
         (missing, 3000 - missing), reverse=True
     )
     strongest = data["associations"][0]
-    assert (strongest["feature"], strongest["by"]) == ("infection", "ward")
-    assert 0.4 < strongest["effect"] < 0.6
+    assert (strongest["feature"], strongest["given"]) == ("infection", "ward")
+    assert 0.4 < strongest["highest"]["rate"] - strongest["lowest"]["rate"] < 0.6
 
 
 def test_the_same_run_again_finds_the_same(result, contents, folder):
@@ -308,9 +320,7 @@ def test_where_the_truth_is_unknown_there_is_a_world_for_each_learner(unknown, t
     assert [world["world"] for world in contents["values"]] == list(LEARNERS)
     assert contents["data"]["files"] == [str(table)]
     assert (contents["data"]["source"], contents["data"]["behaviour"]) == ("table", "adaptive")
-    assert (
-        contents["model"]["types"] is contents["model"]["graph"] is contents["model"]["observations"] is None
-    )
+    assert contents["model"]["truth"] is None
     assert all(learner["distance"] is None for learner in contents["learners"])
     assert [one["name"] for one in contents["baselines"]] == ["prior", "random"]
     assert not unknown.folder.log.exists()
@@ -343,15 +353,13 @@ def test_a_model_whose_missingness_is_not_to_be_looked_at_is_an_mdp(unknown, fol
 def test_with_data_and_a_miss_mdp_its_missingness_counts_as_the_truth(folder, table):
     result = mm.run(ward(), table, folder / "claimed", quick(learners=("asmar",)), progress=False)
     assert list(result.worlds) == ["truth"]
-    assert any("as the model says, which was not tested" in sentence for sentence in _cannot_know(result))
-
-
-def _cannot_know(result):
-    return json.loads((result.folder.path / "run.json").read_bytes())["cannot_know"]
+    assert any(
+        "as the model says, which was not tested" in sentence for sentence in limitations(result.record)
+    )
 
 
 def test_what_cannot_be_known_is_said(result, unknown):
-    known, open_ = _cannot_know(result), _cannot_know(unknown)
+    known, open_ = limitations(result.record), limitations(unknown.record)
     assert any("because the data were simulated" in sentence for sentence in known)
     assert any("is not known" in sentence for sentence in open_)
     assert any("whether whoever acted reacted" in sentence for sentence in open_)
@@ -395,7 +403,7 @@ def test_a_log_that_does_not_fit_is_told_and_used(folder):
     contents = json.loads(result.folder.contents.read_bytes())
     assert not contents["data"]["fits"]
     assert any("no initial state admits" in problem for problem in contents["data"]["problems"])
-    assert list(breaches(contents)) == []
+    assert read_record(result.folder.contents) == result.record
 
 
 @pytest.mark.parametrize(
@@ -415,13 +423,13 @@ def test_logs_that_say_next_to_nothing(tmp_path, infection, ward_seen):
     settings = quick(episodes=10, sensitivity_episodes=2)
     result = mm.run(ward_mdp(), table, tmp_path / "out", settings, progress=False)
     contents = json.loads(result.folder.contents.read_bytes())
-    assert list(breaches(contents)) == []
+    assert read_record(result.folder.contents) == result.record
     assert result.report.exists()
     if count == 1:
         assert result.heldout is None
         assert "Nothing could be held out" in contents["recommended"]["why"]
     if all(value is not None for value in infection):
-        assert any(sentence.startswith("Nothing is missing") for sentence in contents["cannot_know"])
+        assert any(sentence.startswith("Nothing is missing") for sentence in limitations(result.record))
 
 
 def test_data_that_the_truth_rules_out_are_told(tmp_path):
@@ -439,7 +447,11 @@ def test_data_that_the_truth_rules_out_are_told(tmp_path):
     assert contents["data"]["problems"][-1].startswith(
         f"{by_hand} of {log.n_episodes} episodes cannot happen"
     )
-    assert contents["cannot_know"][0].startswith("Values did not go missing in these data as the model says")
-    assert not any("other transitions" in sentence for sentence in contents["cannot_know"]), "none were tried"
+    assert limitations(result.record)[0].startswith(
+        "Values did not go missing in these data as the model says"
+    )
+    assert not any("other transitions" in sentence for sentence in limitations(result.record)), (
+        "none were tried"
+    )
     fitting = mm.run(ward(), log, tmp_path / "fits", settings, progress=False)
     assert (fitting.log.ruled_out, fitting.log.problems) == (0, ())

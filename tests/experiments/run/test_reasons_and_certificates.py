@@ -6,15 +6,16 @@ import json
 import pytest
 
 import missmdp as mm
-from experiments.run.contract import breaches
 from experiments.run.wards import censored_ward, quick, ward, ward_mdp
 from missmdp.errors import DataError
 from missmdp.evaluation.compare import difference
-from missmdp.experiments.run import diagnosing
+from missmdp.experiments.record.coding import read_record
+from missmdp.experiments.record.summary_text import summary_text
+from missmdp.experiments.run import reading
 from missmdp.experiments.run.certifying import contradiction, worth_certifying
-from missmdp.experiments.run.figures import no_more_than
 from missmdp.experiments.run.settings import RunSeeds
 from missmdp.plan.finite.controller import FiniteController
+from missmdp.words import no_more_than
 
 pytestmark = pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
 
@@ -51,9 +52,10 @@ def test_the_diagnosis_is_that_of_the_library(result):
     expected = mm.diagnose(log, log.mdp, draws=50, seed=RunSeeds.of(3).diagnose)
     found = contents_of(result)["diagnosis"]
     assert found["why_not"] is None
-    assert {key: found["found"][key] for key in expected.as_dict()} == json.loads(
-        json.dumps(expected.as_dict())
-    )
+    by_hand = json.loads(json.dumps(expected.as_dict()))
+    for driver in by_hand["drivers"]:
+        driver |= {"lowest": str(driver["lowest"]), "highest": str(driver["highest"])}
+    assert {key: found["found"][key] for key in by_hand} == by_hand
     assert (found["found"]["type"], found["found"]["learner"]) == ("simple MAR", "AsMAR")
     (driver,) = rows(result, "drivers")
     assert (driver["missing"], driver["driver"], driver["kind"]) == ("infection", "ward", "value")
@@ -99,7 +101,7 @@ def test_the_diagnosis_chooses_the_learner(censored):
     assert found["recommended"]["why"].startswith(
         "The diagnosis chose DynamicsEM. Values of infection go missing"
     )
-    assert list(breaches(found)) == []
+    assert read_record(censored.folder.contents) == censored.record
     diagnosis = censored.reasons.diagnosis
     by_hand = diagnosis.learner().set_params(seed=RunSeeds.of(0).learn, progress=False)
     by_hand.fit(censored.log.dataset)
@@ -110,10 +112,10 @@ def test_where_nothing_is_certain_there_is_an_interval_that_is_no_guarantee(cens
     (found,) = contents_of(censored)["certificates"]
     assert found["found"] is found["file"] is None
     assert "no bound that holds for a finite number of samples" in found["why_not"]
-    assert found["interval"]["low"] < censored.solved["em"].upper
-    assert found["interval"]["source"] == "bootstrap"
+    assert found["likely"]["low"] < censored.solved["em"].upper
+    assert found["likely"]["source"] == "bootstrap"
     assert not censored.folder.certified.exists()
-    (said,) = [sentence for sentence in contents_of(censored)["meaning"] if "certificate" in sentence]
+    (said,) = [sentence for sentence in summary_text(censored.record) if "certificate" in sentence]
     assert "not a guarantee" in said
     page = censored.report.read_text(encoding="utf-8")
     assert "This is not a guarantee:" in page
@@ -125,7 +127,7 @@ def test_both_can_be_left_out(folder):
     found = contents_of(result)
     assert found["diagnosis"] == {"why_not": "it was not asked for", "found": None}
     assert found["certificates"] == []
-    assert list(breaches(found)) == []
+    assert read_record(result.folder.contents) == result.record
     assert "How good is the policy, for certain?" not in result.report.read_text(encoding="utf-8")
 
 
@@ -142,13 +144,13 @@ def test_a_diagnosis_that_fails_is_told_and_all_learners_compete(folder, monkeyp
     def fail(*arguments, **options):
         raise error
 
-    monkeypatch.setattr(diagnosing, "diagnose", fail)
+    monkeypatch.setattr(reading, "diagnose", fail)
     settings = quick(learners=("auto",), steps=300, certificate=False, sensitivity_episodes=0, episodes=10)
     result = mm.run(ward(), folder=folder / why[:8], settings=settings, progress=False)
     found = contents_of(result)
     assert found["diagnosis"] == {"why_not": why, "found": None}
     assert [learner["label"] for learner in found["learners"]] == ["amcar", "asmar", "aimi", "em"]
-    assert f"Why values are missing was not found out: {why}." in found["meaning"]
+    assert f"Why values are missing was not found out: {why}." in summary_text(result.record)
 
 
 def test_what_the_diagnosis_contradicts_is_not_certified_beside_it(censored, result):
@@ -174,8 +176,8 @@ def test_with_an_unknown_truth_nothing_is_held_against_it(folder):
     result = mm.run(ward_mdp(), log, folder / "unknown", settings, progress=False)
     (found,) = contents_of(result)["certificates"]
     assert found["loss"] is None
-    assert "by simulation" not in " ".join(contents_of(result)["meaning"])
-    assert list(breaches(contents_of(result))) == []
+    assert "by simulation" not in " ".join(summary_text(result.record))
+    assert read_record(result.folder.contents) == result.record
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 import missmdp as mm
 from experiments.run.wards import three_dice, ward
 from missmdp.evaluation.heldout import HeldOutScore
-from missmdp.experiments.run.figures import at_most, with_error
 from missmdp.experiments.run.recommendation import recommend
+from missmdp.words import at_most, with_error
 
 pytestmark = pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
 

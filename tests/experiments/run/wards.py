@@ -57,8 +57,8 @@ def quick(**changes):
 def without_times(contents):
     """Return what run.json holds, without what may differ between two equal runs."""
     contents = {key: value for key, value in contents.items() if key != "timings"}
-    for search in [learner["solve"] for learner in contents["learners"]] + contents["baselines"]:
-        for row in search["trace"] or ():
+    for one in contents["learners"] + contents["baselines"]:
+        for row in (one["search"] or {"trace": ()})["trace"]:
             del row["seconds"]
     return contents
 

@@ -19,7 +19,7 @@ def random_table(rng: np.random.Generator, blocks: Blocks, n_states: int) -> np.
 
 
 @given(missmdps(), seeds())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_all_hidden_paths(model, seed):
     rng = np.random.default_rng(seed)
     log = mm.collect(model, 24, seed=seed % 2**31, horizon=4)

@@ -50,14 +50,14 @@ def assert_short_calls_change_nothing(solver, own, model, seed, most_steps):
 
 
 @given(pomdps(), seeds(), st.sampled_from(["particles", "exact"]), st.integers(1, 5), st.integers(1, 60))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_short_calls_change_nothing(pomdp, seed, belief, max_depth, most_steps):
     solver = mm.POMCP(tree_queries=12, max_depth=max_depth, belief=belief)
     assert_short_calls_change_nothing(solver, pomdp, pomdp, seed, most_steps)
 
 
 @given(missmdps(), seeds(), st.sampled_from(["particles", "exact"]))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_short_calls_change_nothing_in_another_model(model, seed, belief):
     """The policy believes that nothing goes missing: fallbacks and collapses are counted alike, too."""
     learned = model.with_missingness(mm.MissingnessFunction.fully_observed(model.mdp))

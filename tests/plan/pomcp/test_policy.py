@@ -63,7 +63,7 @@ def assert_same(episodes, rows):
 
 
 @given(pomdps(), seeds(), st.sampled_from(["particles", "exact"]), st.integers(1, 5))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_agents_decide_as_whole_episodes_do(pomdp, seed, belief, max_depth):
     solver = mm.POMCP(
         tree_queries=12,
@@ -76,7 +76,7 @@ def test_agents_decide_as_whole_episodes_do(pomdp, seed, belief, max_depth):
 
 
 @given(missmdps(), seeds(), st.sampled_from(["particles", "exact"]))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_agents_decide_as_whole_episodes_do_in_another_model(model, seed, belief):
     """The policy believes that nothing goes missing; in the model acted in, something does."""
     learned = model.with_missingness(mm.MissingnessFunction.fully_observed(model.mdp))

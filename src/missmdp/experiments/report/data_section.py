@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from missmdp.experiments.report.run_file import RunFile
+from missmdp.experiments.record.record import AssociationRecord, DataRecord, RunRecord
 from missmdp.pages.markup import Html, element, joined, name
 from missmdp.pages.page import Section, bullets, details, figure, note, paragraph, table
 from missmdp.pages.row_charts import Bar, bar_chart
 from missmdp.pages.svg import Chart
-from missmdp.words import UNKNOWN, count, listed, percent, sentence
+from missmdp.words import count, listed, percent, sentence
 
 __all__ = ["data_section"]
 
@@ -17,48 +15,44 @@ _MOST_BARS = 16
 _MOST_SENTENCES = 5
 
 
-def data_section(run: RunFile) -> Section:
+def data_section(run: RunRecord) -> Section:
     """Return the section on the data."""
     data = run.data
     content: list[Html] = [paragraph(*_size(data))]
-    content += [note(sentence(problem), kind="warning") for problem in data["problems"]]
-    if data["fits"] and not data["problems"]:
+    content += [note(sentence(problem), kind="warning") for problem in data.problems]
+    if data.fits and not data.problems:
         content.append(
             paragraph("The data fit the MDP: every step in them is possible in it, whatever goes missing.")
         )
     content += _rates(data)
-    if any(data["missing_rates"].values()):
+    if data.gaps:
         content += [*_patterns(data), *_associations(data)]
-    if data["notes"]:
-        content.append(details("What else was noticed", bullets(map(sentence, data["notes"]))))
+    if data.notes:
+        content.append(details("What else was noticed", bullets(map(sentence, data.notes))))
     return Section("data", "What the data look like", tuple(content))
 
 
-def _size(data: dict[str, Any]) -> list[str]:
-    if data["source"] == "simulated":
+def _size(data: DataRecord) -> list[str]:
+    if data.source == "simulated":
         origin = "The data are simulated from the model"
     else:
-        files = data["files"]
-        origin = (
-            f"The data were read from {listed([str(file) for file in files], most=4) if files else 'a table'}"
-        )
-    size = f"{origin}: {count(data['steps'], 'step')} in {count(data['episodes'], 'episode')}"
-    if data["mean_length"] is not None:
-        size += f", {data['mean_length']:,.1f} steps each on average"
-    sentences = [f"{size}."]
-    sentences += _ends(data["terminated"], data["episodes"])
-    if data["behaviour"] == "blind":
+        origin = f"The data were read from {listed(data.files, most=4) if data.files else 'a table'}"
+    size = f"{origin}: {count(data.steps, 'step')} in {count(data.episodes, 'episode')}"
+    if data.episodes:
+        size += f", {data.steps / data.episodes:,.1f} steps each on average"
+    sentences = [f"{size}.", *_ends(data.terminated, data.episodes)]
+    if data.behaviour == "blind":
         sentences.append("Whoever acted did not react to what was seen.")
-    elif data["behaviour"] == "adaptive":
+    else:
         sentences.append(
             "Whoever acted may have reacted to what was seen, so the intervals below are wider, to hold anyway."
         )
     return sentences
 
 
-def _ends(terminated: int | None, episodes: int | None) -> list[str]:
+def _ends(terminated: int, episodes: int) -> list[str]:
     """Return how episodes ended."""
-    if terminated is None or not episodes:
+    if not episodes:
         return []
     if terminated == 0:
         return ["Each was cut off; none came to an end of its own."]
@@ -67,12 +61,11 @@ def _ends(terminated: int | None, episodes: int | None) -> list[str]:
     return [f"Of these {terminated:,} came to an end of their own; the others were cut off."]
 
 
-def _rates(data: dict[str, Any]) -> list[Html]:
-    rates: dict[str, float | None] = data["missing_rates"]
-    gone = sorted(((rate, feature) for feature, rate in rates.items() if rate), key=lambda pair: -pair[0])
+def _rates(data: DataRecord) -> list[Html]:
+    gone = sorted(((rate, feature) for feature, rate in data.gaps.items()), key=lambda pair: -pair[0])
     if not gone:
         return [paragraph("No value is missing in these data.")]
-    always = data["always_observed"]
+    always = data.always_observed
     never = (
         [paragraph(element("span", "Never missing: ", joined(map(name, always), ", "), "."))]
         if always
@@ -109,26 +102,27 @@ def _rates(data: dict[str, Any]) -> list[Html]:
     return [figure(chart, *caption), *(rest if len(gone) > _MOST_BARS else []), *never]
 
 
-def _patterns(data: dict[str, Any]) -> list[Html]:
-    patterns: list[dict[str, Any]] = data["patterns"]
-    if len(patterns) < 2:
+def _patterns(data: DataRecord) -> list[Html]:
+    if len(data.patterns) + (data.rarer is not None) < 2:
         return []
     bars = [
         Bar(
-            _pattern_name(pattern["missing"]),
-            pattern["share"] or 0.0,
-            percent(pattern["share"], 1),
-            "missing" if pattern["missing"] else "complete",
+            " + ".join(pattern.missing) or "nothing missing",
+            pattern.share,
+            percent(pattern.share, 1),
+            "missing" if pattern.missing else "complete",
         )
-        for pattern in patterns
+        for pattern in data.patterns
     ]
+    if data.rarer is not None:
+        bars.append(Bar("all rarer combinations", data.rarer.share, percent(data.rarer.share, 1)))
     chart = Chart(
         "patterns",
         "What is missing together",
         "; ".join(f"{bar.label}: {bar.text}" for bar in bars),
         bar_chart(bars, "share of steps"),
     )
-    complete = next((p["share"] for p in patterns if p["missing"] == []), 0.0)
+    complete = next((pattern.share for pattern in data.patterns if not pattern.missing), 0.0)
     caption = f"{percent(complete, 1)} of the steps are complete." if complete else "No step is complete."
     return [
         figure(
@@ -139,14 +133,8 @@ def _patterns(data: dict[str, Any]) -> list[Html]:
     ]
 
 
-def _pattern_name(missing: Any) -> str:
-    if missing == "other" or missing == ["other"]:
-        return "all rarer combinations"
-    return " + ".join(missing) if missing else "nothing missing"
-
-
-def _associations(data: dict[str, Any]) -> list[Html]:
-    found: list[dict[str, Any]] = data["associations"]
+def _associations(data: DataRecord) -> list[Html]:
+    found = data.associations
     heading = element("h3", "What goes with what")
     if not found:
         return [
@@ -170,7 +158,12 @@ def _associations(data: dict[str, Any]) -> list[Html]:
     return content
 
 
-def _association(found: dict[str, Any]) -> Html:
-    effect = found["effect"]
-    size = UNKNOWN if effect is None else f"{100 * abs(effect):.0f} points apart"
-    return element("span", found["sentence"], " ", element("span", f"({size})", class_="soft"))
+def _association(found: AssociationRecord) -> Html:
+    highest, lowest = found.highest, found.lowest
+    apart = f"({100 * (highest.rate - lowest.rate):.0f} points apart)"
+    return element(
+        "span",
+        f"{found.feature} is missing in {percent(highest.rate, 1)} of the rows where {found.given} is "
+        f"{highest.value}, and in {percent(lowest.rate, 1)} where it is {lowest.value}. ",
+        element("span", apart, class_="soft"),
+    )

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from missmdp.experiments.report.run_file import RunFile
+from missmdp.experiments.record.record import Edge, GraphRecord, LearnerRecord, RunRecord, TruthRecord
+from missmdp.experiments.report.naming import twin
 from missmdp.pages.graph_chart import graph_chart
 from missmdp.pages.markup import Html, element, joined, name
 from missmdp.pages.page import Section, bullets, details, figure, paragraph
-from missmdp.pages.svg import Chart
-from missmdp.words import count, listed, percent, sentence
+from missmdp.pages.svg import Chart, Draw
+from missmdp.words import count, listed, percent
 
 __all__ = ["graph_section"]
 
-Edge = tuple[str, str]
+_TYPES = {
+    "MCAR": "what goes missing does not depend on the state",
+    "simple MAR": "what goes missing depends on always-observed features only",
+    "MAR": "how likely it is that just these features are seen depends only on what they show",
+    "MNAR": "what goes missing depends on values that are themselves not seen",
+}
+"""The types of missingness in plain words."""
 
 
-def graph_section(run: RunFile) -> Section | None:
-    """Return the section on m-graphs, or None where there is none."""
-    truth = run.model["graph"]
-    learned = [learner for learner in run.learners if learner["graph"] is not None]
-    if truth is None and not learned:
-        return None
+def graph_section(run: RunRecord) -> Section:
+    """Return the section on m-graphs."""
+    truth = run.model.truth
     content: list[Html] = [
         paragraph(
             "An m-graph (m for missingness) shows what moves what: an arrow from a value to a gap means that the value "
@@ -32,28 +35,19 @@ def graph_section(run: RunFile) -> Section | None:
     ]
     if truth is not None:
         content += _true_graph(run, truth)
-    for position, learner in enumerate(learned):
+    for position, learner in enumerate(run.ordered_learners):
         drawn = _learned_graph(run, learner, truth, first=truth is None and position == 0)
-        content += [details(f"The same for {learner['name']}", *drawn)] if position else drawn
+        content += [details(f"The same for {learner.name}", *drawn)] if position else drawn
     return Section("graph", "What drives missingness", tuple(content))
 
 
-def _true_graph(run: RunFile, graph: dict[str, Any]) -> list[Html]:
-    edges, between = _pairs(graph["edges"]), _pairs(graph.get("between", []))
-    types = run.model["types"]
-    chart = Chart(
-        "graph-truth",
-        "The true m-graph",
-        _words(edges),
-        graph_chart(
-            graph["nodes"], graph.get("can_go_missing") or _missing(run, edges, between), edges, between
-        ),
-    )
-    caption = [f"This is {sentence(types['summary'])}"] if types and types["summary"] else []
+def _true_graph(run: RunRecord, truth: TruthRecord) -> list[Html]:
+    edges = truth.graph.edges
+    chart = Chart("graph-truth", "The true m-graph", _words(edges), _drawn(truth.graph))
+    caption = [f"This is {truth.name}: {_TYPES[truth.name]}."] if truth.name in _TYPES else []
     hidden = [parent for parent, child in edges if parent == child]
-    fitting: list[str] = types.get("fitting_learners", []) if types else []
     if hidden:
-        able = [one["name"] for one in run.learners if not run.is_guaranteed(one)]
+        able = [one.name for one in run.ordered_learners if not one.bound.guaranteed]
         found = f"only {listed(able)} can, through the dynamics" if able else "none here does"
         caption.append(
             f"No learner can learn from single records how {listed(hidden)} "
@@ -61,73 +55,76 @@ def _true_graph(run: RunFile, graph: dict[str, Any]) -> list[Html]:
         )
     else:
         learnable = (
-            f"what {listed(fitting, 'or')} assumes holds"
-            if fitting
+            f"what {listed(truth.fitting_learners, 'or')} assumes holds"
+            if truth.fitting_learners
             else "but no learner here assumes just that"
         )
         caption.append(f"No value hides itself; {learnable}.")
-    return [figure(chart, *caption, key=_key(edges, between))]
+    return [figure(chart, *caption, key=_key(truth.graph))]
 
 
 def _learned_graph(
-    run: RunFile, learner: dict[str, Any], truth: dict[str, Any] | None, *, first: bool
+    run: RunRecord, learner: LearnerRecord, truth: TruthRecord | None, *, first: bool
 ) -> list[Html]:
-    graph = learner["graph"]
-    edges, between = _pairs(graph["edges"]), _pairs(graph.get("between", []))
-    features = [feature["name"] for feature in run.model["features"]]
+    graph = learner.graph
     chart = Chart(
-        f"graph-{learner['label']}",
-        f"The m-graph that {learner['name']} found",
-        _words(edges),
-        graph_chart(features, _missing(run, edges, between), edges, between),
+        f"graph-{learner.label}",
+        f"The m-graph that {learner.name} found",
+        _words(graph.edges),
+        _drawn(graph),
     )
-    caption = [_which_arrows(graph)]
+    caption = [_which_arrows(learner)]
     if truth is not None:
-        caption.append(_against_truth(edges, _pairs(truth["edges"])))
-    elif graph["threshold"] is None:
+        caption.append(_against_truth(graph.edges, truth.graph.edges))
+    elif learner.threshold is None:
         caption.append("Red ones are inferred through the dynamics, so they are as good as the model is.")
     else:
         caption.append(
-            f"Weak arrows may be noise; red ones cannot appear, since {learner['name']} cannot see them."
+            f"Weak arrows may be noise; red ones cannot appear, since {learner.name} cannot see them."
         )
-    content = [figure(chart, *caption, key=_key(edges, between) if first else ())]
-    sentences = _sentences(edges)
-    if sentences:
-        content.append(bullets(sentences))
-    else:
-        content.append(paragraph(_nothing_found(run, learner)))
-    return content
+    content = [figure(chart, *caption, key=_key(graph) if first else ())]
+    sentences = _sentences(graph.edges)
+    return [*content, bullets(sentences) if sentences else paragraph(_nothing_found(run, learner))]
 
 
-def _which_arrows(graph: dict[str, Any]) -> str:
-    if graph["threshold"] is None:
+def _drawn(graph: GraphRecord) -> Draw:
+    return graph_chart(graph.features, graph.can_go_missing, graph.edges, graph.dependent)
+
+
+def _which_arrows(learner: LearnerRecord) -> str:
+    if learner.threshold is None:
         return (
             "Arrows where the structure that explains the data best, by a score like BIC, asks for a value."
         )
     return (
-        f"Arrows where a value moves the learned chance by more than {percent(graph['threshold'])}, among states "
+        f"Arrows where a value moves the learned chance by more than {percent(learner.threshold)}, among states "
         "with data."
     )
 
 
-def _nothing_found(run: RunFile, learner: dict[str, Any]) -> str:
-    if run.same_as_amcar(learner):
-        return f"{learner['name']} is here the same as AMCAR, since no feature is always recorded."
-    if run.is_guaranteed(learner) and not any(group["given"] for group in learner["groups"]):
-        return f"{learner['name']} looks for nothing that drives missingness: it assumes that nothing does."
-    return f"{learner['name']} found nothing that clearly drives missingness."
+def _nothing_found(run: RunRecord, learner: LearnerRecord) -> str:
+    other = twin(run, learner)
+    if other is not None:
+        return f"{learner.name} is here the same as {other.name}{_why_the_same(learner)}."
+    if learner.bound.guaranteed and not any(group.given for group in learner.groups):
+        return f"{learner.name} looks for nothing that drives missingness: it counts all situations together."
+    return f"{learner.name} found nothing that clearly drives missingness."
 
 
-def _key(edges: Sequence[Edge], between: Sequence[Edge]) -> list[Html]:
+def _why_the_same(learner: LearnerRecord) -> str:
+    return "" if learner.always_observed else ", since no feature is always recorded"
+
+
+def _key(graph: GraphRecord) -> list[Html]:
     """Return what the marks of a graph mean."""
     entries = [
         ("dot seen", "always seen"),
         ("dot hidden", "can go missing"),
         ("dot indicator", "whether it is missing (R)"),
     ]
-    if any(parent == child for parent, child in edges):
+    if any(parent == child for parent, child in graph.edges):
         entries.append(("dash self", "hides itself (self-censoring)"))
-    if between:
+    if graph.dependent:
         entries.append(("dash together", "gaps that depend on each other"))
     return [element("span", element("span", "", class_=mark), text) for mark, text in entries]
 
@@ -151,16 +148,6 @@ def _against_truth(edges: Sequence[Edge], true: Sequence[Edge]) -> str:
 def _arrows(edges: Sequence[Edge], most: int = 4) -> str:
     shown = [f"{parent} → R {child}" for parent, child in edges[:most]]
     return ", ".join([*shown, *(["…"] if len(edges) > most else [])])
-
-
-def _pairs(given: Any) -> list[Edge]:
-    return [(str(pair[0]), str(pair[1])) for pair in given]
-
-
-def _missing(run: RunFile, edges: Sequence[Edge], between: Sequence[Edge]) -> list[str]:
-    rates = run.data["missing_rates"]
-    gone = {feature for feature, rate in rates.items() if rate}
-    return [*gone, *(child for _, child in edges), *(one for pair in between for one in pair)]
 
 
 def _words(edges: Sequence[Edge]) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
+from missmdp.experiments.record.record import GroupRecord, LearnerRecord, RunRecord
 from missmdp.experiments.report.learned_groups import (
     Shown,
     can_lack,
@@ -13,7 +14,7 @@ from missmdp.experiments.report.learned_groups import (
     outside,
     some_left_out,
 )
-from missmdp.experiments.report.run_file import RunFile
+from missmdp.experiments.report.naming import assumption, confidence_text, shape, style, twin
 from missmdp.pages.markup import Html, element
 from missmdp.pages.page import Section, details, figure, note, paragraph, subsection
 from missmdp.pages.row_charts import Dot, Heading, dot_chart
@@ -28,7 +29,7 @@ _MOST_OUTSIDE = 3
 """Probabilities outside their intervals that are named."""
 
 
-def learned_section(run: RunFile) -> Section:
+def learned_section(run: RunRecord) -> Section:
     """Return the section on what every learner learned."""
     content: list[Html] = [
         paragraph(
@@ -37,54 +38,49 @@ def learned_section(run: RunFile) -> Section:
             *_intervals(run),
         )
     ]
-    for learner in run.learners:
-        title = f"{learner['name']}: {run.assumption(learner)}"
-        open_ = learner["label"] == run.recommended_label or len(run.learners) == 1
+    for learner in run.ordered_learners:
+        title = f"{learner.name}: {assumption(learner)}"
+        open_ = learner.label == run.recommended.label or len(run.ordered_learners) == 1
         part = subsection if open_ else details
         content.append(part(title, *_learner(run, learner)))
-    content += [
-        note(f"{skipped['label']} did not learn: {sentence(skipped['why'])}") for skipped in run.skipped
-    ]
-    if not run.learners:
-        content.append(paragraph("No learner was run."))
+    content += [note(f"{skipped.label} did not learn: {sentence(skipped.why)}") for skipped in run.skipped]
     return Section("learned", "How values go missing: what was learned", tuple(content))
 
 
-def _intervals(run: RunFile) -> list[str]:
+def _intervals(run: RunRecord) -> list[str]:
     """Return what the intervals say: those of a bootstrap are never called a guarantee."""
-    sure = [one["name"] for one in run.learners if run.is_guaranteed(one)]
-    unsure = [one["name"] for one in run.learners if not run.is_guaranteed(one)]
+    sure = [one.name for one in run.ordered_learners if one.bound.guaranteed]
+    unsure = [one.name for one in run.ordered_learners if not one.bound.guaranteed]
     sentences: list[str] = []
     if sure or not unsure:
         of = f" of {listed(sure)}" if unsure else ""
         sentences.append(
-            f"The intervals{of} hold all at once with {run.confidence} confidence, if the assumption is true."
+            f"The intervals{of} hold all at once with {confidence_text(run)} confidence, if the assumption is true."
         )
     if unsure:
         sentences.append(
-            f"Those of {listed(unsure)} come from a bootstrap, {run.confidence} each on its own: no guarantee."
+            f"Those of {listed(unsure)} come from a bootstrap, {confidence_text(run)} each on its own: no guarantee."
         )
     return sentences
 
 
-def _learner(run: RunFile, learner: dict[str, Any]) -> list[Html]:
-    groups = [group for group in learner["groups"] if can_lack(group)]
-    if not groups and (learner["groups"] or not any(run.data["missing_rates"].values())):
+def _learner(run: RunRecord, learner: LearnerRecord) -> list[Html]:
+    groups = [group for group in learner.groups if can_lack(group)]
+    if not groups and (learner.groups or not run.data.gaps):
         return [paragraph("Nothing is missing in these data, so there was nothing to learn.")]
     chosen = chosen_groups(groups)
     content = [_figure(run, learner, groups, chosen)] if chosen else []
     content.append(paragraph(*_sentences(run, learner, groups)))
     if groups:
         content.append(learned_table(learner, groups, truth=run.truth_known))
-    bound = learner["bound"]
-    if bound and bound["text"]:
-        title = "The bound in full" if run.is_guaranteed(learner) else "The intervals in words"
-        content.append(details(title, *map(paragraph, bound["text"].splitlines())))
-    return content
+    title = "The bound in full" if learner.bound.guaranteed else "The intervals in words"
+    return [*content, details(title, *map(paragraph, learner.bound.text.splitlines()))]
 
 
-def _figure(run: RunFile, learner: dict[str, Any], groups: list[dict[str, Any]], chosen: list[Shown]) -> Html:
-    style, shape = run.style(learner["label"]), run.shape(learner["label"])
+def _figure(
+    run: RunRecord, learner: LearnerRecord, groups: Sequence[GroupRecord], chosen: list[Shown]
+) -> Html:
+    colour, mark = style(learner.label), shape(learner.label)
     rows: list[Dot | Heading] = []
     for shown in chosen:
         rows.append(Heading(shown.heading))
@@ -96,8 +92,8 @@ def _figure(run: RunFile, learner: dict[str, Any], groups: list[dict[str, Any]],
                 row.upper,
                 row.text,
                 short=percent(row.estimate),
-                style=style,
-                shape=shape,
+                style=colour,
+                shape=mark,
                 truth=row.truth,
                 truth_range=row.truth_range,
             )
@@ -106,14 +102,14 @@ def _figure(run: RunFile, learner: dict[str, Any], groups: list[dict[str, Any]],
     dots = [row for row in rows if isinstance(row, Dot)]
     rest = "; and more, in the table below" if len(dots) > _MOST_DESCRIBED else ""
     chart = Chart(
-        f"learned-{learner['label']}",
-        f"Learned probabilities ({learner['name']})",
+        f"learned-{learner.label}",
+        f"Learned probabilities ({learner.name})",
         "; ".join(f"{dot.label}: {dot.text}" for dot in dots[:_MOST_DESCRIBED]) + rest,
         dot_chart(rows, domain=(0.0, 1.0), form=percent_tick, axis_title="probability"),
     )
     key = [
-        element("span", element("span", "", class_=f"dot {style}"), "learned"),
-        element("span", element("span", "", class_=f"dash {style}"), f"{run.confidence} interval"),
+        element("span", element("span", "", class_=f"dot {colour}"), "learned"),
+        element("span", element("span", "", class_=f"dash {colour}"), f"{confidence_text(run)} interval"),
     ]
     if any(dot.truth is not None for dot in dots):
         key.append(element("span", element("span", "", class_="tick-mark"), "truth"))
@@ -128,32 +124,32 @@ def _figure(run: RunFile, learner: dict[str, Any], groups: list[dict[str, Any]],
             if some_left_out(groups, chosen)
             else []
         ),
-        "Where the same gap has another chance in another group, a decision can reckon with what will be seen there.",
+        *(["Gap rates differ between groups, and the policy uses that."] if len(groups) > 1 else []),
         "A wide line means few data: a decision there rests on a guess.",
         key=key,
     )
 
 
-def _sentences(run: RunFile, learner: dict[str, Any], groups: list[dict[str, Any]]) -> list[str]:
+def _sentences(run: RunRecord, learner: LearnerRecord, groups: Sequence[GroupRecord]) -> list[str]:
     sentences = [*_coverage(run, learner, groups), *_distance(run, learner)]
-    if groups and run.same_as_amcar(learner):
-        sentences.append(
-            f"No feature is always recorded in these data, so that {learner['name']} is here the same as AMCAR."
-        )
-    if groups and not run.is_guaranteed(learner):
+    other = twin(run, learner) if groups else None
+    if other is not None:
+        none = "" if learner.always_observed else "No feature is always recorded in these data, so "
+        sentences.append(f"{none}{learner.name} is here the same as {other.name}.")
+    if groups and not learner.bound.guaranteed:
         sentences.append(
             "Groups are those that the structure tells apart; where several list the same values, it goes by how "
             "these come together."
         )
-    if learner["unseen_groups"]:
-        groups_text = count(learner["unseen_groups"], "group")
+    if learner.unseen_groups:
+        groups_text = count(learner.unseen_groups, "group")
         sentences.append(f"For {groups_text} of situations there are no data at all; there it guesses.")
-    if learner["always_observed"]:
-        sentences.append(f"Taken as always seen: {listed(learner['always_observed'])}.")
+    if learner.always_observed:
+        sentences.append(f"Taken as always seen: {listed(learner.always_observed)}.")
     return sentences
 
 
-def _coverage(run: RunFile, learner: dict[str, Any], groups: list[dict[str, Any]]) -> list[str]:
+def _coverage(run: RunRecord, learner: LearnerRecord, groups: Sequence[GroupRecord]) -> list[str]:
     known, inside = covered(groups)
     if not known:
         return []
@@ -164,10 +160,10 @@ def _coverage(run: RunFile, learner: dict[str, Any], groups: list[dict[str, Any]
             else "The truth lies inside."
         ]
     some = f"{inside:,}" if inside else "none"
-    luck = percent(1.0 - run["confidence"])
+    luck = percent(1.0 - run.confidence)
     chance = (
         f"If the assumption is true, one or more lie outside by bad luck with probability {luck} at most."
-        if run.is_guaranteed(learner)
+        if learner.bound.guaranteed
         else f"Each lies outside by bad luck with probability {luck} or so, if the assumption is true."
     )
     return [
@@ -177,25 +173,23 @@ def _coverage(run: RunFile, learner: dict[str, Any], groups: list[dict[str, Any]
     ]
 
 
-def _distance(run: RunFile, learner: dict[str, Any]) -> list[str]:
-    distance, bound = learner["distance"], learner["bound"]
-    if distance is not None and distance["average"] is not None:
-        amount = points(distance["average"])
-        text = f"On average over situations {amount} records have other gaps than the learned chances foresee"
-        worst = (
-            f"; in the worst situation {points(distance['worst'])}" if distance["worst"] is not None else ""
-        )
-        return [f"{text}{worst}."]
-    if not bound or bound["tv"] is None:
-        return []
-    if not run.is_guaranteed(learner):
+def _distance(run: RunRecord, learner: LearnerRecord) -> list[str]:
+    distance, bound = learner.distance, learner.bound
+    if distance is not None:
         return [
-            f"As a bootstrap has it, about {points(bound['tv'])} records have other gaps in the worst situation; this "
+            f"On average over situations {points(distance.average)} records have other gaps than the learned chances "
+            f"foresee; in the worst situation {points(distance.worst)}."
+        ]
+    if bound.tv is None:
+        return []
+    if not learner.bound.guaranteed:
+        return [
+            f"As a bootstrap has it, about {points(bound.tv)} records have other gaps in the worst situation; this "
             "is no guarantee."
         ]
-    if bound["tv"] >= 1.0:
+    if bound.tv >= 1.0:
         return ["In the worst situation anything is possible: there are too few data to say."]
     return [
-        f"If the assumption is true, at most {points(bound['tv'])} records have other gaps, in any situation, with "
-        f"{run.confidence} confidence."
+        f"If the assumption is true, at most {points(bound.tv)} records have other gaps, in any situation, with "
+        f"{confidence_text(run)} confidence."
     ]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from missmdp.experiments.report.run_file import RunFile
+from missmdp.experiments.record.record import DiagnosisRecord, DriverRecord, RunRecord, TestRecord
 from missmdp.pages.graph_chart import graph_chart
 from missmdp.pages.markup import Html, element, name
 from missmdp.pages.page import Section, bullets, details, figure, note, paragraph, table
@@ -28,25 +27,19 @@ _CLASSES = {
     "simple MAR": "simple MAR: on what is always recorded",
     "MAR": "MAR: on what is seen",
     "no self-censoring": "on anything but the missing value itself",
-    "all parents": "on anything, also on the missing value itself",
+    "all parents": "on anything, including the missing value itself",
 }
 _MOST_DRIVERS = 12
 """Reasons that a figure has room for."""
 
-Found = dict[str, Any]
 
-
-def why_section(run: RunFile) -> Section | None:
-    """Return the section on reasons, or None for a run that knows of none."""
-    contents: Found | None = run.content.get("diagnosis")
-    if contents is None:
-        return None
-    found: Found | None = contents["found"]
+def why_section(run: RunRecord) -> Section:
+    """Return the section on reasons."""
+    found = run.diagnosis.found
     if found is None:
-        reason = contents["why_not"]
-        why = f": {reason}" if reason else ""
+        why = f": {run.diagnosis.why_not}" if run.diagnosis.why_not else ""
         return Section("why", _TITLE, (paragraph(sentence(f"This was not looked at{why}")),))
-    if not found["blocks"]:
+    if not found.blocks:
         return Section("why", _TITLE, (paragraph("Nothing is missing in these data."),))
     content = [
         *_verdict(run, found),
@@ -54,14 +47,13 @@ def why_section(run: RunFile) -> Section | None:
         _graph(found),
         *_suits(run, found),
         details("How sure that is: classes of reasons, and tests", *_classes(found), *_tests(found)),
-        *(note(sentence(text)) for text in found["notes"]),
+        *(note(sentence(text)) for text in found.notes),
     ]
     return Section("why", _TITLE, tuple(content))
 
 
-def _verdict(run: RunFile, found: Found) -> list[Html]:
-    kind = found["type"]
-    hidden: list[str] = found["self_censoring"]
+def _verdict(run: RunRecord, found: DiagnosisRecord) -> list[Html]:
+    kind, hidden = found.type, found.self_censoring
     sentences = [f"{_PLAIN.get(kind, 'Gaps are of the type')} ({kind})."]
     if hidden:
         itself = "itself" if len(hidden) == 1 else "themselves"
@@ -72,25 +64,25 @@ def _verdict(run: RunFile, found: Found) -> list[Html]:
         )
     source = (
         "The dynamics of the model were used to tell what was missing, so this is as good as the model is."
-        if not found["snapshots_only"]
+        if not found.snapshots_only
         else "Single records were looked at only."
     )
-    truth = run.model["types"]
-    if truth and truth.get("name"):
-        right = "That is right" if truth["name"] == kind else f"In truth it is {truth['name']}"
+    truth = run.model.truth
+    if truth is not None:
+        right = "That is right" if truth.name == kind else f"In truth it is {truth.name}"
         sentences.append(f"{right}: the true model says so.")
     return [paragraph(*sentences), paragraph(source)]
 
 
-def _drivers(found: Found) -> list[Html]:
-    drivers: list[Found] = found["drivers"]
+def _drivers(found: DiagnosisRecord) -> list[Html]:
+    drivers = found.drivers
     if not drivers:
         return []
     shown = drivers[:_MOST_DRIVERS]
     rows: list[Dot | Heading] = []
-    for block in dict.fromkeys(tuple(driver["features"]) for driver in shown):
+    for block in dict.fromkeys(tuple(driver.features) for driver in shown):
         rows.append(Heading(f"Whether {' and '.join(block)} {_are(block)} missing goes by"))
-        rows += [_dot(driver) for driver in shown if tuple(driver["features"]) == block]
+        rows += [_dot(driver) for driver in shown if tuple(driver.features) == block]
     chart = Chart(
         "drivers",
         "How much each reason matters",
@@ -102,7 +94,7 @@ def _drivers(found: Found) -> list[Html]:
             axis_title="how much more often it is missing at one value than at another",
         ),
     )
-    intervals = any(driver["interval"] is not None for driver in shown)
+    intervals = any(driver.interval is not None for driver in shown)
     caption = [
         "The further right, the more that value matters: shown is the difference between the values with the highest "
         "and the lowest rate, with all else as it was in the data."
@@ -115,17 +107,17 @@ def _drivers(found: Found) -> list[Html]:
     return content
 
 
-def _dot(driver: Found) -> Dot:
-    low, high = driver["interval"] or (driver["difference"], driver["difference"])
+def _dot(driver: DriverRecord) -> Dot:
+    low, high = driver.interval or (driver.difference, driver.difference)
     return Dot(
         _reason(driver),
-        driver["difference"],
+        driver.difference,
         low,
         high,
         _spread(driver),
-        short=_points(driver["difference"]),
-        style="is-self" if driver["own"] else "plain",
-        shape="wedge" if driver["own"] else "circle",
+        short=_points(driver.difference),
+        style="is-self" if driver.own else "plain",
+        shape="wedge" if driver.own else "circle",
     )
 
 
@@ -133,48 +125,45 @@ def _are(features: Sequence[str]) -> str:
     return "is" if len(features) == 1 else "are"
 
 
-def _missing(driver: Found) -> str:
-    return " and ".join(driver["features"])
+def _missing(driver: DriverRecord) -> str:
+    return " and ".join(driver.features)
 
 
-def _reason(driver: Found) -> str:
-    if driver["indicator"]:
-        return f"whether {driver['driver']} is missing"
-    return f"{driver['driver']} itself" if driver["own"] else str(driver["driver"])
+def _reason(driver: DriverRecord) -> str:
+    if driver.indicator:
+        return f"whether {driver.driver} is missing"
+    return f"{driver.driver} itself" if driver.own else driver.driver
 
 
 def _points(difference: float) -> str:
     return f"{100.0 * difference:.0f} points"
 
 
-def _spread(driver: Found) -> str:
-    interval = driver["interval"]
+def _spread(driver: DriverRecord) -> str:
+    interval = driver.interval
     between = "" if interval is None else f" ({100.0 * interval[0]:.0f} to {100.0 * interval[1]:.0f})"
-    return f"{_points(driver['difference'])}{between}"
+    return f"{_points(driver.difference)}{between}"
 
 
-def _told(driver: Found) -> Html:
-    own = driver["own"] and len(driver["features"]) == 1
-    reason = "its value" if own else driver["driver"]
-    rates = [percent(driver[f"{end}_rate"]) for end in ("highest", "lowest")]
+def _told(driver: DriverRecord) -> Html:
+    own = driver.own and len(driver.features) == 1
+    reason = "its value" if own else driver.driver
     return element(
         "span",
         name(_missing(driver)),
-        f" {_are(driver['features'])} missing in {rates[0]} of the steps where {reason} is {driver['highest']}, and in "
-        f"{rates[1]} where it is {driver['lowest']}.",
+        f" {_are(driver.features)} missing in {percent(driver.highest_rate)} of the steps where {reason} is "
+        f"{driver.highest}, and in {percent(driver.lowest_rate)} where it is {driver.lowest}.",
     )
 
 
-def _graph(found: Found) -> Html:
-    graph = found["graph"]
-    edges = [(str(a), str(b)) for a, b in graph["edges"]]
-    joined = [(str(a), str(b)) for a, b in graph["dependent"]]
-    words = [f"{parent} drives whether {child} is missing" for parent, child in edges]
+def _graph(found: DiagnosisRecord) -> Html:
+    graph = found.graph
+    words = [f"{parent} drives whether {child} is missing" for parent, child in graph.edges]
     chart = Chart(
         "graph-diagnosis",
         "The m-graph that explains the data best",
         "; ".join(words) or "No arrows: missingness depends on no value.",
-        graph_chart(graph["features"], graph["can_go_missing"], edges, joined),
+        graph_chart(graph.features, graph.can_go_missing, graph.edges, graph.dependent),
     )
     key = [
         element("span", element("span", "", class_=mark), text)
@@ -182,46 +171,46 @@ def _graph(found: Found) -> Html:
             ("dot seen", "always seen"),
             ("dot hidden", "can go missing"),
             ("dot indicator", "whether it is missing (R)"),
-            *([("dash self", "hides itself (self-censoring)")] if found["self_censoring"] else []),
-            *([("dash together", "gaps that depend on each other")] if joined else []),
+            *([("dash self", "hides itself (self-censoring)")] if found.self_censoring else []),
+            *([("dash together", "gaps that depend on each other")] if graph.dependent else []),
         )
     ]
     return figure(
         chart,
         "An arrow from a value to a gap means that the value changes the chance of the gap."
-        if edges
+        if graph.edges
         else "There are no arrows: no value changes the chance of a gap.",
         key=key,
     )
 
 
-def _suits(run: RunFile, found: Found) -> list[Html]:
-    learner, own = found["learner"], run.recommended
-    chosen = "auto" in (run["settings"].get("learners") or [])
+def _suits(run: RunRecord, found: DiagnosisRecord) -> list[Html]:
+    own = run.learner
+    chosen = "auto" in run.settings.learners
     content = [
         paragraph(
-            f"{'Chosen by this' if chosen else 'The learner that suits this'}: {learner}.", found["reason"]
+            f"{'Chosen by this' if chosen else 'The learner that suits this'}: {found.learner}.", found.reason
         )
     ]
-    if own is not None and own["label"] != found["recommended"]:
+    if own.label != found.recommended:
         content.append(
             note(
-                f"This run recommends {own['name']} nevertheless, by how well it predicts data that it has not seen; "
+                f"This run recommends {own.name} nevertheless, by how well it predicts data that it has not seen; "
                 "the reasons are at the top of the page."
             )
         )
     return content
 
 
-def _classes(found: Found) -> list[Html]:
+def _classes(found: DiagnosisRecord) -> list[Html]:
     rows = [
         [
-            _CLASSES.get(row["name"]) or str(row["name"]),
-            number(row["log_likelihood"], 0.1),
-            f"{row['n_parameters']:,}",
-            "best" if row["behind"] == 0.0 else f"−{row['behind']:,.1f}",
+            _CLASSES.get(row.name, row.name),
+            number(row.log_likelihood, 0.1),
+            f"{row.n_parameters:,}",
+            "best" if row.behind == 0.0 else f"−{row.behind:,.1f}",
         ]
-        for row in found["classes"]
+        for row in found.classes
     ]
     return [
         paragraph(
@@ -238,21 +227,21 @@ def _classes(found: Found) -> list[Html]:
     ]
 
 
-def _tests(found: Found) -> list[Html]:
-    tests: list[Found] = [*found["tests"], *found["own_tests"]]
+def _tests(found: DiagnosisRecord) -> list[Html]:
+    tests: list[TestRecord] = [*found.tests, *found.own_tests]
     if not tests:
         return []
     rows = [
         [
-            f"{test['null']} ({listed(test['features'])})",
-            str(test["alternative"]),
-            f"{test['statistic']:,.1f} ({test['freedom']})",
-            _p(test["p_value"]),
-            "contradicted" if test["rejected"] else "not contradicted",
+            f"{test.null} ({listed(test.features)})",
+            test.alternative,
+            f"{test.statistic:,.1f} ({test.freedom})",
+            _p(test.p_value),
+            "contradicted" if test.rejected else "not contradicted",
         ]
         for test in tests
     ]
-    level = percent(tests[0]["level"])
+    level = percent(tests[0].level)
     return [
         paragraph(
             f"Likelihood-ratio tests at {level}, each class within a wider one, with models of main effects: a tiny p "

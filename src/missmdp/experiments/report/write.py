@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from missmdp.errors import FormatError
-from missmdp.experiments.report.assumptions_section import assumptions_section
-from missmdp.experiments.report.certificate_section import certificate_section
+from missmdp.experiments.record.coding import RUN_FILE, read_record
+from missmdp.experiments.record.record import RunRecord
+from missmdp.experiments.report.certainty_sections import (
+    certificate_section,
+    limitations_section,
+    sensitivity_section,
+)
 from missmdp.experiments.report.data_section import data_section
 from missmdp.experiments.report.graph_section import graph_section
 from missmdp.experiments.report.headline import headline_box, headline_title
-from missmdp.experiments.report.heldout_section import heldout_section
 from missmdp.experiments.report.learned_section import learned_section
-from missmdp.experiments.report.limits_section import limits_section
 from missmdp.experiments.report.method_section import method_section
-from missmdp.experiments.report.run_file import RUN_FILE, RunFile, read_run
-from missmdp.experiments.report.sensitivity_section import sensitivity_section
-from missmdp.experiments.report.solver_section import solver_section
-from missmdp.experiments.report.values_section import values_section
+from missmdp.experiments.report.policy_sections import solver_section, values_section
+from missmdp.experiments.report.trust_sections import assumptions_section, heldout_section
 from missmdp.experiments.report.why_section import why_section
 from missmdp.model.archive import write_atomically
 from missmdp.pages.page import page
@@ -37,7 +37,7 @@ _SECTIONS = (
     values_section,
     certificate_section,
     sensitivity_section,
-    limits_section,
+    limitations_section,
     method_section,
 )
 
@@ -50,26 +50,21 @@ def write_report(folder: Path) -> Path:
     Raises
     ------
     FormatError
-        If there is no run in the folder, or its file is damaged.
+        If there is no run in the folder, or its file is damaged or of another version.
     """
-    run = read_run(folder)
-    try:
-        text = report_page(run)
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise FormatError(f"{folder / RUN_FILE}: damaged or of another version ({reason})") from error
+    text = report_page(read_record(folder / RUN_FILE))
     path = folder / REPORT_FILE
     write_atomically(path, text.encode())
     return path
 
 
-def report_page(run: RunFile) -> str:
+def report_page(run: RunRecord) -> str:
     """Return the page of a run."""
     sections = [section for make in _SECTIONS if (section := make(run)) is not None]
     return page(
         headline_title(run),
-        kicker=f"missmdp run · {run.model['name']}",
+        kicker=f"missmdp run · {run.model.name}",
         lead=[headline_box(run)],
         sections=sections,
-        footer=f"Made by missmdp {run['version']} from {RUN_FILE} alone; seed {run['seed']}.",
+        footer=f"Made by missmdp {run.version} from {RUN_FILE} alone; seed {run.settings.seed}.",
     )

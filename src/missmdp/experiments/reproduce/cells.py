@@ -1,4 +1,4 @@
-"""The kinds of cells of the paper's experiments, and what they do: learn, solve, evaluate.
+"""The kinds of cells of the paper's experiments: what they do (learn, solve, evaluate), and how long it may take.
 
 Cells of one kind differ in their fields alone. So another study, with seeds and learners of its own, is another list of
 the same cells.
@@ -6,6 +6,7 @@ the same cells.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,11 +24,6 @@ from missmdp.evaluation.value import evaluate
 from missmdp.experiments.baselines import BaselineSettings, baseline_settings, make_baseline
 from missmdp.experiments.grid.cell import Cell, CellResult, raise_if_interrupted
 from missmdp.experiments.grid.fingerprint import model_hash
-from missmdp.experiments.reproduce.times import (
-    baseline_seconds,
-    learning_seconds,
-    value_seconds,
-)
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.registry import RegisteredLearner, find_learner, learners
 from missmdp.model.missingness import MissingnessFunction
@@ -37,6 +33,7 @@ from missmdp.plan.sarsop.solver import Sarsop
 
 __all__ = [
     "SCALE",
+    "TOLD",
     "BaselineCell",
     "BenchmarkCell",
     "LearningCell",
@@ -46,6 +43,7 @@ __all__ = [
     "learner_names",
     "registered",
 ]
+
 
 TOLD = "+graph"
 """At the end of a learner's name: it is told the true m-graph."""
@@ -92,7 +90,7 @@ class LearningCell(BenchmarkCell, kind="learning", version=1):
 
     def expected_seconds(self) -> float:
         """Return how long it may take."""
-        return learning_seconds(self.size, _slow(self.learners))
+        return _learning_seconds(self.size, _slow(self.learners))
 
     def work(self) -> CellResult:
         """Return average, visit-weighted and worst total variation by learner."""
@@ -130,8 +128,8 @@ class ValueCell(BenchmarkCell, kind="value", version=1):
 
     def expected_seconds(self) -> float:
         """Return how long it may take."""
-        learning = learning_seconds(self.size, _slow([self.policy]))
-        return learning + value_seconds(self.benchmark, self.max_trials, self.timeout, self.episodes)
+        learning = _learning_seconds(self.size, _slow([self.policy]))
+        return learning + _value_seconds(self.benchmark, self.max_trials, self.timeout, self.episodes)
 
     def work(self) -> CellResult:
         """Learn, solve the learned model, and evaluate in the true one."""
@@ -179,7 +177,7 @@ class BaselineCell(BenchmarkCell, kind="baseline", version=1):
 
     def expected_seconds(self) -> float:
         """Return how long it may take."""
-        return baseline_seconds(
+        return _baseline_seconds(
             self.benchmark, self.policy, self.settings, self.episodes * len(self.evaluation_seeds)
         )
 
@@ -195,8 +193,11 @@ class BaselineCell(BenchmarkCell, kind="baseline", version=1):
 
 
 def learner_names() -> list[str]:
-    """Return the names of all learners; with "+graph" those that can be told the true m-graph."""
-    known = learners().values()
+    """Return the names of the package's learners; with "+graph" those that can be told the true m-graph.
+
+    A learner that was registered in this process alone is not among them: others, which do the work, do not know it.
+    """
+    known = [entry for entry in learners().values() if isinstance(entry.home, str)]
     return [
         *(entry.name for entry in known),
         *(f"{entry.name}{TOLD}" for entry in known if "graph" in entry.options),
@@ -259,3 +260,76 @@ def _evaluated(
         "decisions": int(sum(evaluation.decisions.sum() for evaluation in evaluations)),
     }
     return CellResult(found, np.stack([evaluation.estimates for evaluation in evaluations]))
+
+
+@dataclass(frozen=True)
+class _Speed:
+    """Seconds of one core for a group of benchmarks, roughly: what the same work took on an ordinary machine."""
+
+    solve: float
+    """To a relative gap of 10⁻³; infinite where that takes longer than anyone waits."""
+    trial: float
+    """Per trial of solving a learned model."""
+    prior_trial: float
+    episode: float
+    """Per evaluated episode of α-vectors."""
+    pomcp: float
+    """Per POMCP episode and tree query."""
+
+
+_SPEEDS = {
+    "icu": _Speed(solve=10.0, trial=0.25, prior_trial=0.7, episode=1e-3, pomcp=2e-4),
+    "predator": _Speed(solve=8.0, trial=0.25, prior_trial=4.0, episode=5e-5, pomcp=2e-5),
+    "predator-mcar": _Speed(solve=math.inf, trial=0.7, prior_trial=6.0, episode=2e-4, pomcp=5e-5),
+}
+_LONGEST = 300.0
+"""Seconds to assume for solving that has no limit and does not get to its precision."""
+_OBSERVATION, _EM_OBSERVATION = 5e-7, 1e-4
+"""Seconds per observation: to simulate and count, and for a learner that uses whole histories."""
+_PPO_STEP, _MEMORY_STEP = 4e-5, 8e-5
+_PPO_EPISODE, _MEMORY_EPISODE = 2e-3, 3e-2
+
+
+def _learning_seconds(size: int, slow: int) -> float:
+    """Return how long simulating a dataset and learning from it may take; `slow` learners use whole histories."""
+    return 0.02 + size * (_OBSERVATION + slow * _EM_OBSERVATION)
+
+
+def _value_seconds(benchmark: str, trials: int | None, timeout: float | None, episodes: int) -> float:
+    """Return how long solving a learned model and evaluating its policy may take."""
+    speed = _speed(benchmark)
+    return _solving(speed.solve, speed.trial, trials, timeout) + episodes * speed.episode
+
+
+def _baseline_seconds(benchmark: str, policy: str, settings: BaselineSettings, episodes: int) -> float:
+    """Return how long making a baseline and evaluating it may take."""
+    speed = _speed(benchmark)
+    match policy:
+        case "pomcp":
+            return episodes * settings.tree_queries * speed.pomcp
+        case "ppo":
+            return settings.ppo.steps * _PPO_STEP + episodes * _PPO_EPISODE
+        case "ppo-memory":
+            return settings.ppo_memory.steps * _MEMORY_STEP + episodes * _MEMORY_EPISODE
+        case "random":
+            return 0.1 * episodes * speed.episode
+        case "prior":
+            solve, trial = math.inf, speed.prior_trial
+        case _:
+            solve, trial = speed.solve, speed.trial
+    solving = _solving(solve, trial, settings.max_trials, settings.solve_timeout)
+    return solving + episodes * speed.episode
+
+
+def _speed(benchmark: str) -> _Speed:
+    family = benchmark.partition("-")[0]
+    return _SPEEDS.get(benchmark) or _SPEEDS.get(family, _SPEEDS["icu"])
+
+
+def _solving(to_precision: float, per_trial: float, trials: int | None, timeout: float | None) -> float:
+    limits = (
+        to_precision,
+        math.inf if trials is None else trials * per_trial,
+        math.inf if timeout is None else timeout,
+    )
+    return min(limits) if math.isfinite(min(limits)) else _LONGEST

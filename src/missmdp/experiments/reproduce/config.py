@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from missmdp.benchmarks.registry import list_benchmarks
-from missmdp.checks import checked_integer
-from missmdp.errors import DataError, FormatError, MissMDPError, ModelError
+from missmdp.checks import checked_flag, checked_integer, checked_names, checked_number
+from missmdp.errors import DataError, FormatError, MissMDPError, ModelError, ParameterError
 from missmdp.experiments.baselines import BASELINES
 from missmdp.experiments.reproduce.cells import learner_names
 from missmdp.model.archive import write_atomically
-from missmdp.model.probabilities import number
+from missmdp.words import did_you_mean
 
 __all__ = ["CONFIG", "PROFILES", "ReproduceConfig", "field_type", "is_reproduction", "profile"]
 
@@ -78,11 +78,11 @@ class ReproduceConfig:
     def __post_init__(self) -> None:
         for known in fields(self):
             object.__setattr__(self, known.name, _checked(known, getattr(self, known.name)))
-        _check_words("benchmarks", self.benchmarks, list_benchmarks())
-        _check_words("learners", self.learners, learner_names())
-        _check_words("baselines", self.baselines, BASELINES)
+        checked_names("benchmarks", self.benchmarks, list_benchmarks(), "benchmark")
+        checked_names("learners", self.learners, learner_names(), "learner")
+        checked_names("baselines", self.baselines, BASELINES, "baseline")
         if not self.benchmarks:
-            raise DataError("benchmarks: give at least one")
+            raise ParameterError("benchmarks", self.benchmarks, "at least one")
         if self.value_sizes or self.baselines:
             _check_values(self)
         object.__setattr__(self, "only", {name: _own(name, settings) for name, settings in self.only.items()})
@@ -122,7 +122,9 @@ class ReproduceConfig:
         names = [known.name for known in fields(cls)]
         for name in content:
             if name not in names:
-                raise DataError(f"there is no setting {name!r}; {_there_are(names)}")
+                raise DataError(
+                    f"there is no setting {name!r}; there are {', '.join(names)}{did_you_mean(name, names)}"
+                )
         return replace(cls() if base is None else base, **content)
 
     @classmethod
@@ -189,11 +191,14 @@ def _parts(kind: Any) -> tuple[type, bool, bool]:
 
 def _own(benchmark: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of one benchmark, checked one by one."""
-    _check_words("only", (benchmark,), list_benchmarks())
+    checked_names("only", [benchmark], list_benchmarks(), "benchmark")
     known = {each.name: each for each in fields(ReproduceConfig) if each.name in OWN}
     for name in settings:
         if name not in known:
-            raise DataError(f"only.{benchmark}: {name!r} cannot differ between benchmarks; {_there_are(OWN)}")
+            problem = (
+                f"only.{benchmark}: {name!r} cannot differ between benchmarks; these can: {', '.join(OWN)}"
+            )
+            raise ParameterError("only", settings, f"settings among {', '.join(OWN)}", problem)
     return {name: _checked(known[name], value) for name, value in settings.items()}
 
 
@@ -202,38 +207,29 @@ def _checked(known: Field[Any], value: Any) -> Any:
     if value is None or value == "none":
         if optional:
             return None
-        raise DataError(f"{known.name}: a value is needed")
+        raise ParameterError(known.name, value, "a value", f"{known.name}: a value is needed")
     if several:
         if isinstance(value, str) or not isinstance(value, list | tuple):
-            raise DataError(f"{known.name}: expected a list, got {value!r}")
+            raise ParameterError(known.name, value, "a list")
         entries = tuple(_checked_entry(known.name, kind, entry) for entry in cast("list[Any]", value))
         if len(set(entries)) < len(entries):
-            raise DataError(f"{known.name}: something is listed twice")
+            problem = f"{known.name}: something is listed twice"
+            raise ParameterError(known.name, list(entries), "a list without repetitions", problem)
         return entries
     return _checked_entry(known.name, kind, value)
 
 
 def _checked_entry(name: str, kind: type, value: Any) -> Any:
     if kind is bool:
-        if not isinstance(value, bool):
-            raise DataError(f"{name}: expected true or false, got {value!r}")
-        return value
+        return checked_flag(name, value)
     if kind is int:
-        found = checked_integer(name, value, least=0)
-        if found < 1 and name not in _MAY_BE_NOTHING:
-            raise DataError(f"{name} must be at least 1, got {found}")
-        if found > _MOST.get(name, found):
-            raise DataError(f"{name} can be at most {_MOST[name]:,}, got {found}")
-        return found
+        return checked_integer(name, value, least=0 if name in _MAY_BE_NOTHING else 1, most=_MOST.get(name))
     if kind is float:
-        found = number(value, name)
-        if isinstance(value, bool) or not found >= 0.0:
-            raise DataError(f"{name} must be a number of at least 0, got {value!r}")
-        return float(found)
+        return checked_number(name, value, least=0.0, finite=False)
     if kind is str:
         return str(value)
     if not isinstance(value, Mapping):
-        raise DataError(f"{name}: expected settings per benchmark, got {value!r}")
+        raise ParameterError(name, value, "settings per benchmark")
     return {
         str(key): dict(cast("Mapping[str, Any]", inner))
         for key, inner in cast("Mapping[str, Any]", value).items()
@@ -251,21 +247,11 @@ def _check_values(config: ReproduceConfig) -> None:
             "values are normalised by those of optimal and prior: add them to baselines, or give no value_sizes"
         )
     if config.episodes < 2:
-        raise DataError("one episode has no error; evaluate at least two")
+        problem = "one episode has no error; evaluate at least two"
+        raise ParameterError("episodes", config.episodes, "at least 2", problem)
     if config.baseline_seeds > config.value_runs:
-        raise DataError(
-            f"baseline_seeds: at most value_runs ({config.value_runs}), got {config.baseline_seeds}"
-        )
-
-
-def _check_words(name: str, given: tuple[str, ...], known: Any) -> None:
-    for word in given:
-        if word not in known:
-            raise DataError(f"{name}: there is no {word!r}; {_there_are(known)}")
-
-
-def _there_are(names: Any) -> str:
-    return f"there are {', '.join(names)}"
+        most = f"at most value_runs ({config.value_runs})"
+        raise ParameterError("baseline_seeds", config.baseline_seeds, most)
 
 
 def _toml(value: Any) -> str:
@@ -326,5 +312,8 @@ since solving is limited by trials. paper: everything as in the paper's appendix
 def profile(name: str) -> ReproduceConfig:
     """Return a ready-made configuration by its name."""
     if name not in PROFILES:
-        raise DataError(f"there is no profile {name!r}; there are {', '.join(PROFILES)}")
+        problem = (
+            f"there is no profile {name!r}; there are {', '.join(PROFILES)}{did_you_mean(name, PROFILES)}"
+        )
+        raise ParameterError("config", name, "a profile", problem)
     return PROFILES[name]

@@ -65,8 +65,9 @@ def reproduce(
         for name in config.of(benchmark).baselines:
             check_baseline(name, benchmark_model(benchmark))
     config.save(Path(folder) / CONFIG)
-    options = {"workers": workers, "dask": dask, "progress": progress, "report": report, "work": work}
-    done = run_cells(all_cells(config), folder, **options)
+    done = run_cells(
+        all_cells(config), folder, workers=workers, dask=dask, progress=progress, report=report, work=work
+    )
     if done.status == "finished":
         write_tables(folder)
     return Reproduction(**vars(done), config=config)

@@ -104,7 +104,7 @@ def markdown_tables(summary: Summary) -> dict[str, str]:
     """Return the tables that have anything in them, by name, as Markdown."""
     return {
         # Numbers with their errors stay on one line where columns are narrow.
-        name: markdown_table(table.columns, table.rows, len(table.words)).replace(" ± ", _NO_BREAK)
+        name: markdown_table(table.columns, table.rows, table.words).replace(" ± ", _NO_BREAK)
         for name, table in text_tables(summary).items()
     }
 

@@ -7,25 +7,24 @@ from collections.abc import Mapping
 from missmdp.errors import MissMDPError
 from missmdp.evaluation.certificate.certificate import Certificate
 from missmdp.evaluation.certificate.certify import certify
-from missmdp.evaluation.certificate.value_interval import ValueInterval, value_interval
+from missmdp.evaluation.certificate.value_interval import value_interval
 from missmdp.evaluation.compare import Difference, difference
 from missmdp.evaluation.value import evaluate
-from missmdp.experiments.run.figures import no_more_than
 from missmdp.experiments.run.folder import RunFolder
 from missmdp.experiments.run.result import Certified, Learned, Problem, World
 from missmdp.experiments.run.settings import RunSettings
 from missmdp.learn.base import CountingEstimator
 from missmdp.learn.diagnosis.result import Diagnosis
+from missmdp.learn.registry import find_learner
 from missmdp.plan.sarsop.solver import Sarsop
 from missmdp.plan.solving import SolveResult
-from missmdp.words import decimals, interval_text
+from missmdp.words import decimals, interval_text, no_more_than
 
 __all__ = [
     "Certifying",
     "certificate_summary",
     "contradiction",
     "keep_certified",
-    "likely_range",
     "worth_certifying",
 ]
 
@@ -51,21 +50,10 @@ def contradiction(learned: Learned, diagnosis: Diagnosis | None) -> str | None:
         return f"{learned.learner.warnings_[0]}".rstrip(".")
     if diagnosis is None or not diagnosis.blocks:
         return None
-    fits = {
-        "amcar": diagnosis.type == "MCAR",
-        "asmar": diagnosis.type in ("MCAR", "simple MAR"),
-        "aimi": not diagnosis.self_censoring and not _joined(diagnosis),
-    }
-    if fits.get(learned.label, True):
+    if find_learner(learned.label).suits(diagnosis):
         return None
     itself = f" with {' and '.join(diagnosis.self_censoring)} self-censoring" * bool(diagnosis.self_censoring)
     return f"the diagnosis says {diagnosis.type}{itself}"
-
-
-def _joined(diagnosis: Diagnosis) -> bool:
-    """Return whether features of different blocks go missing together more often than by chance."""
-    home = {name: i for i, block in enumerate(diagnosis.blocks) for name in block}
-    return any(home[a] != home[b] for a, b in diagnosis.graph.dependent)
 
 
 def keep_certified(found: Certified, folder: RunFolder, *, recommended: bool) -> None:
@@ -78,15 +66,12 @@ def keep_certified(found: Certified, folder: RunFolder, *, recommended: bool) ->
         certificate.policy.save(folder.certified)
 
 
-def likely_range(found: ValueInterval) -> tuple[tuple[float, float], int]:
-    """Return the interval of a value, and how many decimals it deserves."""
-    return found.interval, min(6, decimals(float(found.values.std())))
-
-
 def certificate_summary(found: Certified) -> str:
     """Return what a certificate says, in a few words."""
     if found.interval is not None:
-        return f"none; by a bootstrap, not a guarantee, worth {interval_text(*likely_range(found.interval))}"
+        places = min(6, decimals(float(found.interval.values.std())))
+        between = interval_text(found.interval.interval, places)
+        return f"none; by a bootstrap, not a guarantee, worth {between}"
     if found.certificate is None:
         return f"none: {found.why_not}"
     if found.certificate.vacuous:

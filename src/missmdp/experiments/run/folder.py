@@ -6,22 +6,27 @@ one that is finished. A folder with neither is nobody's: it must be empty.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
-from missmdp.errors import DataError
-from missmdp.experiments.run.settings import LEARNERS
+from missmdp.errors import Argument, DataError
+from missmdp.experiments.record.coding import (
+    RUN_FILE,
+    RunIdentity,
+    encode_identity,
+    encode_record,
+    read_identity,
+)
+from missmdp.experiments.record.record import RunRecord
 from missmdp.model.archive import write_atomically
 
-__all__ = ["KIND", "TABLE_NAMES", "RunFolder", "RunIdentity"]
+__all__ = ["TABLE_NAMES", "RunFolder"]
 
-KIND = "missmdp run"
 TABLE_NAMES = (
     "data",
     "drivers",
@@ -34,32 +39,17 @@ TABLE_NAMES = (
     "certificates",
 )
 _FILES = (
-    "run.json",
+    RUN_FILE,
     "report.html",
     "log.parquet",
     "policy.mmpolicy",
     "certified.mmpolicy",
-    *(
-        f"learners/{label}/{name}"
-        for label in LEARNERS
-        for name in ("learned.mmdp", "policy.mmpolicy", "trace.csv", "certified.mmpolicy")
-    ),
     *(f"tables/{name}{ending}" for name, ending in product(TABLE_NAMES, (".csv", ".parquet"))),
 )
-"""All that a run may write. Nothing else in the folder is touched."""
+_LEARNER_FILES = ("learned.mmdp", "policy.mmpolicy", "trace.csv", "certified.mmpolicy")
+"""All that a run may write, in the folder itself and for each learner. Nothing else in the folder is touched."""
 _OTHER = {"model": "of another model", "files": "on other data", "data": "on other data"}
 """What is said where there is no short value to show."""
-
-
-@dataclass(frozen=True)
-class RunIdentity:
-    """What makes a run what it is: with the same identity it finds the same."""
-
-    settings: dict[str, Any]
-    model: str
-    """A hash of the model."""
-    files: list[str]
-    """The files that data come from, as they were given."""
 
 
 class RunFolder:
@@ -73,7 +63,7 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.contents = self.path / "run.json"
+        self.contents = self.path / RUN_FILE
         self.report = self.path / "report.html"
         self.log = self.path / "log.parquet"
         self.policy = self.path / "policy.mmpolicy"
@@ -95,8 +85,9 @@ class RunFolder:
 
     def made(self) -> dict[str, int]:
         """Return the files of a run that are there, by their names inside the folder, and when they were written."""
-        paths = {name: self.path / name for name in _FILES}
-        return {name: path.stat().st_mtime_ns for name, path in paths.items() if path.is_file()}
+        paths = [self.path / name for name in _FILES]
+        paths += [each / name for each in sorted(self.path.glob("learners/*")) for name in _LEARNER_FILES]
+        return {self.relative(path): path.stat().st_mtime_ns for path in paths if path.is_file()}
 
     def check(self, identity: RunIdentity, *, overwrite: bool = False) -> None:
         """Raise `DataError` unless this run can write here; call it before long work.
@@ -117,10 +108,11 @@ class RunFolder:
         known = self._known()
         if known is None:
             raise DataError(f"{self.path} is not empty, and holds no run; give another folder")
-        difference = None if overwrite else _difference(known, json.loads(_json(asdict(identity))))
+        difference = None if overwrite else _difference(asdict(known), asdict(identity))
         if difference is not None:
             raise DataError(
-                f"{self.path} holds another run, {difference}; give another folder, or pass overwrite=True"
+                f"{self.path} holds another run, {difference}; give another folder, or pass ",
+                Argument("overwrite", True),
             )
 
     def _occupied(self) -> bool:
@@ -140,36 +132,18 @@ class RunFolder:
 
     def begin(self, identity: RunIdentity) -> None:
         """Take what an earlier run left out of the way, and say whose the folder is now."""
-        found = {
-            "kind": KIND,
-            "settings": identity.settings,
-            "model": {"sha256": identity.model},
-            "data": {"files": identity.files},
-        }
-        write_atomically(self._unfinished, _json(found))
+        write_atomically(self._unfinished, encode_identity(identity))
         for name in self.made():
             (self.path / name).unlink()
 
-    def finish(self, contents: Mapping[str, Any]) -> None:
+    def finish(self, record: RunRecord) -> None:
         """Write what was found, which ends the run."""
-        write_atomically(self.contents, _json(contents))
+        write_atomically(self.contents, encode_record(record))
         self._unfinished.unlink(missing_ok=True)
 
-    def _known(self) -> dict[str, Any] | None:
+    def _known(self) -> RunIdentity | None:
         """Return the identity of the run that is here, or None if there is no run."""
-        for path in (self._unfinished, self.contents):
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-                found = json.loads(path.read_bytes())
-                if found["kind"] == KIND:
-                    return asdict(
-                        RunIdentity(found["settings"], found["model"]["sha256"], found["data"]["files"])
-                    )
-        return None
-
-
-def _json(contents: Mapping[str, Any]) -> bytes:
-    # How a table is read may be said with anything.
-    return f"{json.dumps(contents, indent=1, ensure_ascii=False, allow_nan=False, default=str)}\n".encode()
+        return read_identity(self._unfinished) or read_identity(self.contents)
 
 
 def _difference(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from scipy import stats
 
 from missmdp.learn.base import CountingEstimator, MissingnessEstimator
 from missmdp.learn.groups import GroupCounts
+from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.space import MISSING
 
 __all__ = ["LEVEL", "THRESHOLD", "learned_edges", "learned_graph"]
@@ -23,15 +24,19 @@ LEVEL = 0.01
 """The probability with which any edge at all is drawn where nothing depends on anything."""
 
 
-def learned_graph(learner: MissingnessEstimator) -> dict[str, Any]:
+def learned_graph(
+    learner: MissingnessEstimator, missing: Sequence[str]
+) -> tuple[MissingnessGraph, float | None]:
     """Return the arrows that a learner's M has: those of its structure, or the larger effects in what was counted.
 
-    "threshold" is the effect from which on there is an arrow, or None where a structure has them.
+    Beside it is the effect from which on there is an arrow, or None where a structure has them. `missing` are the
+    features that are missing in the data.
     """
     if learner.graph_ is not None:
-        return {"edges": learner.graph_.edges, "between": learner.graph_.dependent, "threshold": None}
-    edges = learned_edges(learner, THRESHOLD) if isinstance(learner, CountingEstimator) else ()
-    return {"edges": edges, "between": (), "threshold": THRESHOLD}
+        return learner.graph_, None
+    edges = learned_edges(learner) if isinstance(learner, CountingEstimator) else []
+    features = learner.missingness_.space.features.names
+    return MissingnessGraph(edges, features=features, can_go_missing=missing), THRESHOLD
 
 
 class _Contrast(NamedTuple):

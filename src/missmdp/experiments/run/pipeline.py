@@ -6,19 +6,57 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from missmdp.benchmarks.registry import load_benchmark
 from missmdp.data.dataset import Dataset
-from missmdp.errors import DataError
-from missmdp.experiments.run.contents_data import data_hash
-from missmdp.experiments.run.folder import RunFolder, RunIdentity
-from missmdp.experiments.run.problem import as_problem
+from missmdp.errors import DataError, ModelError
+from missmdp.experiments.grid.fingerprint import model_hash
+from missmdp.experiments.record.coding import RunIdentity, plain
+from missmdp.experiments.run.folder import RunFolder
+from missmdp.experiments.run.reading import data_hash
 from missmdp.experiments.run.result import Problem, RunResult
 from missmdp.experiments.run.settings import RunSettings
 from missmdp.experiments.run.stages import Stages
 from missmdp.experiments.run.work import RunWork
 from missmdp.model.mdp import FactoredMDP
+from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
 
-__all__ = ["run"]
+__all__ = ["as_problem", "run"]
+
+
+def as_problem(model: Any, name: str | None, *, unknown_truth: bool) -> Problem:
+    """Return the problem that a miss-MDP, an MDP or a benchmark's name poses.
+
+    Raises
+    ------
+    ModelError
+        If it is none of these.
+    MissMDPError
+        If it cannot be saved, which what is learned will have to be.
+    """
+    source = name if name is not None else model if isinstance(model, str) else None
+    if isinstance(model, str):
+        model = load_benchmark(model)
+    if isinstance(model, MissMDP):
+        mdp, known = model.mdp, model
+    elif isinstance(model, FactoredMDP):
+        mdp, known = model, None
+    else:
+        raise ModelError(
+            f"expected a MissMDP, a FactoredMDP or a benchmark's name, got {type(model).__name__}"
+        )
+    truth = None if unknown_truth else known
+    own = known.name if known is not None else None
+    # What is known of M is part of the problem only where it is to be looked at.
+    hashed = truth or MissMDP(mdp, MissingnessFunction.fully_observed(mdp))
+    return Problem(
+        name=own or source or "model",
+        source=source or own or "model",
+        mdp=mdp,
+        truth=truth,
+        simulator=known,
+        sha256=model_hash(hashed),
+    )
 
 
 def run(
@@ -80,7 +118,7 @@ def run(
     # Files are known by their names, and what is in memory by what is in it.
     content = data_hash(data) if isinstance(data, Dataset) else None
     own = {**settings.as_dict(simulated=data is None), "table": _plain(options), "data": content}
-    identity = RunIdentity(own, problem.sha256, files)
+    identity = RunIdentity(plain(own), problem.sha256, files)
     where.check(identity, overwrite=overwrite)
     return RunWork(problem, settings, where, identity, Stages(progress)).do(data, options)
 

@@ -1,20 +1,25 @@
-"""The data of a run, read or simulated, with what can be said of them before anything is learned."""
+"""The data of a run, read or simulated, and what can be said of them before anything is learned."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from missmdp.data.collect import collect
 from missmdp.data.dataset import Dataset
 from missmdp.data.description.describe import describe
 from missmdp.data.validation import validate
-from missmdp.errors import DataError
+from missmdp.errors import DataError, MissMDPError
 from missmdp.evaluation.likelihood import log_likelihood
-from missmdp.experiments.run.result import Log, Problem
+from missmdp.experiments.run.result import Log, Problem, Reasons
 from missmdp.experiments.run.settings import RunSettings
+from missmdp.learn.diagnosis.diagnose import diagnose
+from missmdp.model.mdp import FactoredMDP
 
-__all__ = ["read_log"]
+__all__ = ["data_hash", "find_reasons", "read_log"]
 
 
 def read_log(
@@ -58,3 +63,31 @@ def _dataset(data: Any, table: Mapping[str, Any], problem: Problem, settings: Ru
             raise DataError("the dataset has other features, values or actions than the model")
         return data
     return Dataset.from_table(data, mdp, **table, progress=False)
+
+
+_DRAWS = 50
+"""Logs that the bootstrap draws for intervals of effects."""
+
+
+def find_reasons(dataset: Dataset, mdp: FactoredMDP, seed: int) -> Reasons:
+    """Return why values are missing; whatever goes wrong with that is told, and not raised."""
+    try:
+        return Reasons(diagnose(dataset, mdp, draws=_DRAWS, seed=seed, progress=False))
+    except KeyboardInterrupt:
+        return Reasons(None, "it was interrupted")
+    except MissMDPError as error:
+        return Reasons(None, str(error))
+    except MemoryError:
+        return Reasons(None, "there is too little memory for it")
+    except (ArithmeticError, ValueError):
+        # Odd logs make odd matrices; that is no reason to do without a policy.
+        return Reasons(None, "the computation failed on these data")
+
+
+def data_hash(dataset: Dataset) -> str:
+    """Return the SHA-256 of what was seen and done in a log."""
+    digest = hashlib.sha256()
+    for array in (dataset.observations, dataset.actions, dataset.offsets):
+        # Whatever the width of integers.
+        digest.update(np.ascontiguousarray(array, dtype=np.int64).tobytes())
+    return digest.hexdigest()

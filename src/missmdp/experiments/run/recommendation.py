@@ -7,15 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from missmdp.evaluation.heldout import HeldOutScore
-from missmdp.experiments.run.figures import with_error
-from missmdp.experiments.run.margin import margin, much_is_outside
+from missmdp.evaluation.value import student_interval
 from missmdp.learn.base import MissingnessEstimator
-from missmdp.learn.bounds import counted
 from missmdp.learn.diagnosis.result import Diagnosis
+from missmdp.words import count, with_error
 
-__all__ = ["Recommendation", "recommend"]
+__all__ = ["Recommendation", "margin", "much_is_outside", "recommend"]
 
 _UNIT = "nats per observation"
+_NO_EVIDENCE = 1.0
+"""Nats over the whole log up to which a difference is none: the better one makes the log at most e times as likely."""
+_MUCH_OUTSIDE = 0.1
+"""The share of steps that could not be used from which on a comparison settles nothing."""
 
 
 @dataclass(frozen=True)
@@ -112,10 +115,10 @@ class _Compared:
         if not self.bounded[self.best]:
             simpler = f"since it has bounds that hold, which {best} has not"
         elif self.sizes[chosen] < self.sizes[self.best]:
-            own = counted(self.sizes[chosen], "free parameter")
+            own = count(self.sizes[chosen], "free parameter")
             simpler = f"as the simpler one: {own} rather than {self.sizes[self.best]:,}"
         else:
-            simpler = f"as the first: both have {counted(self.sizes[chosen], 'free parameter')}"
+            simpler = f"as the first: both have {count(self.sizes[chosen], 'free parameter')}"
         return (
             f"{best} is ahead in predicting unseen observations, but {name} is not told apart from it "
             f"({_worse(self.heldout[chosen])}, in {_UNIT}) and is taken {simpler}{self._others(chosen)}."
@@ -130,15 +133,33 @@ class _Compared:
         return f" ({'; '.join(told)})" if told else ""
 
 
+def margin(score: HeldOutScore, confidence: float) -> float:
+    """Return how much worse a learner may be and still not be told apart from the best: half of Student's interval.
+
+    Learners that learn the same but for how they smooth differ by next to nothing in every episode alike, which has
+    no error and no meaning: less than one nat over the whole log never tells learners apart. Without an error,
+    anything may be chance.
+    """
+    if score.difference == 0.0:
+        return 0.0
+    if math.isnan(score.difference_stderr) or score.units < 2:
+        return math.inf
+    half = student_interval(0.0, score.difference_stderr, score.units, confidence)[1]
+    return max(half, _NO_EVIDENCE / max(score.steps, 1))
+
+
+def much_is_outside(score: HeldOutScore) -> bool:
+    """Return whether so many steps could not be used that the others may say little."""
+    return score.outside > _MUCH_OUTSIDE * (score.outside + score.steps)
+
+
 def _may_be_chance(score: HeldOutScore, confidence: float) -> bool:
-    return math.isfinite(score.difference) and -score.difference <= margin(
-        score.difference_stderr, score.units, confidence, score.steps
-    )
+    return math.isfinite(score.difference) and -score.difference <= margin(score, confidence)
 
 
 def _outside(score: HeldOutScore) -> str:
     """Return a word on steps that could not be used, if they are many."""
-    if not much_is_outside(score.outside, score.steps):
+    if not much_is_outside(score):
         return ""
     return (
         f" But {score.outside:,} of {score.outside + score.steps:,} steps could not be used for this: the model rules "
@@ -148,7 +169,7 @@ def _outside(score: HeldOutScore) -> str:
 
 def _score(score: HeldOutScore) -> str:
     if score.impossible:
-        some = counted(score.impossible, score.by[:-1])
+        some = count(score.impossible, score.by[:-1])
         return f"it takes {some} for impossible, no learner takes fewer, and it leads in the rest ({_UNIT})"
     return f"held-out log-likelihood {with_error(score.per_step, score.stderr)} {_UNIT}"
 

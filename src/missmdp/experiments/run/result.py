@@ -16,20 +16,35 @@ from missmdp.evaluation.compare import Comparison, Difference, NormalisedValue
 from missmdp.evaluation.distance import TotalVariation
 from missmdp.evaluation.heldout import HeldOutScore
 from missmdp.evaluation.sensitivity import SensitivityRow
-from missmdp.experiments.run.diagnosing import Reasons
+from missmdp.experiments.record.record import RunRecord
+from missmdp.experiments.record.summary_text import summary_text
 from missmdp.experiments.run.folder import RunFolder
 from missmdp.experiments.run.recommendation import Recommendation
 from missmdp.experiments.run.settings import RunSettings
 from missmdp.learn.base import MissingnessEstimator
-from missmdp.learn.bounds import Bound, counted
+from missmdp.learn.bounds import Bound
+from missmdp.learn.diagnosis.result import Diagnosis
+from missmdp.learn.registry import learner_name
 from missmdp.learn.table import GroupTruth
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
 from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.solving import SolveResult
+from missmdp.words import count
 
-__all__ = ["Baseline", "Certified", "Kind", "Learned", "Log", "Problem", "RunResult", "World"]
+__all__ = [
+    "Baseline",
+    "Certified",
+    "Kind",
+    "Learned",
+    "Log",
+    "Problem",
+    "Reasons",
+    "RunFindings",
+    "RunResult",
+    "World",
+]
 
 Kind = Literal["learned", "optimal", "prior", "random"]
 
@@ -69,10 +84,29 @@ class Log:
         if not self.ruled_out:
             return self.report.problems
         ruled_out = (
-            f"{self.ruled_out:,} of {counted(self.dataset.n_episodes, 'episode')} cannot happen if values go missing "
+            f"{self.ruled_out:,} of {count(self.dataset.n_episodes, 'episode')} cannot happen if values go missing "
             "as the model says: in these data they went missing in another way"
         )
         return (*self.report.problems, ruled_out)
+
+
+@dataclass(frozen=True, eq=False)
+class Reasons:
+    """Why values are missing, or why that is not known."""
+
+    diagnosis: Diagnosis | None
+    why_not: str | None = None
+
+    @property
+    def summary(self) -> str:
+        """What was found, in a few words."""
+        found = self.diagnosis
+        if found is None:
+            return f"left out: {self.why_not}"
+        if not found.blocks:
+            return "nothing is missing"
+        own = f", {' and '.join(found.self_censoring)} self-censoring" if found.self_censoring else ""
+        return f"{found.type}{own}; {learner_name(found.recommended)} suits"
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +134,6 @@ class Baseline:
     """A policy to compare with."""
 
     name: Kind
-    how: str
     policy: Policy
     result: SolveResult | None
     """Where it was solved for."""
@@ -135,9 +168,9 @@ class Certified:
     """What the policy may be worth, where there is no certificate; not a guarantee."""
 
 
-@dataclass(frozen=True, eq=False)
-class RunResult:
-    """What a run found. All of it is in the folder too."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunFindings:
+    """All that a run found, in memory."""
 
     folder: RunFolder
     settings: RunSettings
@@ -160,8 +193,6 @@ class RunResult:
     """By learner; those whose assumption the data contradict are left out."""
     timings: dict[str, float]
     """Stage → seconds."""
-    report_failed: str | None = None
-    """Why there is no report, if there is none; all else is written then."""
 
     @property
     def recommended(self) -> Learned:
@@ -178,6 +209,16 @@ class RunResult:
         """The truth, or where it is not known the world in which the recommended learner is right."""
         return self.worlds.get("truth") or self.worlds[self.recommendation.label]
 
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunResult(RunFindings):
+    """What a run found. All of it is in the folder too."""
+
+    record: RunRecord
+    """The same as plain values, as run.json holds it."""
+    report_failed: str | None = None
+    """Why there is no report, if there is none; all else is written then."""
+
     @property
     def report(self) -> Path:
         """The page for people."""
@@ -185,9 +226,7 @@ class RunResult:
 
     def describe(self) -> str:
         """Return what was found, in a few sentences."""
-        from missmdp.experiments.run.meaning import meaning
-
-        return "\n".join([*meaning(self), f"The report is {self.report}."])
+        return "\n".join([*summary_text(self.record), f"The report is {self.report}."])
 
     def __str__(self) -> str:
         return self.describe()

@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from missmdp.checks import checked_confidence, checked_integer, checked_seed
+from missmdp.checks import checked_choice, checked_confidence, checked_flag, checked_integer, checked_seed
 from missmdp.data.dataset import Behaviour
-from missmdp.errors import DataError
-from missmdp.evaluation.stopping import StoppingRule
-from missmdp.experiments.run.diagnosing import suited_learner
-from missmdp.learn.aimi import AIMI
-from missmdp.learn.asmar import AMCAR, AsMAR, PatternChoice
+from missmdp.errors import ParameterError
+from missmdp.learn.asmar import PatternChoice
 from missmdp.learn.base import MissingnessEstimator, UnseenChoice
 from missmdp.learn.diagnosis.result import Diagnosis
-from missmdp.learn.em.estimator import DynamicsEM
-from missmdp.learn.limits import checked_behaviour
+from missmdp.learn.registry import find_learner, learners, learners_with, run_by_default
 from missmdp.model.mdp import FactoredMDP
 from missmdp.plan.sarsop.solver import Sarsop
+from missmdp.words import listed
 
-__all__ = ["AUTO", "LEARNERS", "Maker", "RunSeeds", "RunSettings"]
+__all__ = ["AUTO", "Maker", "RunSeeds", "RunSettings"]
 
-Label = Literal["amcar", "asmar", "aimi", "em", "auto"]
 Maker = Callable[[], MissingnessEstimator]
 """Returns a new learner."""
 
-LEARNERS: tuple[Label, ...] = ("amcar", "asmar", "aimi", "em")
-"""From what assumes most to what assumes least; em is DynamicsEM."""
-AUTO: Label = "auto"
+AUTO = "auto"
 """Stands for the one learner that the diagnosis recommends."""
 
 
@@ -61,8 +56,8 @@ class RunSeeds:
 class RunSettings:
     """How a run is done. Checked when made."""
 
-    learners: tuple[Label, ...] = LEARNERS
-    """Those to compare; or ("auto",) for the one that the diagnosis recommends."""
+    learners: tuple[str, ...] = field(default_factory=run_by_default)
+    """Labels of those to compare; or ("auto",) for the one that the diagnosis recommends."""
     steps: int = 10_000
     """Observations to simulate, where there are no data."""
     unknown_truth: bool = False
@@ -100,37 +95,43 @@ class RunSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not self.learners:
-            raise DataError(f"there is no learner; there are {', '.join(LEARNERS)}")
-        for label in self.learners:
-            if label not in (*LEARNERS, AUTO):
-                raise DataError(f"there is no learner {label!r}; there are {', '.join((*LEARNERS, AUTO))}")
-            if self.learners.count(label) > 1:
-                raise DataError(f"the learner {label} is given twice")
-        if AUTO in self.learners:
-            if len(self.learners) > 1:
-                raise DataError(
-                    "the learner auto is the one that the diagnosis recommends: it goes with no other"
-                )
-            if not self.diagnosis:
-                raise DataError(
-                    "the learner auto is the one that the diagnosis recommends, which is left out"
-                )
+        self._check_learners()
         checked_integer("steps", self.steps, least=1)
         checked_confidence(self.confidence)
         if self.behaviour is not None:
-            checked_behaviour(self.behaviour)
-        if checked_integer("folds", self.folds, least=1) < 2:
-            raise DataError(f"folds must be at least 2, got {self.folds}")
-        if checked_integer("episodes", self.episodes, least=1) < 2:
-            raise DataError("episodes must be at least 2: one has no error")
-        if self.sensitivity_episodes:
-            StoppingRule(self.sensitivity_episodes)
-            checked_integer("sensitivity_draws", self.sensitivity_draws, least=1)
+            checked_choice("behaviour", self.behaviour, ("blind", "adaptive"))
+        for name in ("unknown_truth", "diagnosis", "certificate"):
+            checked_flag(name, getattr(self, name))
+        checked_integer("folds", self.folds, least=2)
+        checked_integer("episodes", self.episodes, least=2)
+        checked_integer("sensitivity_episodes", self.sensitivity_episodes, least=0)
+        checked_integer("sensitivity_draws", self.sensitivity_draws, least=1)
         checked_seed(self.seed)
         self.solver()
-        if self.blocks and not {"aimi", "em", AUTO} & set(self.learners):
-            raise DataError("blocks are for the learners aimi and em, which are not among the learners")
+
+    def _check_learners(self) -> None:
+        known = (*learners(), AUTO)
+        if not self.learners:
+            raise ParameterError("learners", self.learners, f"one or more of {', '.join(known)}")
+        for label in self.learners:
+            if label not in known:
+                problem = f"there is no learner {label!r}; there are {', '.join(known)}"
+                raise ParameterError("learners", label, f"one of {', '.join(known)}", problem)
+            if self.learners.count(label) > 1:
+                raise ParameterError(
+                    "learners", self.learners, "different learners", f"{label} is given twice"
+                )
+        recommends = "auto is the one learner that the diagnosis recommends"
+        if AUTO in self.learners and len(self.learners) > 1:
+            raise ParameterError(
+                "learners", self.learners, "auto alone", f"{recommends}: it goes with no other"
+            )
+        if AUTO in self.learners and not self.diagnosis:
+            raise ParameterError("learners", self.learners, "a learner", f"{recommends}, which is left out")
+        able = learners_with("blocks")
+        if self.blocks and not {*able, AUTO} & set(self.learners):
+            problem = f"only {listed(able)} know blocks, and none of these is among the learners"
+            raise ParameterError("blocks", self.blocks, "empty", problem)
 
     @property
     def seeds(self) -> RunSeeds:
@@ -147,43 +148,38 @@ class RunSettings:
             progress=False,
         )
 
-    def makers(self, mdp: FactoredMDP) -> dict[str, Maker]:
-        """Return what makes each learner for an MDP, by label; all there are, where the diagnosis is to choose."""
-        always = self.always_observed or None
-        common: dict[str, Any] = {
-            "smoothing": self.smoothing,
-            "unseen": self.unseen,
-            "always_observed": always,
-        }
-        all_: dict[str, Maker] = {
-            "amcar": lambda: AMCAR(**common, patterns=self.patterns),
-            "asmar": lambda: AsMAR(**common, patterns=self.patterns),
-            "aimi": lambda: AIMI(**common, blocks=self.blocks),
-            "em": lambda: DynamicsEM(
-                mdp,
-                blocks=self.blocks or None,
-                always_observed=always,
-                seed=self.seeds.learn,
-                progress=False,
-            ),
-        }
-        return {label: all_[label] for label in (LEARNERS if AUTO in self.learners else self.learners)}
-
-    def suited(self, diagnosis: Diagnosis) -> dict[str, Maker]:
-        """Return what makes the learner that a diagnosis recommends, under its label."""
-        given: dict[str, Any] = {
+    @property
+    def _options(self) -> dict[str, Any]:
+        """What learners are told, those that know of it."""
+        return {
             "smoothing": self.smoothing,
             "unseen": self.unseen,
             "patterns": self.patterns,
-            "always_observed": self.always_observed or None,
+            "always_observed": self.always_observed,
+            "blocks": self.blocks,
             "seed": self.seeds.learn,
             "progress": False,
-            **({"blocks": self.blocks} if self.blocks else {}),
         }
-        return {diagnosis.recommended: lambda: suited_learner(diagnosis, **given)}
+
+    def makers(self, mdp: FactoredMDP) -> dict[str, Maker]:
+        """Return what makes each learner for an MDP, by label; the usual ones, where the diagnosis is to choose."""
+        labels = run_by_default() if AUTO in self.learners else self.learners
+        return {label: partial(find_learner(label).make, mdp, **self._options) for label in labels}
+
+    def suited(self, diagnosis: Diagnosis) -> dict[str, Maker]:
+        """Return what makes the learner that a diagnosis recommends, under its label."""
+        given = {name: value for name, value in self._options.items() if value != ()}
+        return {diagnosis.recommended: partial(_suited_learner, diagnosis, given)}
 
     def as_dict(self, *, simulated: bool) -> dict[str, Any]:
         """Return the settings for a file; what was simulated has a number of steps, and what was not has none."""
         given = {**asdict(self), "steps": self.steps if simulated else None}
         # No limit is no number that a file could hold.
         return {name: None if value == math.inf else value for name, value in given.items()}
+
+
+def _suited_learner(diagnosis: Diagnosis, options: dict[str, Any]) -> MissingnessEstimator:
+    """Return a new learner that the diagnosis recommends, with those of the options that it knows."""
+    learner = diagnosis.learner()
+    known = learner.get_params()
+    return learner.set_params(**{name: value for name, value in options.items() if name in known})

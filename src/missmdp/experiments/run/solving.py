@@ -1,20 +1,22 @@
-"""Policies for what was learned, and those to compare with."""
+"""Policies for what was learned and those to compare with, and what all of them are worth in one model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from missmdp.experiments.run.contents_learners import solve_text
+from missmdp.errors import DataError
+from missmdp.evaluation.compare import Comparison, NormalisedValue, compare, normalised_value
 from missmdp.experiments.run.folder import RunFolder
-from missmdp.experiments.run.result import Baseline, Learned
+from missmdp.experiments.run.result import Baseline, Kind, Learned, World
 from missmdp.experiments.run.settings import RunSettings
 from missmdp.experiments.run.stages import Stages
-from missmdp.model.missmdp import PRIOR_RATE, MissMDP, prior_model
-from missmdp.model.policy import UniformPolicy
+from missmdp.model.missmdp import MissMDP, prior_model
+from missmdp.model.policy import Policy, UniformPolicy
 from missmdp.plan.sarsop.loop import make_ready
 from missmdp.plan.solving import SolveResult
 
-__all__ = ["Solving"]
+__all__ = ["Solving", "compare_all"]
+
 
 _QUICK = 2.0
 """Seconds up to which it is not worth saying that the solver had to be made ready."""
@@ -57,8 +59,8 @@ class Solving:
             "solve", "Solving", f"{what}{limit}; Ctrl-C goes on with the best so far"
         ) as stage:
             found = self._settings.solver().solve(model)
-            ended = solve_text(found).partition(": ")[0].removesuffix(", reached its precision")
-            stage.result = f"{what}: {ended}"
+            ended = "" if found.status == "precision" else f", {found.ended}"
+            stage.result = f"{what}: {found.bounds_text}{ended}"
         return found
 
     def baselines(self, truth: MissMDP | None, model: MissMDP) -> dict[str, Baseline]:
@@ -66,10 +68,54 @@ class Solving:
         found: dict[str, Baseline] = {}
         if truth is not None:
             result = self._solve("optimal", truth)
-            how = f"solved for the true missingness function: {solve_text(result)}"
-            found["optimal"] = Baseline("optimal", how, result.policy, result)
+            found["optimal"] = Baseline("optimal", result.policy, result)
         result = self._solve("prior", prior_model(model))
-        how = f"solved as if every feature went missing with probability {PRIOR_RATE:g}: {solve_text(result)}"
-        found["prior"] = Baseline("prior", how, result.policy, result)
-        found["random"] = Baseline("random", "uniformly random actions", UniformPolicy(), None)
+        found["prior"] = Baseline("prior", result.policy, result)
+        found["random"] = Baseline("random", UniformPolicy(), None)
         return found
+
+
+def compare_all(
+    name: str,
+    model: MissMDP,
+    learned: Mapping[str, Policy],
+    baselines: Mapping[str, Baseline],
+    *,
+    episodes: int,
+    seed: int,
+) -> World:
+    """Return what all policies are worth in a model.
+
+    Parameters
+    ----------
+    name
+        "truth", or the label of the learner that is right in this world: then that one's policy is the best there
+        is, and the others are compared with it.
+    model
+        The model to act in.
+    learned
+        Label → policy for what the learner learned.
+    baselines
+        The policies to compare with; "prior" is among them.
+    episodes, seed
+        As in `compare`.
+    """
+    reference = name if name in learned else "optimal"
+    policies = {**learned, **{other: baseline.policy for other, baseline in baselines.items()}}
+    kinds: dict[str, Kind] = {
+        **dict.fromkeys(learned, "learned"),
+        **{other: baseline.name for other, baseline in baselines.items()},
+    }
+    comparison = compare(
+        policies, model, episodes, seed, reference=reference, control_variate=True, progress=False
+    )
+    return World(name, comparison, kinds, _normalised(comparison))
+
+
+def _normalised(comparison: Comparison) -> dict[str, NormalisedValue]:
+    """Return values on the scale from the prior's to the reference's; none where the reference is worth no more."""
+    best, prior = comparison[comparison.reference], comparison["prior"]
+    try:
+        return {name: normalised_value(own, best, prior) for name, own in comparison.evaluations.items()}
+    except DataError:
+        return {}

@@ -9,28 +9,38 @@ from typing import Any
 from missmdp.errors import DataError, MissMDPError
 from missmdp.evaluation.heldout import HeldOutScore, held_out_likelihood
 from missmdp.evaluation.sensitivity import SensitivityRow, sensitivity
+from missmdp.experiments.record.coding import RunIdentity
+from missmdp.experiments.report.write import write_report
 from missmdp.experiments.run.certifying import (
     Certifying,
     certificate_summary,
     keep_certified,
     worth_certifying,
 )
-from missmdp.experiments.run.contents import run_contents
-from missmdp.experiments.run.diagnosing import Reasons, find_reasons
-from missmdp.experiments.run.folder import RunFolder, RunIdentity
+from missmdp.experiments.run.folder import RunFolder
 from missmdp.experiments.run.learning import Learning
-from missmdp.experiments.run.reading import read_log
+from missmdp.experiments.run.reading import find_reasons, read_log
 from missmdp.experiments.run.recommendation import Recommendation, recommend
-from missmdp.experiments.run.result import Baseline, Certified, Learned, Log, Problem, RunResult, World
-from missmdp.experiments.run.result_tables import RunTables
+from missmdp.experiments.run.recording import run_record
+from missmdp.experiments.run.result import (
+    Baseline,
+    Certified,
+    Learned,
+    Log,
+    Problem,
+    Reasons,
+    RunFindings,
+    RunResult,
+    World,
+)
 from missmdp.experiments.run.settings import AUTO, RunSettings
-from missmdp.experiments.run.solving import Solving
+from missmdp.experiments.run.solving import Solving, compare_all
 from missmdp.experiments.run.stages import Stages
-from missmdp.experiments.run.worlds import compare_all
+from missmdp.experiments.run.tables import RunTables
 from missmdp.learn.base import MissingnessEstimator
-from missmdp.learn.bounds import counted
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.plan.solving import SolveResult
+from missmdp.words import count
 
 __all__ = ["RunWork"]
 
@@ -82,7 +92,7 @@ class RunWork:
         worlds = self.evaluate(learned, solved, baselines)
         rows = self.sensitivity(learned[recommendation.label], solved[recommendation.label])
         certified = self.certify(recommendation.label, reasons, learned, solved, worlds)
-        result = RunResult(
+        found = RunFindings(
             folder=self.folder,
             settings=self.settings,
             problem=self.problem,
@@ -99,7 +109,7 @@ class RunWork:
             certified=certified,
             timings=dict(self.stages.seconds),
         )
-        return self.report(result)
+        return self.report(found)
 
     def read(self, data: Any, table: Mapping[str, Any]) -> Log:
         """Return the data, read or simulated, with what can be said of them."""
@@ -112,7 +122,7 @@ class RunWork:
             self.tables.write_data(log.description)
             stage.result = f"{'simulated, ' if log.simulated else ''}{log.description.size}"
             if log.problems:
-                stage.result += f"; {counted(len(log.problems), 'problem')}: see the report"
+                stage.result += f"; {count(len(log.problems), 'problem')}: see the report"
         return log
 
     def diagnose(self, log: Log) -> Reasons:
@@ -189,8 +199,7 @@ class RunWork:
             else {label: found.model for label, found in learned.items()}
         )
         policies = {label: found.policy for label, found in solved.items()}
-        count = len(policies) + len(baselines)
-        doing = f"{count} policies, {counted(self.settings.episodes, 'episode')} each"
+        doing = f"{len(policies) + len(baselines)} policies, {count(self.settings.episodes, 'episode')} each"
         worlds: dict[str, World] = {}
         with self.stages.stage("evaluate", "Evaluating", doing) as stage:
             for name, model in models.items():
@@ -203,7 +212,7 @@ class RunWork:
                     seed=self.seeds.evaluate,
                 )
             self.tables.write_values(worlds.values(), self.settings.confidence)
-            stage.result = doing + ("" if truth is not None else f", in {counted(len(worlds), 'world')}")
+            stage.result = doing + ("" if truth is not None else f", in {count(len(worlds), 'world')}")
         return worlds
 
     def sensitivity(self, learned: Learned, solved: SolveResult) -> tuple[SensitivityRow, ...] | None:
@@ -224,7 +233,7 @@ class RunWork:
                     seed=self.seeds.sensitivity,
                     progress=False,
                 )
-                stage.result = f"{counted(len(rows), 'change')} of the model"
+                stage.result = f"{count(len(rows), 'change')} of the model"
             except KeyboardInterrupt:
                 # All that matters is there: it is not to be lost.
                 rows = None
@@ -258,12 +267,12 @@ class RunWork:
         self.tables.write_certificates(certified)
         return certified
 
-    def report(self, result: RunResult) -> RunResult:
+    def report(self, found: RunFindings) -> RunResult:
         """Write all that was found as one file, and as a page for people; return it with what went wrong with that."""
-        from missmdp.experiments.report.write import write_report
-
+        record = run_record(found, self.identity)
+        result = RunResult(**vars(found), record=record)
         with self.stages.stage("report", "Report", "writing") as stage:
-            self.folder.finish(run_contents(result, self.identity))
+            self.folder.finish(record)
             try:
                 write_report(self.folder.path)
             except MissMDPError as error:

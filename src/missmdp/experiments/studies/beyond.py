@@ -89,7 +89,8 @@ def rows(finished: Finished) -> dict[str, Rows]:
 def _learning_rows(finished: Finished) -> Iterator[dict[str, str]]:
     for cell, result in finished.items():
         if isinstance(cell, LearningCell):
-            for learner, found in result.found.items():
+            for learner in cell.learners:
+                found = result.found[learner]
                 yield {
                     "benchmark": cell.benchmark,
                     "steps": str(cell.size),
@@ -122,10 +123,11 @@ def _value_rows(finished: Finished) -> Iterator[dict[str, str]]:
 
 def tables(found: Mapping[str, Rows]) -> dict[str, str]:
     """Return average and visit-weighted total variation, and normalised values."""
+    learning, values = found.get("beyond-learning"), found.get("beyond-values")
     return {
-        "learning": _learning_table(found["beyond-learning"], "atv"),
-        "weighted": _learning_table(found["beyond-learning"], "weighted"),
-        "values": _value_table(found["beyond-values"]),
+        **({"learning": _learning_table(learning, "atv")} if learning else {}),
+        **({"weighted": _learning_table(learning, "weighted")} if learning else {}),
+        **({"values": _value_table(values)} if values else {}),
     }
 
 
@@ -143,7 +145,9 @@ def _learning_table(found: Rows, measure: str) -> str:
         for benchmark in list_benchmarks()
         for learner in SHOWN.values()
     ]
-    return markdown_table(("benchmark", "learner", *(f"{steps:,} steps" for steps in RUNS)), lines, words=2)
+    return markdown_table(
+        ("benchmark", "learner", *(f"{steps:,} steps" for steps in RUNS)), lines, words=range(2)
+    )
 
 
 def _mean(values: list[float], runs: int) -> str:
@@ -171,7 +175,9 @@ def _value_table(found: Rows) -> str:
             low, high = ratio.interval()
             numbers = (f"{ratio.mean:.3f} ± {ratio.stderr:.3f}", f"{low:.3f} to {high:.3f}")
             lines.append((benchmark, learner, *(number.replace("-", "−") for number in numbers)))
-    return markdown_table(("benchmark", "learner", "normalised value", "95 % interval"), lines, words=2)
+    return markdown_table(
+        ("benchmark", "learner", "normalised value", "95 % interval"), lines, words=range(2)
+    )
 
 
 BEYOND = Study(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from missmdp.experiments.studies.beyond import BEYOND
+from missmdp.experiments.studies.bounds import BOUNDS
 from missmdp.experiments.studies.certificates import CERTIFICATES
 from missmdp.experiments.studies.diagnosis import DIAGNOSIS
+from missmdp.experiments.studies.learning import LEARNING
 
 __all__ = ["STUDIES"]
 
-STUDIES = {study.name: study for study in (BEYOND, DIAGNOSIS, CERTIFICATES)}
+STUDIES = {study.name: study for study in (BEYOND, DIAGNOSIS, CERTIFICATES, BOUNDS, LEARNING)}

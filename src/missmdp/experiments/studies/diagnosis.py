@@ -105,7 +105,11 @@ def tables(found: Mapping[str, Rows]) -> dict[str, str]:
             )
         )
     columns = ("benchmark", "truth", "steps", "logs", "right type", "right self-censoring", "right m-graph")
-    return {"diagnosis": markdown_table((*columns, *(f"{null} rejected" for null in TESTED)), lines, words=2)}
+    return {
+        "diagnosis": markdown_table(
+            (*columns, *(f"{null} rejected" for null in TESTED)), lines, words=range(2)
+        )
+    }
 
 
 def _rejected(p_values: list[str]) -> str:

@@ -34,18 +34,17 @@ class Study:
     rows: Callable[[Finished], dict[str, Rows]]
     """Name of a .csv file → its rows."""
     tables: Callable[[Mapping[str, Rows]], dict[str, str]]
-    """Mark in the page → table in Markdown, from all rows."""
+    """Mark in the page → table in Markdown, for the rows that there are."""
 
 
 def write_study(study: Study, folder: str | Path) -> dict[str, Rows]:
-    """Write the rows of a study's finished cells to FOLDER/tables as .csv files, and return them."""
+    """Write the rows of a study's finished cells to FOLDER/tables as .csv files, and return those that there are."""
     store = CellStore(Path(folder) / "cells")
     store.check()
     finished = {cell: result for cell in study.cells() if (result := store.read(cell)) is not None}
-    found = study.rows(finished)
+    found = {name: rows for name, rows in study.rows(finished).items() if rows}
     for name, rows in found.items():
-        if rows:
-            write_table(rows, Path(folder) / "tables" / f"{name}.csv")
+        write_table(rows, Path(folder) / "tables" / f"{name}.csv")
     return found
 
 

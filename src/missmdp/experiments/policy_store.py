@@ -1,0 +1,98 @@
+"""Policies that took long to make, kept in a folder and found again.
+
+A policy is kept as `optimal-1f0c92ab34.mmpolicy` beside its cell, `optimal-1f0c92ab34.cell`. The digits are a hash of
+the policy's name, the model and the settings: what is found was made with just these.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from missmdp.errors import MissMDPError
+from missmdp.experiments.baselines import BaselineSettings, MadePolicy, baseline_settings
+from missmdp.experiments.grid.cell import Cell, CellResult
+from missmdp.experiments.grid.fingerprint import model_hash
+from missmdp.experiments.grid.store import CellStore
+from missmdp.model.missmdp import MissMDP
+from missmdp.model.pomdp import POMDP
+from missmdp.plan.alpha import AlphaVectorPolicy
+from missmdp.plan.load import load_policy
+from missmdp.plan.ppo.policy import PPOPolicy
+
+__all__ = ["KEPT", "PolicyStore"]
+
+KEPT = ("prior", "optimal", "ppo", "ppo-memory")
+"""The baselines of which there is something to keep."""
+
+_log = logging.getLogger(__name__)
+_POLICY = ".mmpolicy"
+_TOLD = ("how", "seconds", "lower", "upper", "status")
+"""What is kept of a `MadePolicy` besides the policy."""
+
+
+@dataclass(frozen=True)
+class PolicyCell(Cell, kind="policy", version=1):
+    """A baseline for a model."""
+
+    policy: str
+    model: str
+    """Its hash."""
+    settings: BaselineSettings
+
+    def label(self) -> str:
+        """Return the name of the policy."""
+        return self.policy
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what decides what comes out: of the settings, those of this policy."""
+        return super().parameters() | {"settings": baseline_settings(self.policy, self.settings)}
+
+
+class PolicyStore:
+    """Baselines for one model, in a folder.
+
+    Parameters
+    ----------
+    path
+        The folder; made when something is kept.
+    model
+        The model that policies are for.
+    settings
+        How they are made.
+    """
+
+    def __init__(self, path: str | Path, model: MissMDP | POMDP, settings: BaselineSettings) -> None:
+        self._store = CellStore(path)
+        self._model = model_hash(model)
+        self._settings = settings
+
+    def _cell(self, name: str) -> PolicyCell:
+        return PolicyCell(name, self._model, self._settings)
+
+    def file(self, name: str) -> Path:
+        """Return where a baseline is kept."""
+        return self._store.path(self._cell(name), _POLICY)
+
+    def find(self, name: str) -> MadePolicy | None:
+        """Return a baseline if it is there, was made to its end, and is as it was written."""
+        kept = self._store.read(self._cell(name))
+        if kept is None or kept.found["status"] == "interrupted":
+            return None
+        try:
+            settings = baseline_settings(name, self._settings)
+            return MadePolicy(load_policy(self.file(name)), name, settings=settings, **kept.found)
+        except (OSError, MissMDPError) as error:
+            _log.warning("%s: cannot be used (%s)", self.file(name), error)
+            return None
+
+    def keep(self, name: str, made: MadePolicy) -> Path:
+        """Write a baseline; return where."""
+        assert isinstance(made.policy, AlphaVectorPolicy | PPOPolicy)
+        path = self.file(name)
+        made.policy.save(path)
+        found = {key: getattr(made, key) for key in _TOLD}
+        self._store.write(self._cell(name), CellResult(found), files=(_POLICY,))
+        return path
