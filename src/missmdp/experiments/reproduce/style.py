@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from missmdp.experiments.reproduce.cells import TOLD, learner_names, registered
-from missmdp.learn.registry import learners
 from missmdp.model.picture import INK
 
 if TYPE_CHECKING:
@@ -40,13 +39,11 @@ _MARKS = {"triangle": "^", "circle": "o", "square": "s", "hexagon": "h", "wedge"
 
 
 def _policies() -> dict[str, str]:
-    told = {name: name.replace(TOLD, ", m-graph") for name in learner_names()}
-    in_order = sorted(
-        told, key=lambda name: [entry.name for entry in learners().values()].index(registered(name).name)
-    )
+    plain = [name for name in learner_names() if not name.endswith(TOLD)]
+    names = sorted(learner_names(), key=lambda name: plain.index(name.removesuffix(TOLD)))
     return {
         "optimal": "optimal",
-        **{name: told[name] for name in in_order},
+        **{name: name.replace(TOLD, ", m-graph") for name in names},
         "prior": "prior",
         "ppo-memory": "PPO, memory",
         "ppo": "PPO",
