@@ -137,7 +137,7 @@ class RegisteredLearner:
     has_bound: bool
     """Whether its bound is guaranteed for a finite number of samples; if not, it has intervals from a bootstrap."""
     needs_histories: bool = False
-    """Whether it learns from whole histories, so that counts of observations are not enough."""
+    """Whether it learns from whole histories, so counts of observations are not enough."""
     options: tuple[str, ...] = ()
     """The names of its options, which are in `OPTIONS`."""
     by_default: bool = False
@@ -252,7 +252,7 @@ _LEARNERS: dict[str, RegisteredLearner] = {
             options=("smoothing", "unseen", "always_observed", "blocks"),
             suits=_without_self_censoring,
             shape="hexagon",
-            colour="#7A3E8C",
+            colour="#8A2B62",
         ),
         RegisteredLearner(
             "em",
@@ -269,7 +269,7 @@ _LEARNERS: dict[str, RegisteredLearner] = {
             options=("always_observed", "graph", "blocks", "structure", "pseudo_count", "seed"),
             by_default=True,
             shape="wedge",
-            colour="#9C2F63",
+            colour="#5B4AA8",
             stands_for={"graph": "structure"},
         ),
     )
@@ -326,7 +326,7 @@ def register_learner(
     short: str | None = None,
     by_default: bool = False,
 ) -> RegisteredLearner:
-    """Add a learner, so that runs and commands know it by its label.
+    """Add a learner, so runs and commands know it by its label.
 
     Parameters
     ----------
