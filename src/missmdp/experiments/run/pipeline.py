@@ -70,33 +70,34 @@ def run(
 ) -> RunResult:
     """Return what learning, planning and evaluating find, and write all of it to a folder, with a report.
 
-    Data are read or simulated, held against the model and described, and a diagnosis says why values are missing. Each
-    learner learns from them how values go missing, with bounds, or with a bootstrap's intervals, which are no
-    guarantee. The learners are compared on data that they have not seen, and one is recommended. What each has learned
-    is solved, and the policies are evaluated: where it is known how values go missing in the true model, beside the
-    optimal policy, the prior's and random actions; where it is not, in a world for each learner, in which that one is
-    right. The model is changed, to see how much the value of the recommended policy depends on it. At last a
-    certificate says how far from optimal it can be in truth.
+    Data are read or simulated, checked against the model and described, and a diagnosis says why values are
+    missing. Each learner learns from them how values go missing, with bounds, or with bootstrap intervals, which
+    are not guaranteed. The learners are compared on data that they have not seen, and one is recommended. A policy
+    is computed for what each has learned, and the policies are evaluated: in the true model if it is known, next to
+    the optimal policy, the prior policy and random actions; otherwise in one world per learner, in which that
+    learner is right. A sensitivity analysis shows how much the value of the recommended policy depends on the
+    model. Finally, a certificate says how far from optimal it can be in the true model.
 
-    What is made is written as soon as it is there. Ctrl-C while solving goes on with the best policy so far; during the
-    diagnosis, the changes to the model or the certificate it leaves that out.
+    Results are written as soon as they are ready. Ctrl-C while solving continues with the best policy so far;
+    during the diagnosis, the sensitivity analysis or the certificate, it skips that part.
 
     Parameters
     ----------
     model
-        A miss-MDP: the truth. An MDP, where it is not known how values go missing in it. Or a benchmark's name.
+        A miss-MDP, which is then the truth; an MDP, if it is not known how values go missing; or the name of a
+        benchmark.
     data
         A `Dataset`, or a table as `Dataset.from_table` reads it; None to simulate the miss-MDP.
     folder
-        Where everything goes. It must be empty, or hold this very run.
+        Where everything is written. It must be empty, or contain this very run.
     settings
-        How it is done.
+        How to do it.
     name
         What to call the model in reports.
     table
         How to read a table: arguments of `Dataset.from_table` by name.
     overwrite
-        Whether the folder may hold another run, which is lost then.
+        Whether to replace another run in the folder.
     progress
         Whether to show stages on standard error; by default on a terminal.
 
