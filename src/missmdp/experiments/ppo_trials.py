@@ -90,7 +90,7 @@ def training_seed(seed: int, trial: int) -> int:
 
 
 def selection_seed(seed: int) -> int:
-    """Return the seed of the episodes in which all trials are evaluated, so that they share their luck."""
+    """Return the seed of the episodes in which all trials are evaluated, so they share their luck."""
     return _number(_sequence(seed, _SELECTION))
 
 

@@ -89,7 +89,7 @@ def test_a_gain_of_the_size_of_rounding_is_none(say):
     run["values"][0]["recommended"][-2] |= {"mean": -1e-7, "stderr": 1e-7, "low": -3e-7, "high": 1e-7}
     assert run["values"][0]["recommended"][-2]["than"] == "prior"
     text = say(run)
-    assert "More than guessing0.00compared" in text
+    assert "Better than guessing by0.00guessing takes" in text
     assert "0.000000" not in text
 
 

@@ -84,7 +84,7 @@ def test_what_is_certain_is_said_with_its_conditions(say, run):
     assert "with 95 % confidence the policy is at most 12.4 worse per episode than the best policy" in text
     assert "That is 2 % of 500" in text
     assert "what this policy is worth: 7.0" in text
-    assert "Most of the bound comes from what this policy is worth if values go missing otherwise." in text
+    assert "Most of the bound comes from what this policy is worth if values go missing differently." in text
     assert "About 5,678 more samples would halve the bound (6,678 in all, 6.68 times as many)." in text
     assert "This holds for the policy graph in certified.mmpolicy, a finite memory" in text
     assert "there are too many nodes" in text

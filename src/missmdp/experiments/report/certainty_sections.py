@@ -32,8 +32,8 @@ _TERMS = {
 }
 """What is not known, in plain words."""
 _DOMINATING = {
-    "learning, before planning": "what the best policy could be worth if values go missing otherwise",
-    "learning, after planning": "what this policy is worth if values go missing otherwise",
+    "learning, before planning": "what the best policy could be worth if values go missing differently",
+    "learning, after planning": "what this policy is worth if values go missing differently",
     "solver": "the solver, which stopped before it was done; with more time the bound shrinks",
 }
 _METHODS = {

@@ -107,7 +107,7 @@ def _gain(run: RunRecord) -> Tile:
     gain = _over_guessing(run)
     detail = "" if gain is None else _interval(run, gain.low, gain.high, gain.stderr)
     figure = plus(None) if gain is None else plus(gain.mean, gain.stderr)
-    return Tile("More than guessing", figure, detail or "compared with the prior’s policy")
+    return Tile("Better than guessing by", figure, detail or "guessing takes every gap for a coin toss")
 
 
 def _interval(run: RunRecord, low: float | None, high: float | None, stderr: float | None) -> str:

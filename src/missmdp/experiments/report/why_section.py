@@ -81,7 +81,7 @@ def _drivers(found: DiagnosisRecord) -> list[Html]:
     shown = drivers[:_MOST_DRIVERS]
     rows: list[Dot | Heading] = []
     for block in dict.fromkeys(tuple(driver.features) for driver in shown):
-        rows.append(Heading(f"Whether {' and '.join(block)} {_are(block)} missing goes by"))
+        rows.append(Heading(f"What decides whether {' and '.join(block)} {_are(block)} missing"))
         rows += [_dot(driver) for driver in shown if tuple(driver.features) == block]
     chart = Chart(
         "drivers",
