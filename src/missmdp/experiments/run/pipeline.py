@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from missmdp.benchmarks.registry import load_benchmark
 from missmdp.data.dataset import Dataset
-from missmdp.errors import DataError, ModelError
+from missmdp.errors import Argument, DataError, ParameterError
 from missmdp.experiments.grid.fingerprint import model_hash
 from missmdp.experiments.record.coding import RunIdentity, plain
 from missmdp.experiments.run.folder import RunFolder
@@ -29,7 +29,7 @@ def as_problem(model: Any, name: str | None, *, unknown_truth: bool) -> Problem:
 
     Raises
     ------
-    ModelError
+    ParameterError
         If it is none of these.
     MissMDPError
         If it cannot be saved, which what is learned will have to be.
@@ -42,9 +42,7 @@ def as_problem(model: Any, name: str | None, *, unknown_truth: bool) -> Problem:
     elif isinstance(model, FactoredMDP):
         mdp, known = model, None
     else:
-        raise ModelError(
-            f"expected a MissMDP, a FactoredMDP or a benchmark's name, got {type(model).__name__}"
-        )
+        raise ParameterError("model", model, "a MissMDP, a FactoredMDP or the name of a benchmark")
     truth = None if unknown_truth else known
     own = known.name if known is not None else None
     # What is known of M is part of the problem only where it is to be looked at.
@@ -118,7 +116,7 @@ def run(
         data = Dataset.from_table(data, problem.mdp, **options, progress=False)
     # Files are known by their names, and what is in memory by what is in it.
     content = data_hash(data) if isinstance(data, Dataset) else None
-    own = {**settings.as_dict(simulated=data is None), "table": _plain(options), "data": content}
+    own = {**settings.as_dict(simulated=data is None), "table": _table_options(options), "data": content}
     identity = RunIdentity(plain(own), problem.sha256, files)
     where.check(identity, overwrite=overwrite)
     return RunWork(problem, settings, where, identity, Stages(progress)).do(data, options)
@@ -136,15 +134,19 @@ def _check(problem: Problem, data: Any, settings: RunSettings) -> None:
     """Raise `DataError` for what cannot go well; call it before long work."""
     if data is None and problem.simulator is None:
         raise DataError(
-            f"{problem.name}: it is not known how values go missing in it, so no data can be simulated; give data"
+            f"{problem.name}: it is not known how values go missing in it, so no data can be simulated; pass ",
+            Argument("data"),
         )
     for make in settings.makers(problem.mdp).values():
         make().check_parameters(problem.mdp.space.features)
 
 
-def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
+def _table_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return how a table is read, for a file."""
     bins: Mapping[str, Any] = options.get("bins") or {}
-    plain = {key: value for key, value in options.items() if key != "bins"}
-    plain["missing"] = list(plain.get("missing", ()))
-    return {**plain, "bins": {column: list(binning.edges) for column, binning in bins.items()}}
+    missing = list(options.get("missing", ()))
+    return {
+        **options,
+        "missing": missing,
+        "bins": {column: list(binning.edges) for column, binning in bins.items()},
+    }
