@@ -56,7 +56,7 @@ class Difference:
 
     @property
     def gain(self) -> float:
-        """How many times smaller the error is for the shared luck."""
+        """How many times smaller the error is because of the shared luck."""
         return self.unpaired_stderr / self.stderr if self.stderr > 0.0 else math.inf
 
     def __str__(self) -> str:
@@ -276,9 +276,9 @@ class NormalisedValue:
         return math.sqrt(max(0.0, variance)) / abs(self.denominator)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return Fieller's interval, which is right also where the denominator is uncertain.
+        """Return Fieller's interval, which is correct even if the denominator is uncertain.
 
-        It is unbounded where the data do not even tell the optimal policy from the prior's.
+        It is unbounded if the data do not even tell the optimal policy from the prior policy.
         """
         z = float(stats.t.ppf(0.5 + 0.5 * checked_confidence(confidence), self.episodes - 1.0))
         (vn, cov), (_, vd) = self.covariance
@@ -299,18 +299,19 @@ class NormalisedValue:
 def normalised_value(
     value: Evaluation | float, optimal: Evaluation | float, prior: Evaluation | float
 ) -> NormalisedValue:
-    """Return a policy's value on the scale on which the optimal policy has 1 and the prior's has 0.
+    """Return a policy's value on a scale on which the optimal policy has 1 and the prior policy has 0.
 
     Parameters
     ----------
     value, optimal, prior
-        The three values: evaluations, or numbers that are known without error. Evaluations that met the same draws
-        are compared episode by episode, which makes the error far smaller; one may have fewer episodes than the others.
+        The three values: evaluations, or numbers that are known without error. Evaluations with the same random
+        draws are compared episode by episode, which makes the error far smaller; one may have fewer episodes than
+        the others.
 
     Raises
     ------
     DataError
-        If the optimal policy is worth no more than the prior's: then there is no scale.
+        If the optimal policy is worth no more than the prior policy: then there is no scale.
     """
     for name, given in (("value", value), ("optimal", optimal), ("prior", prior)):
         if not isinstance(given, Evaluation):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from missmdp.checks import checked_names
 from missmdp.data.counts import ObservationCounts
-from missmdp.errors import DataError
+from missmdp.errors import Argument, DataError, ParameterError
 from missmdp.learn.assumptions import (
     AssumptionFinding,
     broken_blocks,
@@ -42,8 +42,8 @@ class AIMI(CountingEstimator):
     Parameters
     ----------
     graph
-        An m-graph: an indicator then depends on its parents only, and rows count that show those (a). Features
-        that it does not mention have no parents.
+        An m-graph: an indicator then depends on its parents only, and the rows that show those are counted (a).
+        Features that it does not mention have no parents.
     assume
         "simple MAR": an indicator depends only on features that are never missing in the data (b).
         "MCAR": on nothing (c).
@@ -52,8 +52,8 @@ class AIMI(CountingEstimator):
     smoothing
         κ, added to both counts of every indicator of a feature that goes missing in the data.
     always_observed
-        The features that are known to be always observed; by default those that are never missing in the
-        data, or those that the m-graph lists without an indicator. Bounds are tighter where it is known.
+        The features that are known to be always observed; by default those that are never missing in the data, or
+        those that the m-graph lists without an indicator. Declaring them makes bounds tighter.
     unseen
         What an indicator gets in a group of states without data: "uniform", which is ½, or "pooled", its
         frequency over all groups.
@@ -100,17 +100,18 @@ class AIMI(CountingEstimator):
         self.unseen = unseen
 
     def check_parameters(self, features: FeatureSpace) -> None:
-        """Raise `DataError` if a parameter cannot be."""
+        """Raise `DataError` if a parameter is invalid."""
         super().check_parameters(features)
         blocks = self._blocks(features)
         if self.assume is not None and str(self.assume).lower() not in _ASSUMPTIONS:
-            raise DataError(f"assume must be 'simple MAR' or 'MCAR', got {self.assume!r}")
+            raise ParameterError("assume", self.assume, "'simple MAR' or 'MCAR'")
         if self.graph is None:
             return
         if not isinstance(self.graph, MissingnessGraph):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DataError(f"graph must be a MissingnessGraph, got {type(self.graph).__name__}")
+            raise ParameterError("graph", self.graph, "a MissingnessGraph")
         if self.assume is not None:
-            raise DataError("give either graph or assume: an m-graph already says what depends on what")
+            problem = "give either graph or assume: an m-graph already says what depends on what"
+            raise ParameterError("assume", self.assume, "None with a graph", problem)
         checked_names("graph", self.graph.features, features.names)
         for a, b in self.graph.edges:
             if any(a in block and b in block for block in blocks):
@@ -123,7 +124,8 @@ class AIMI(CountingEstimator):
             if not any(a in block and b in block for block in blocks):
                 raise DataError(
                     f"the m-graph says that {a!r} and {b!r} do not go missing independently, which AIMI assumes; "
-                    f"if they go missing together, give blocks=[({a!r}, {b!r})]"
+                    "if they go missing together, give ",
+                    Argument("blocks", [(a, b)]),
                 )
 
     def _blocks(self, features: FeatureSpace) -> list[tuple[str, ...]]:

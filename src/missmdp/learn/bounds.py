@@ -30,13 +30,14 @@ from missmdp.learn.limits import (
 )
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.pages.notebook import notebook_table
+from missmdp.words import count
 
-__all__ = ["Bound", "GroupBound", "counted", "learned_bound"]
+__all__ = ["Bound", "GroupBound", "learned_bound"]
 
 
 @dataclass(frozen=True, eq=False)
 class GroupBound:
-    """What is known of the patterns of some features in one group of states."""
+    """What is known about the patterns of some features in one group of states."""
 
     features: tuple[str, ...]
     """The features whose indicators these are."""
@@ -61,9 +62,9 @@ class GroupBound:
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """With probability at least `confidence`, M̂ is no farther from M than this, if `assumes` holds.
+    """How far M̂ can be from M, with probability at least `confidence`, if `assumes` holds.
 
-    Where `guaranteed` is False, it is a bootstrap's estimate of that.
+    If `guaranteed` is False, it is a bootstrap estimate of that distance.
     """
 
     confidence: float
@@ -83,7 +84,7 @@ class Bound:
     guaranteed: bool = True
     """Whether this is a bound that holds at every sample size; a bootstrap's intervals are not."""
     per_state_unlisted: NDArray[np.float64] | None = None
-    """How probable patterns that the learner does not count can be in all, shape (S,); None where nobody knows."""
+    """How probable patterns that the learner does not count can be in all, shape (S,); None if nobody knows."""
 
     @property
     def n_groups(self) -> int:
@@ -123,7 +124,7 @@ class Bound:
         lines = [self._statement()]
         unseen = sum(group.samples == 0 for group in self.per_group)
         if unseen:
-            lines.append(f"No data at all: {counted(unseen, 'group')}, of which nothing is known.")
+            lines.append(f"No data at all: {count(unseen, 'group')}, about which nothing is known.")
         if self.weakest is not None and self.tv > 0.0:
             group = self.weakest
             given = ", ".join(f"{name} = {value}" for name, value in group.given.items()) or "all states"
@@ -131,7 +132,7 @@ class Bound:
             what = f"whether {names} is always observed" if group.never_missing else names
             lines.append(
                 f"Known worst: {what} at {given} "
-                f"({counted(group.samples, 'sample')}, total variation up to {group.tv:.3g})."
+                f"({count(group.samples, 'sample')}, total variation up to {group.tv:.3g})."
             )
             if group.never_missing:
                 lines.append("Declare always_observed=[…] where that is known.")
@@ -142,20 +143,15 @@ class Bound:
             return (
                 f"Assuming {self.assumes}: by a bootstrap, at {self.confidence:.12g} each, learned probabilities are "
                 f"within {self.worst:.3g} of the true ones, and states' distributions within {self.tv:.3g} in total "
-                "variation. This is no guarantee."
+                "variation. This is not guaranteed."
             )
         return (
             f"Assuming {self.assumes}: with probability at least {self.confidence:.12g} every learned probability is "
             f"within {self.worst:.3g} of the true one, and every state's distribution within {self.tv:.3g} in total "
-            f"variation ({self.method}, {self.behaviour} behaviour, {counted(self.n_groups, 'group')})."
+            f"variation ({self.method}, {self.behaviour} behaviour, {count(self.n_groups, 'group')})."
         )
 
     __str__ = describe
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless it is 1."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def learned_bound(

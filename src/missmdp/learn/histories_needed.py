@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.checks import checked_confidence, checked_integer
+from missmdp.checks import checked_confidence, checked_integer, checked_number
 from missmdp.data.coverage import behaviour_coverage
 from missmdp.data.dataset import Behaviour
-from missmdp.errors import AssumptionWarning, DataError
+from missmdp.errors import AssumptionWarning, DataError, ParameterError
 from missmdp.learn.asmar import AsMAR
 from missmdp.learn.base import CountingEstimator, Structure
 from missmdp.learn.groups import Counter, group_states
@@ -90,7 +90,8 @@ class SampleSize(int):
             "on average."
         )
         broken = (
-            f"\nBut this model's M is not so: it is {self.off_by:.3g} away in total variation, and that no data mend."
+            f"\nBut this model's M does not satisfy that: it is {self.off_by:.3g} away in total variation, and "
+            "no amount of data changes that."
             if self.off_by
             else ""
         )
@@ -113,12 +114,13 @@ def histories_needed(
     horizon: int | None = None,
     progress: bool | None = None,
 ) -> SampleSize:
-    """Return after how many histories |M̂(z | s) − M(z | s)| ≤ ε for all reachable states, with probability ≥ δ.
+    """Return how many histories it takes until |M̂(z | s) − M(z | s)| ≤ ε for all reachable states, with
+    probability ≥ δ.
 
     Parameters
     ----------
     model
-        The miss-MDP; its M says what goes missing and how often observations count.
+        The miss-MDP; its M says what goes missing, and how often.
     epsilon
         The paper's ε.
     confidence
@@ -126,12 +128,12 @@ def histories_needed(
     learner
         The learner with its parameters; `AsMAR()` by default.
     policy
-        The behaviour policy, one without memory; uniformly random by default.
+        The behaviour policy, which must be memoryless; uniformly random by default.
     method
-        The bound to plan with, as in `learner.bound`; for a policy that reacts to observations those that hold
-        for every number of samples.
+        The bound to plan with, as in `learner.bound`; for a policy that reacts to observations, one that holds for
+        every number of samples.
     total_variation
-        Whether ε is for the total variation of each state instead.
+        Whether ε bounds the total variation of each state instead.
     horizon
         The most observations per history; by default as in `collect`.
 
@@ -148,17 +150,14 @@ def histories_needed(
     model, policy = checked_model(model), as_policy(policy)
     learner = AsMAR() if learner is None else learner
     if not isinstance(learner, CountingEstimator):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DataError(f"learner must be a learner such as AsMAR(), got {learner!r}")
+        raise ParameterError("learner", learner, "a learner that counts, such as AsMAR()")
     learner.check_parameters(model.space.features)
     learner.check_declared(model.space.features, _goes_missing(model))
     confidence, method = checked_confidence(confidence), checked_method(method)
     horizon = model.mdp.horizon() if horizon is None else checked_integer("horizon", horizon, least=1)
-    if not isinstance(epsilon, float | np.floating) or not 0.0 < epsilon < 1.0:
-        raise DataError(f"epsilon must be a number between 0 and 1, got {epsilon!r}")
+    epsilon = checked_number("epsilon", epsilon, above=0.0, below=1.0)
     if not isinstance(policy, MemorylessPolicy):
-        raise DataError(
-            "visits can be computed for policies without memory only (UniformPolicy, BlindPolicy, …)"
-        )
+        raise ParameterError("policy", policy, "a policy without memory, such as UniformPolicy()")
 
     off_by = _off_by(model, learner)
     groups, visits_failure, episode_length = _groups(

@@ -349,7 +349,7 @@ def reward_horizon(reward: NDArray[np.float64], discount: float, precision: floa
     if discount == 0.0:
         return 1
     largest = float(np.abs(reward).max()) or 1.0
-    # In logarithms, so that nothing underflows.
+    # In logarithms, so nothing underflows.
     log_target = math.log1p(-discount) + math.log(precision) - math.log(largest)
     return max(1, math.ceil(log_target / math.log(discount)))
 

@@ -1,8 +1,8 @@
 """Missingness functions M: from a state to a distribution over which features are seen.
 
-The paper's M: S → Δ(Z) is kept as P(pattern | state), where a pattern is the vector r of missingness
-indicators (True = observed). The observation then follows from state and pattern, so that z ⪯ s holds
-by construction and equalities between states are equalities of rows.
+The paper's M: S → Δ(Z) is kept as P(pattern | state), where a pattern is the vector r of missingness indicators
+(True = observed). The observation then follows from state and pattern, so z ⪯ s holds by construction and
+equalities between states are equalities of rows.
 
 Deviation: the paper writes equalities of M(z | s) across states; they hold for indicators r, not for
 observations z, which carry the state's own values (M(z | s) has the factor 1[z ⪯ s]).
@@ -102,7 +102,7 @@ class MissingnessFunction:
     def independent(
         cls, mdp: FactoredMDP, missing: Mapping[str, Callable[[Any], float] | float]
     ) -> MissingnessFunction:
-        """Return the M where each feature goes missing on its own.
+        """Return the M in which features go missing independently.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class MissingnessFunction:
     def blocks(
         cls, mdp: FactoredMDP, missing: Mapping[Sequence[str] | str, Callable[[Any], float] | float]
     ) -> MissingnessFunction:
-        """Return the M where blocks of features go missing together, each block on its own.
+        """Return the M in which blocks of features go missing together, and the blocks independently.
 
         Parameters
         ----------
@@ -238,12 +238,12 @@ class MissingnessFunction:
 
     @property
     def always_observed(self) -> tuple[str, ...]:
-        """I_always: the features that no state lets go missing, reachable or not."""
+        """I_always: the features that are never missing in any state, reachable or not."""
         return self.space.features.chosen(np.all(self.patterns, axis=0))
 
     @property
     def can_go_missing(self) -> tuple[str, ...]:
-        """I_mis: the features that some state lets go missing, reachable or not."""
+        """I_mis: the features that can be missing in some state, reachable or not."""
         return self.space.features.chosen(~np.all(self.patterns, axis=0))
 
     def missing_rate(self, feature: str) -> NDArray[np.float64]:

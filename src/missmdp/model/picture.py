@@ -1,5 +1,8 @@
 """Pictures: what all of them share, and the picture of an m-graph."""
 
+# pyright: reportUnknownMemberType=false
+# matplotlib's keyword arguments are untyped.
+
 from __future__ import annotations
 
 import io
@@ -31,10 +34,6 @@ __all__ = [
 ]
 
 
-# pyright: reportUnknownMemberType=false
-# matplotlib's keyword arguments are untyped.
-
-
 INK = "#333333"
 """The colour of text and thin lines."""
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -42,7 +41,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ".png": {"format": "png", "metadata": {"Software": None}, "dpi": 200},
     ".pdf": {"format": "pdf", "metadata": {"CreationDate": None, "Creator": None, "Producer": None}},
 }
-"""By the file's ending; without dates and versions, so that the same picture gives the same file."""
+"""By the file's ending; without dates and versions, so the same picture gives the same file."""
 
 _LOCK = threading.Lock()
 """matplotlib's settings belong to the whole process."""
@@ -91,10 +90,6 @@ def save_picture(figure: Figure, path: Path) -> Path:
         figure.savefig(buffer, **OPTIONS[path.suffix.lower()])
     write_atomically(path, buffer.getvalue())
     return path
-
-
-# pyright: reportUnknownMemberType=false
-# matplotlib's keyword arguments are untyped.
 
 
 PURPLE, GREEN, BLUE, GOLD = "#9773A6", "#81B367", "#6C8EBF", "#D6B656"

@@ -1,4 +1,4 @@
-"""Checks on what users give: functions, numbers and probabilities. Errors name the state and action at fault."""
+"""Distributions that users give, and the functions and numbers behind them; errors name the state at fault."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SUM_TOLERANCE = 1e-5
 """Sums this close to one are rounding (probabilities typed with six digits) and are scaled to one."""
 
 _EXACT = 1e-12
-"""Sums this close to one are left alone, so that checking twice changes nothing."""
+"""Sums this close to one are left alone, so checking twice changes nothing."""
 
 
 def checked_discount(discount: object) -> float:

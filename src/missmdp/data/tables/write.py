@@ -1,4 +1,4 @@
-"""Writing datasets as trajectory tables, such that reading them gives the same dataset.
+"""Writing datasets as trajectory tables, so that reading them gives the same dataset; their metadata both ways.
 
 Features keep their values where these have one type that tables know, and are written as words otherwise.
 """
@@ -164,7 +164,7 @@ def _check_name(path: str | Path, suffixes: tuple[str, ...], kind: str, other: s
     """Raise `DataError` for a name by which reading would not know what a file holds."""
     if not str(path).lower().endswith(suffixes):
         raise DataError(
-            f"{path}: the name of a {kind} file must end in {' or '.join(suffixes)}, since reading goes by it "
+            f"{path}: the name of a {kind} file must end in {' or '.join(suffixes)}, which tells its type "
             f"(use {other})"
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from missmdp.checks import checked_integer, checked_seed
+from missmdp.checks import checked_integer, checked_number, checked_seed
 from missmdp.data.counts import ObservationCounts, as_counts
 from missmdp.data.dataset import Dataset
 from missmdp.errors import AssumptionWarning, DataError, MissMDPError
@@ -86,8 +86,7 @@ def diagnose(
     >>> found.type, found.self_censoring, found.recommended
     ('MNAR', ('x', 'y'), 'em')
     """
-    if not 0.0 < level < 1.0:
-        raise DataError(f"level must be between 0 and 1, such as 0.01, got {level!r}")
+    checked_number("level", level, above=0.0, below=1.0)
     checked_integer("draws", draws, least=0)
     checked_seed(seed)
     counts = as_counts(dataset)
@@ -196,12 +195,12 @@ def _redrawn(
     threads: int | None,
     say: Callable[[str], None],
 ) -> list[Maximised]:
-    """Return M fitted to logs drawn anew."""
+    """Return M fitted to resampled logs."""
     found: list[Maximised] = []
     if isinstance(evidence, Histories):
         for one in resampled_fits(evidence, fit, draws, seed, threads, progress=False):
             found.append(one)
-            say(f"log {len(found)} of {draws} drawn anew")
+            say(f"log {len(found)} of {draws} resampled")
         return found
     generator = np.random.default_rng(seed)
     return [iterate(evidence.redrawn(generator), fit.model, fit.table).maximised for _ in range(draws)]
@@ -284,7 +283,7 @@ def recommended(kind: str, graph: MissingnessGraph, *, dependent: bool, snapshot
             )
         case "MAR":
             return "em", (
-                "Missingness depends on values where these are seen, so that indicators depend on each other: "
+                "Missingness depends on values where these are seen, so indicators depend on each other: "
                 "DynamicsEM learns that. It has intervals from a bootstrap, but no bounds."
             )
         case _ if graph.self_censoring:

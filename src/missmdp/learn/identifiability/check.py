@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp.checks import checked_names
-from missmdp.errors import DataError, ModelError
+from missmdp.checks import checked_integer, checked_names, checked_seed
+from missmdp.errors import ParameterError
 from missmdp.learn.blocks import Blocks, checked_feature_blocks
 from missmdp.learn.em.logistic import Logistic, logistic_model
 from missmdp.learn.em.structures import Factors, graph_factors, named_factors
@@ -40,6 +40,7 @@ from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
+from missmdp.words import listed
 
 __all__ = ["as_structure", "identifiability"]
 
@@ -62,13 +63,14 @@ def identifiability(
 ) -> Identifiability:
     """Return whether M is identified by what can be observed, given the dynamics T.
 
-    The law of observations z₀ … z_h given the actions is a function of M; M is identified if no other M of the
-    structure has the same law. It is taken that every pattern of the features that can go missing is possible in
-    every state, full observation above all.
+    The distribution of the observations z₀ … z_h given the actions is a function of M. M is identified if no other
+    M of the structure has the same distribution. Every pattern of the features that can go missing is assumed to be
+    possible in every state, full observation in particular.
 
-    Three things are looked at: a condition on ranks of T that suffices for M to be identified; the rank of the
-    Jacobian of the law at a random M, where full rank means that no small change of M goes unnoticed; and what no
-    history, however long, can say, or another M with the same law: if there is such, M is not identified.
+    Three things are computed: a condition on ranks of T that suffices for M to be identified; the rank of the
+    Jacobian of the distribution at a random M, where full rank means that no small change of M goes unnoticed; and
+    what no history, however long, can reveal, or another M with the same distribution, either of which shows that M
+    is not identified.
 
     Parameters
     ----------
@@ -78,16 +80,16 @@ def identifiability(
         self-censoring edge S_i → R_i and no colluder S_j → R_i ← R_j, where a dependence of indicators counts as an
         edge in either direction.
     structure
-        What is known of M: "mcar", "smar" (simple MAR), a `MissingnessGraph`, "logistic", "saturated", as for
+        What is known about M: "mcar", "smar" (simple MAR), a `MissingnessGraph`, "logistic", "saturated", as for
         `DynamicsEM`.
     blocks
         What can go missing: lists of features that are seen or missing as a whole. By default what goes missing in the
         miss-MDP; each feature of the m-graph that can go missing, on its own; or all features, each on its own.
     policy
-        The policy that makes the data, on which it depends what is visited; by default every action is possible. A
+        The policy that produces the data, which decides what is visited; by default every action is possible. A
         policy without memory, or a function from observation to action or {action: probability}.
     horizon
-        How many steps histories are followed after a full observation, where single steps leave something open.
+        How many steps to follow histories after a full observation, if single steps leave something open.
     seed
         Draws the M at which ranks are computed; for almost every M they are the same.
 
@@ -102,22 +104,20 @@ def identifiability(
     """
     if mdp is None:
         if not isinstance(structure, MissingnessGraph):
-            raise DataError(
-                f"without an MDP the question is about an m-graph: give a MissingnessGraph, not {structure!r}"
-            )
+            problem = f"without an MDP the question is about an m-graph, not about {structure!r}"
+            raise ParameterError("structure", structure, "a MissingnessGraph", problem)
         return identified_from_snapshots(structure)
     if isinstance(mdp, MissMDP):
         if blocks is None and not isinstance(structure, Factors | Logistic):
             blocks = _blocks_of(mdp)
         mdp = mdp.mdp
     mdp = checked_mdp(mdp)
-    steps: Any = horizon
-    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
-        raise ModelError(f"horizon must be a number of steps, at least 1, got {horizon!r}")
+    horizon = checked_integer("horizon", horizon, least=1)
+    rng = np.random.default_rng(checked_seed(seed))
     made = as_structure(mdp, structure, blocks)
     if not made.blocks.names:
         return nothing_to_identify(mdp, made.name)
-    return _identifiability(mdp, made, policy, int(horizon), np.random.default_rng(seed))
+    return _identifiability(mdp, made, policy, horizon, rng)
 
 
 def _blocks_of(model: MissMDP) -> tuple[tuple[str, ...], ...]:
@@ -265,7 +265,7 @@ def as_structure(
     """
     if isinstance(structure, Factors | Logistic):
         if blocks is not None:
-            raise DataError("these factors have their blocks already: leave out blocks=")
+            raise ParameterError("blocks", blocks, "None", "these factors have their blocks already")
         return structure
     features = mdp.space.features
     if isinstance(structure, MissingnessGraph):
@@ -275,9 +275,8 @@ def as_structure(
         )
         return graph_factors(mdp, Blocks.of(features, own, mdp.n_states), structure)
     if structure not in _NAMES:
-        raise DataError(
-            f"there is no structure {structure!r}; give a MissingnessGraph, or one of {', '.join(map(repr, _NAMES))}"
-        )
+        names = listed([repr(name) for name in _NAMES], "or")
+        raise ParameterError("structure", structure, f"a MissingnessGraph, {names}")
     own = [(name,) for name in features.names] if blocks is None else checked_feature_blocks(features, blocks)
     made = Blocks.of(features, own, mdp.n_states)
     if structure == "logistic":

@@ -69,16 +69,19 @@ class SearchOptions:
         return self.timeout is None and horizon * per_decision <= _MOST_STEPS
 
     def check_memory(self, n_actions: int) -> None:
-        """Raise `ModelError` if a search would take too much memory."""
+        """Raise `ParameterError` if a search would take too much memory."""
         needed = search_bytes(
             n_actions, max_depth=self.max_depth, tree_queries=self.tree_queries, particles=self.particles
         )
         total, largest = sum(needed.values()), max(needed, key=needed.__getitem__)
         if total > _MOST_BYTES:
-            raise ModelError(
+            raise ParameterError(
+                largest,
+                getattr(self, largest),
+                "smaller",
                 f"a search with tree_queries={self.tree_queries:,}, particles={self.particles:,} and "
                 f"max_depth={self.max_depth:,} for {n_actions} actions would take {total // 2**30:,} GB; "
-                f"choose a smaller {largest}"
+                f"choose a smaller {largest}",
             )
 
     def __str__(self) -> str:
