@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp.checks import checked_names
-from missmdp.errors import DataError, ModelError
+from missmdp.errors import Argument, DataError, ModelError
 from missmdp.learn.blocks import Blocks, checked_feature_blocks
 from missmdp.learn.em.logistic import Logistic, logistic_model
 from missmdp.learn.em.structures import Factors, graph_factors, named_factors
@@ -265,7 +265,7 @@ def as_structure(
     """
     if isinstance(structure, Factors | Logistic):
         if blocks is not None:
-            raise DataError("these factors have their blocks already: leave out blocks=")
+            raise DataError("these factors have their blocks already: leave out ", Argument("blocks"))
         return structure
     features = mdp.space.features
     if isinstance(structure, MissingnessGraph):
