@@ -12,6 +12,7 @@ from missmdp.words import (
     percent_range,
     plus,
     points,
+    rough_duration,
     sentence,
     share_text,
     short_number,
@@ -68,3 +69,8 @@ from missmdp.words import (
 )
 def test_figures_read_well(given, expected):
     assert given == expected
+
+
+def test_rough_times_are_in_the_unit_that_fits():
+    times = (0.2, 75.0, 600.0, 9000.0, 200_000.0)
+    assert [rough_duration(s) for s in times] == ["1 s", "75 s", "10 min", "2.5 h", "2.3 days"]

@@ -24,7 +24,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument that a message speaks of, so that the command line can name its option instead."""
+    """An argument that a message speaks of, so the command line can name its option instead."""
 
     name: str
     value: object = None
@@ -86,7 +86,7 @@ def _text(parts: Iterable[object], argument: Callable[[Argument], str]) -> str:
 
 
 class MissMDPError(Exception):
-    """Base of every error that missmdp raises on purpose.
+    """Base of every error that missmdp raises deliberately.
 
     A message is one text, or several parts of which some are an `Argument` or a `Message`: in Python `step='day'`, on
     the command line `--step day`. Where an error is raised again with a word before it, its parts are kept:
@@ -102,7 +102,7 @@ class MissMDPError(Exception):
 
 
 class ModelError(MissMDPError, ValueError):
-    """A model that cannot be: the message names the feature, state or action at fault."""
+    """An invalid model: the message names the feature, state or action at fault."""
 
 
 class DataError(MissMDPError, ValueError):
@@ -142,7 +142,7 @@ class ParameterError(ModelError, DataError):
 
 
 class MissingExtra(MissMDPError, ImportError):  # noqa: N818 (it says what is not there)
-    """Something that comes with an extra which is not installed: the message says how to get it."""
+    """A feature that needs an extra which is not installed: the message says how to install it."""
 
     def __init__(self, *parts: str | Argument, name: str | None = None) -> None:
         super().__init__(*parts)
@@ -175,4 +175,4 @@ class ImpossibleObservation(MissMDPError):  # noqa: N818 (it says what was seen,
 
 
 class AssumptionWarning(UserWarning):
-    """The data speak against something that a learner assumes."""
+    """The data contradict something that a learner assumes."""

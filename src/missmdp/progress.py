@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Advance", "Say", "show_progress", "show_status"]
 
 _DELAY = 0.5
-"""Seconds before anything is shown, so that short work stays silent."""
+"""Seconds before anything is shown, so short work stays silent."""
 _PAUSE = 0.1
 """Seconds between two changes of a status line."""
 

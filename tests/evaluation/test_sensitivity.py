@@ -295,8 +295,8 @@ def test_missingness_functions_are_tried_as_they_are():
     rows = mm.sensitivity(policy, model, shares=[0.1], draws=1, episodes=50, seed=3, missingness=others)
     found = [row for row in rows if row.what == "missingness"]
     assert [row.how for row in found] == [
-        "learned from the log drawn anew, average of 3 draws",
-        "learned from the log drawn anew, worst of 3 draws",
+        "learned from the resampled log, average of 3 draws",
+        "learned from the resampled log, worst of 3 draws",
     ]
     values = [
         mm.evaluate(policy, model.with_missingness(other), 50, 3, control_variate=True).mean

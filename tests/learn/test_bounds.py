@@ -271,7 +271,7 @@ def test_groups_without_data_leave_the_bound_vacuous_and_are_named(ward):
         # Four patterns and one more category, uniform over the four: the rest may be all there is.
         assert bound.tv == 1.0
         assert bound.worst == 1.0
-        assert "No data at all: 1 group, of which nothing is known." in bound.describe()
+        assert "No data at all: 1 group, about which nothing is known." in bound.describe()
         assert "sex = m" in str(bound)
     # Without that category any distribution over the four is still possible, up to 1 − ¼ away.
     declared = mm.AsMAR(smoothing=0, always_observed=["sex"]).fit(counts_of(ward, listed))

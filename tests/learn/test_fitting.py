@@ -40,7 +40,7 @@ def test_benchmarks_fit_the_learners_that_they_should(name, learner, fits):
         needed = mm.histories_needed(model, 0.2, 0.9, learner=learner, horizon=8)
     assert (needed.off_by == 0.0) == fits
     assert bool(caught) == (not fits)
-    assert ("no data mend" in needed.describe()) == (not fits)
+    assert ("no amount of data changes that" in needed.describe()) == (not fits)
     assert needed.describe().startswith(f"Assuming {learner.assumes}: {int(needed):,} histories")
 
 

@@ -31,7 +31,7 @@ def list_benchmarks() -> list[str]:
 
 
 def list_examples() -> list[str]:
-    """Return the names of the paper's small examples, which `load_benchmark` knows too."""
+    """Return the names of the paper's small examples, which `load_benchmark` also knows."""
     return list(_EXAMPLES)
 
 

@@ -217,7 +217,7 @@ def _usage(error: click.UsageError) -> str:
 
 @contextmanager
 def sigterm_raises() -> Generator[None, None, None]:
-    """Turn SIGTERM into `Terminated`, so that what is open is closed; a second one ends the process at once.
+    """Turn SIGTERM into `Terminated`, so what is open is closed; a second one ends the process at once.
 
     Where SIGTERM is ignored or handled already, and outside the main thread, nothing changes.
     """

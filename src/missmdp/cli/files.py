@@ -42,6 +42,7 @@ __all__ = [
     "load_mdp",
     "load_model",
     "load_model_or_pomdp",
+    "load_module",
     "read_policy",
 ]
 
@@ -176,7 +177,7 @@ def _from_function(name: str) -> tuple[FactoredMDP, MissMDP | None]:
     module_name, _, attribute = name.rpartition(":")
     if not module_name or not attribute:
         raise ModelError(f"{name}: expected module:function, such as models.py:ward")
-    module = _module(module_name, name)
+    module = load_module(module_name, name)
     found = getattr(module, attribute, None)
     if found is None:
         raise ModelError(f"{name}: {module_name} has no function {attribute!r}")
@@ -196,7 +197,7 @@ def _from_function(name: str) -> tuple[FactoredMDP, MissMDP | None]:
     )
 
 
-def _module(module_name: str, name: str) -> ModuleType:
+def load_module(module_name: str, name: str) -> ModuleType:
     """Return a module by its name, from here or installed, or by the path of its file."""
     path = Path(module_name)
     if path.suffix == ".py" and not path.is_file():

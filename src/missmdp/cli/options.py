@@ -117,7 +117,7 @@ behaviour_option = click.option(
 
 
 class LearnerChoice(click.Choice[str]):
-    """The label of a learner that is registered when it is asked for."""
+    """The label of a registered learner, or module:label for one that a module of the user's registers."""
 
     def __init__(self, *others: str, only_bounded: bool = False) -> None:
         super().__init__((), case_sensitive=False)
@@ -131,8 +131,13 @@ class LearnerChoice(click.Choice[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the label, or raise `click.BadParameter`."""
+        module, colon, label = str(value).rpartition(":")
+        if colon:
+            from missmdp.cli.files import load_module
+
+            load_module(module, str(value))
         self._look()
-        return super().convert(value, param, ctx)
+        return super().convert(label, param, ctx)
 
     def _look(self) -> None:
         left_out = learners_without_bound() if self._only_bounded else ()

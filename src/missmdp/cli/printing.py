@@ -15,10 +15,11 @@ from rich.table import Table
 from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
 from missmdp.data.coverage import Coverage, behaviour_coverage
 from missmdp.data.dataset import Dataset
-from missmdp.data.description.description import FAMILY_LEVEL, Description, of, percent
+from missmdp.data.description.description import FAMILY_LEVEL, Description
 from missmdp.errors import ModelError
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missmdp import MissMDP
+from missmdp.words import count, rate_text
 
 __all__ = [
     "Column",
@@ -212,9 +213,9 @@ def print_description(described: Description, *, most: int) -> None:
     rates = make_table("feature", "missing", "95% interval", steps)
     lower, upper = described.intervals
     for i, name in enumerate(described.features):
-        interval = f"{percent(float(lower[i]))} to {percent(float(upper[i]))}"
+        interval = f"{rate_text(float(lower[i]))} to {rate_text(float(upper[i]))}"
         strip = _strip(described.over_steps.rates[:, i].tolist()) if described.missing[i] else ""
-        rates.add_row(escape(name), percent(float(described.rates[i])), interval, strip)
+        rates.add_row(escape(name), rate_text(float(described.rates[i])), interval, strip)
     console.print(rates)
     if most and described.can_go_missing:
         _print_patterns(described, most)
@@ -230,7 +231,7 @@ def _print_patterns(described: Description, most: int) -> None:
     for number, (names, rows) in enumerate(patterns):
         # No bar for all rarer patterns together, which may dwarf the frequent ones.
         bar = "█" * max(1, round(BAR * rows / longest)) if number < most else ""
-        table.add_row(escape(names), f"{rows:,}", percent(rows / described.n_rows), bar)
+        table.add_row(escape(names), f"{rows:,}", rate_text(rows / described.n_rows), bar)
     make_console().print(table)
 
 
@@ -254,9 +255,9 @@ def _print_associations(described: Description, most: int) -> None:
         table.add_row(
             escape(a.feature),
             escape(most_often),
-            percent(a.highest_rate),
+            rate_text(a.highest_rate),
             escape(least_often),
-            percent(a.lowest_rate),
+            rate_text(a.lowest_rate),
         )
     console.print(table)
     console.print(
@@ -275,11 +276,11 @@ def print_collected(dataset: Dataset, where: str | None, *, stderr: bool = False
     """Print what was simulated, where it went, and how often features are missing in it."""
     console = make_console(stderr=stderr)
     console.print(
-        f"{of(dataset.n_steps, 'simulated observation')} in {of(dataset.n_episodes, 'episode')} "
+        f"{count(dataset.n_steps, 'simulated observation')} in {count(dataset.n_episodes, 'episode')} "
         f"(uniformly random actions, seed {dataset.seed})"
         + ("" if stderr else f" written to {escape(str(where))}")
     )
     rates = make_table("feature", "missing")
     for name, rate in dataset.missing_rates().items():
-        rates.add_row(escape(name), percent(rate))
+        rates.add_row(escape(name), rate_text(rate))
     console.print(rates)

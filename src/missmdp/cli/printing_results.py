@@ -13,7 +13,6 @@ from rich.markup import escape
 
 from missmdp.cli.failures import as_typed
 from missmdp.cli.printing import Column, make_console, make_table, print_columns, print_sentence
-from missmdp.data.description.description import of, percent
 from missmdp.evaluation.distance import total_variation
 from missmdp.learn.bounds import counted
 from missmdp.learn.diagnosis.result import p_words, type_words, variable_words
@@ -22,7 +21,7 @@ from missmdp.learn.table import missing_in
 from missmdp.model.missmdp import MissMDP
 from missmdp.plan.state_text import short_text
 from missmdp.plan.value_function import NO_VECTOR
-from missmdp.words import decimals, signed
+from missmdp.words import count, decimals, rate_text, signed
 
 if TYPE_CHECKING:
     from missmdp.data.validation import DataReport
@@ -58,7 +57,7 @@ def print_diagnosis(found: Diagnosis, notes: Iterable[str] = ()) -> None:
         console.print(f"\n[bold]Learner: {learner_name(found.recommended)}[/bold]")
         console.print(escape(found.reason))
     else:
-        console.print(f"Nothing is missing in {of(found.n_steps, 'observation')}.")
+        console.print(f"Nothing is missing in {count(found.n_steps, 'observation')}.")
     for note in (*found.notes, *notes):
         console.print(escape(f"Note: {note}"))
 
@@ -70,7 +69,7 @@ def _print_drivers(console: Console, found: Diagnosis) -> None:
     for block, rate in zip(found.blocks, found.rates, strict=True):
         own: Sequence[Driver | None] = [d for d in found.drivers if d.features == block] or [None]
         for number, driver in enumerate(own):
-            first = (escape(", ".join(block)), percent(rate)) if number == 0 else ("", "")
+            first = (escape(", ".join(block)), rate_text(rate)) if number == 0 else ("", "")
             table.add_row(*first, *(_driver_cells(driver) if driver is not None else ("nothing",)))
     console.print(table)
     if any(driver.interval is not None for driver in found.drivers):
@@ -86,8 +85,8 @@ def _driver_cells(driver: Driver) -> tuple[str, ...]:
         difference += f" ({100.0 * low:.1f} to {100.0 * high:.1f})"
     return (
         escape(variable_words(driver)),
-        escape(f"{percent(driver.lowest_rate)} at {driver.lowest}"),
-        escape(f"{percent(driver.highest_rate)} at {driver.highest}"),
+        escape(f"{rate_text(driver.lowest_rate)} at {driver.lowest}"),
+        escape(f"{rate_text(driver.highest_rate)} at {driver.highest}"),
         difference,
     )
 

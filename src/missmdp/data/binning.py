@@ -187,14 +187,14 @@ def _ranges(binning: Binning) -> list[str]:
 
 
 def _numbers(values: Any) -> NDArray[np.float64]:
+    given: Any = values
     if isinstance(values, np.ndarray) and (array := cast("NDArray[Any]", values)).dtype.kind in "iuf":
         return array.astype(np.float64).reshape(-1)
     try:
         # Iterating over Arrow arrays gives Arrow scalars.
-        given = cast("Any", values)
         listed = [plain(value) for value in (given.to_pylist() if hasattr(given, "to_pylist") else given)]
     except TypeError:
-        raise ParameterError("values", values, "a list of numbers") from None
+        raise ParameterError("values", given, "a list of numbers") from None
     numbers = [as_number(value) for value in listed]
     for place, (value, number) in enumerate(zip(listed, numbers, strict=True)):
         if number is None:

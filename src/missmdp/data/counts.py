@@ -44,8 +44,8 @@ class ObservationCounts:
     counts
         How often each occurs, shape (D,).
     behaviour
-        Whether the log comes from a policy that does not react to observations ("blind") or may
-        ("adaptive"); None where nobody knows.
+        Whether the log comes from a policy that does not react to observations ("blind") or may ("adaptive"); None
+        if nobody knows.
 
     Examples
     --------
@@ -109,10 +109,10 @@ class ObservationCounts:
         progress: bool | None = None,
         **options: Unpack[TableOptions],
     ) -> ObservationCounts:
-        """Return the counts of a trajectory table, of any size: rows are counted where they are, not loaded.
+        """Return the counts of a trajectory table, of any size: rows are counted by the query engine, not loaded.
 
-        The same as counting `Dataset.from_table` with these arguments, and with the same errors. An ibis table is
-        counted by its own back end. Words given as `missing` have rows read in batches instead.
+        The result and the errors are those of counting `Dataset.from_table` with these arguments. An ibis table is
+        counted by its own back end. With `missing`, rows are read in batches instead.
         """
         from missmdp.data.tables.count import count_table
 

@@ -68,7 +68,7 @@ class Coverage:
         return math.inf if rarest == 0.0 else visits / rarest
 
     def describe(self, steps: int = 100_000, visits: float = 10.0) -> str:
-        """Return what this says in sentences, for a dataset of `steps` in which fewer than `visits` are few."""
+        """Return a description in sentences for a dataset of `steps`; fewer than `visits` count as few."""
         reachable = self.model.mdp.reachable
         how = "computed" if self.exact else f"estimated from {self.simulated_steps:,} simulated observations"
         lines = [f"{(self.visited & reachable).sum()} of {reachable.sum()} reachable states visited ({how})"]
@@ -153,7 +153,7 @@ def _computed(model: MissMDP, policy: MemorylessPolicy, horizon: int) -> Coverag
         if step == horizon - 1 or not possible.any():
             break
         now = flow @ now
-        # Kept apart from the numbers, so that a tiny probability is not taken for none.
+        # Kept apart from the numbers, so a tiny probability is not taken for none.
         possible = (leads_to @ possible).astype(np.bool_)
     return Coverage(
         model,

@@ -15,6 +15,8 @@ from missmdp.data.tables.content import TableOptions, known_options
 from missmdp.errors import DataError, ParameterError
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import MISSING, NO_ACTION
+from missmdp.pages.notebook import notebook_table
+from missmdp.words import count, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,16 +57,16 @@ class Dataset:
     terminated
         Whether an episode ended in a terminal state (rather than being cut), shape (E,).
     states
-        The true states (indices), where a simulation kept them, shape (N,).
+        The true states (indices), if a simulation kept them, shape (N,).
     seed
         The seed of the simulation, if there was one.
     behaviour
-        Whether the log comes from a policy that does not react to observations ("blind") or may
-        ("adaptive"); None where nobody knows. Bounds on what is learned depend on it.
+        Whether the log comes from a policy that does not react to observations ("blind") or may ("adaptive"); None
+        if nobody knows. Bounds depend on it.
     episode_ids
-        What the table from which the data came calls its episodes; None for 0, 1, 2, …
+        The names of the episodes in the table from which the data came; None for 0, 1, 2, …
     bins
-        How measurements were put into bins, per feature, where they were.
+        How measurements were binned, per feature, if they were.
     notes
         Sentences about how a table was read: which value each bin became, and what was left out.
     """
@@ -129,6 +131,12 @@ class Dataset:
             f"{', '.join(self.mdp.space.features.names)})"
         )
 
+    def _repr_html_(self) -> str:
+        """Return how often features are missing as a table, for notebooks."""
+        title = f"Dataset: {count(self.n_steps, 'observation')} in {count(self.n_episodes, 'episode')}"
+        rows = [[name, percent(rate, 1)] for name, rate in self.missing_rates().items()]
+        return notebook_table(title, ["feature", "missing"], rows)
+
     @property
     def n_steps(self) -> int:
         """The number of observations."""
@@ -169,26 +177,26 @@ class Dataset:
         """Return the dataset in a trajectory table: one row per step, one column per feature, null for missing.
 
         Rows may come in any order. Steps count 0, 1, 2, … in each episode (or 1, 2, 3, … in all of them), and the
-        action is null in the last row of an episode; an action there is left out, since its result is not known.
-        In CSV files an empty cell is missing, and so are NA, N/A, #N/A, <NA>, NaN, NaT, null and None (upper or
-        lower case), unless they are values.
+        action is null in the last row of an episode; an action there is dropped, since its result is not known. In
+        CSV files an empty cell is missing, and so are NA, N/A, #N/A, <NA>, NaN, NaT, null and None (upper or lower
+        case), unless they are values.
 
         Parameters
         ----------
         source
             A CSV or Parquet file, a folder of them, a glob, a list of paths; a pandas, polars or pyarrow frame or
-            whatever speaks Arrow; an ibis table; or a mapping from column to list of values.
+            anything else that supports Arrow; an ibis table; or a mapping from column to list of values.
         mdp
             The MDP whose features and actions the table has.
         episode, step, action, terminated
-            The names of these columns. `terminated` may be absent: then an episode ended in a terminal state
-            if only terminal states admit its last observation.
+            The names of these columns. `terminated` may be absent: then an episode counts as ended in a terminal
+            state if only terminal states fit its last observation.
         bins
             Feature → `Binning` for columns that hold measurements; the k-th bin is the feature's k-th value, as
             `notes` say in words.
         missing
-            Words that mean missing in columns of features and actions, such as ["-", "unknown"], besides the usual
-            ones; upper and lower case are the same.
+            Words that mean missing in columns of features and actions, such as ["-", "unknown"], in addition to the
+            usual ones; case does not matter.
         per_file
             Whether each file numbers its own episodes; otherwise the same id in two files is one episode.
         progress
@@ -211,7 +219,7 @@ class Dataset:
         return to_arrow(self)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the table as a pandas frame with nullable columns, so that integers stay integers."""
+        """Return the table as a pandas frame with nullable columns, so integers stay integers."""
         from missmdp.data.tables.write import to_pandas
 
         return to_pandas(self)

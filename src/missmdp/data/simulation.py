@@ -3,9 +3,9 @@
 Collection, evaluation and tree search all draw states and patterns from here, with random numbers that
 are addressed by (seed, episode, step, purpose).
 
-A policy that can simulate itself in bulk offers `runner`; policies without it are asked for an agent, step by
-step. In either case an episode's draws are addressed by (seed, episode, step, purpose), so that policies which
-are simulated with the same seed meet the same luck.
+A policy that can simulate itself in bulk offers `runner`; policies without it are asked for an agent, step by step.
+In either case an episode's draws are addressed by (seed, episode, step, purpose), so policies which are simulated
+with the same seed meet the same luck.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def row_sampler(rows: sparse.csr_array | NDArray[np.float64]) -> RowSampler:
     guide = np.empty(len(cdf), dtype=np.int32)
     fill_cdf(start, weights, cdf)
     fill_guide(start, cdf, guide)
-    # A copy: kernels are compiled anew for arrays that cannot be written to.
+    # A copy: kernels are compiled again for arrays that cannot be written to.
     return RowSampler(start, np.array(matrix.indices, dtype=np.int32), cdf, guide)
 
 
@@ -71,7 +71,7 @@ def compile_simulation(model: MissMDP | POMDP, potential: NDArray[np.float64] | 
     """Return a model as the simulator sees it; `potential` is 0 unless given, and advantages are rewards then.
 
     Observations of a miss-MDP are numbered as in `MissingnessFunction.occurring`, and drawn in the order of their
-    patterns, so that a draw means the same pattern in every state.
+    patterns, so a draw means the same pattern in every state.
     """
     mdp = model.mdp if isinstance(model, MissMDP) else model
     values = np.zeros(mdp.n_states) if potential is None else potential
@@ -242,7 +242,7 @@ class EpisodeRunner:
     task: int = 32
     """How many episodes to ask for at once; results of a policy may depend on it by rounding, and on nothing else."""
     parallel: bool = True
-    """Whether `run` leaves the interpreter, so that threads help."""
+    """Whether `run` leaves the interpreter, so threads help."""
 
 
 @runtime_checkable

@@ -79,8 +79,8 @@ def follow(
 ) -> Verdicts:
     """Return what is wrong with each row, given how rows begin and the actions between them.
 
-    After a conflict, everything that the observation allows counts as possible again, so that one impossible
-    row is reported once.
+    After a conflict, everything that the observation allows counts as possible again, so one impossible row is
+    reported once.
     """
     stacked = sparse.csr_array(sparse.vstack(mdp.transition, format="csr"))
     flags = np.zeros(len(begins), dtype=np.uint8)

@@ -55,8 +55,8 @@ class Finding:
 class DataReport:
     """How a log fits a model.
 
-    `ok` says that nothing is unknown or impossible; `problems` are sentences on what is, `notes` on what is good
-    to know. Printing the report shows both.
+    `ok` is True if nothing is unknown or impossible. `problems` are sentences about what is, and `notes` about what
+    else is worth knowing. Printing the report shows both.
     """
 
     n_steps: int
@@ -124,7 +124,7 @@ class DataReport:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is good to know, in sentences."""
+        """What else is worth knowing, in sentences."""
         lines = list(self.remarks)
         for states, what in [
             (self.never_visited, "certainly never visited: no observation admits them"),
@@ -173,7 +173,7 @@ def validate(
 ) -> DataReport:
     """Return how a log fits a model: unknown values, impossible steps, and what was never seen.
 
-    Every history is followed with the set of states that are still possible. Values that the model does not have
+    Every history is followed with the set of states that are still possible. Values that the model does not know
     are collected rather than refused, and count as missing in all other checks.
 
     Parameters
@@ -190,7 +190,7 @@ def validate(
     Raises
     ------
     DataError
-        If a table cannot be read at all, or has not the columns that it needs.
+        If a table cannot be read at all, or lacks a column that it needs.
     """
     mdp, table = checked_mdp(mdp), known_options(options)
     if isinstance(data, Dataset):

@@ -23,7 +23,8 @@ from missmdp.evaluation.value import Evaluation, finished, standard_error, stude
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy, as_policy
 from missmdp.model.pomdp import POMDP
-from missmdp.words import decimals, did_you_mean, interval_text, signed
+from missmdp.pages.notebook import notebook_table
+from missmdp.words import UNKNOWN, decimals, did_you_mean, interval_text, signed, with_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +56,7 @@ class Difference:
 
     @property
     def gain(self) -> float:
-        """How many times smaller the error is for the shared luck."""
+        """How many times smaller the error is because of the shared luck."""
         return self.unpaired_stderr / self.stderr if self.stderr > 0.0 else math.inf
 
     def __str__(self) -> str:
@@ -150,6 +151,16 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.evaluations)}; reference {self.reference})"
+
+    def _repr_html_(self) -> str:
+        """Return the values and their differences as a table, for notebooks."""
+        gaps = self.differences
+        rows = [
+            [name, *one.cells(), with_error(gaps[name].mean, gaps[name].stderr) if name in gaps else UNKNOWN]
+            for name, one in self.evaluations.items()
+        ]
+        columns = ["policy", "value", "95 % interval", "episodes", f"minus {self.reference}"]
+        return notebook_table("Comparison", columns, rows)
 
 
 def compare(
@@ -265,9 +276,9 @@ class NormalisedValue:
         return math.sqrt(max(0.0, variance)) / abs(self.denominator)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return Fieller's interval, which is right also where the denominator is uncertain.
+        """Return Fieller's interval, which is correct even if the denominator is uncertain.
 
-        It is unbounded where the data do not even tell the optimal policy from the prior's.
+        It is unbounded if the data do not even tell the optimal policy from the prior policy.
         """
         z = float(stats.t.ppf(0.5 + 0.5 * checked_confidence(confidence), self.episodes - 1.0))
         (vn, cov), (_, vd) = self.covariance
@@ -288,18 +299,19 @@ class NormalisedValue:
 def normalised_value(
     value: Evaluation | float, optimal: Evaluation | float, prior: Evaluation | float
 ) -> NormalisedValue:
-    """Return a policy's value on the scale on which the optimal policy has 1 and the prior's has 0.
+    """Return a policy's value on a scale on which the optimal policy has 1 and the prior policy has 0.
 
     Parameters
     ----------
     value, optimal, prior
-        The three values: evaluations, or numbers that are known without error. Evaluations that met the same draws
-        are compared episode by episode, which makes the error far smaller; one may have fewer episodes than the others.
+        The three values: evaluations, or numbers that are known without error. Evaluations with the same random
+        draws are compared episode by episode, which makes the error far smaller; one may have fewer episodes than
+        the others.
 
     Raises
     ------
     DataError
-        If the optimal policy is worth no more than the prior's: then there is no scale.
+        If the optimal policy is worth no more than the prior policy: then there is no scale.
     """
     for name, given in (("value", value), ("optimal", optimal), ("prior", prior)):
         if not isinstance(given, Evaluation):

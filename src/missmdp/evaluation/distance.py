@@ -78,7 +78,7 @@ def total_variation(
         M, or the miss-MDP that it belongs to, which also says what is reachable and (under uniformly random
         behaviour) how often states are visited.
     reachable
-        Which states count, shape (S,); by default those that the miss-MDP reaches, or all.
+        Which states count, shape (S,); by default the reachable ones of the miss-MDP, or all.
     visits
         A `Coverage`, or visits or shares per state, shape (S,), for the visit-weighted mean.
 

@@ -1,6 +1,6 @@
 """Which learner predicts observations that it has not seen: cross-validated log-likelihood.
 
-All learners are judged with the same T, so that what tells them apart is M̂ alone: the probabilities of which features
+All learners are judged with the same T, so what tells them apart is M̂ alone: the probabilities of which features
 are seen, and what follows from them for the hidden states. Two missingness functions that give observations the
 same law have the same likelihood, however much data there is.
 """
@@ -96,8 +96,9 @@ def held_out_likelihood(
 ) -> dict[str, HeldOutScore]:
     """Return how well each learner predicts observations that it was not fitted on.
 
-    Episodes are dealt into folds at random. Each learner is fitted on all but one fold, the log-likelihood of that one
-    is computed with what it learned, and so for all folds. Warnings of assumptions are silenced; `fit` gives them.
+    Episodes are dealt into folds at random. Each learner is fitted on all folds but one and scored by the
+    log-likelihood of that one, for every fold in turn. Warnings about assumptions are silenced here; `fit` gives
+    them.
 
     Where there are fewer episodes than folds, the log is cut into contiguous folds instead. A part in the
     middle of an episode is then scored by P(part | what came before in the episode): the filter has seen what

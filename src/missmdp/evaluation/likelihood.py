@@ -73,7 +73,7 @@ def log_likelihood(dataset: Dataset, model: MissMDP) -> LogLikelihood:
     dataset
         The log. Its features, values and actions must be the model's; its dynamics need not be.
     model
-        The miss-MDP under which to judge it.
+        The miss-MDP under which to compute it.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def log_predictions(dataset: Dataset, model: MissMDP) -> NDArray[np.float64]:
     """Return log P(z_t | z_0, a_0, …, a_{t−1}) of every observation, shape (N,).
 
     From the first observation of probability zero to the end of its episode it is −∞. Episodes are filtered in
-    parallel, each on its own, so that the result does not depend on the number of threads.
+    parallel, each on its own, so the result does not depend on the number of threads.
     """
     compiled = _compiled(model)
     patterns = _pattern_numbers(dataset.observations, model.missingness)
@@ -104,7 +104,7 @@ def log_predictions(dataset: Dataset, model: MissMDP) -> NDArray[np.float64]:
     def run(episodes: tuple[int, int]) -> None:
         offsets = dataset.offsets[episodes[0] : episodes[1] + 1]
         rows = slice(int(offsets[0]), int(offsets[-1]))
-        # Copies of one type: kernels are compiled anew for other types and for arrays that cannot be written to.
+        # Copies of one type: kernels are compiled again for other types and for arrays that cannot be written to.
         filter_episodes(
             compiled,
             np.array(dataset.observations[rows], dtype=np.int64),

@@ -211,7 +211,7 @@ def worst_successors(mdp: FactoredMDP, values: NDArray[np.float64]) -> Transitio
 def anywhere(mdp: FactoredMDP, share: float, rng: np.random.Generator) -> FactoredMDP:
     """Return the MDP in which a share of every transition leads to random reachable states instead.
 
-    Ten states for every state and action, so that the matrices stay sparse. Terminal states stay as they are.
+    Ten states for every state and action, so the matrices stay sparse. Terminal states stay as they are.
     """
     n = mdp.n_states
     reachable = np.flatnonzero(mdp.reachable)

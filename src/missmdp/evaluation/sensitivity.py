@@ -100,21 +100,21 @@ def sensitivity(
     *,
     missingness: Sequence[MissingnessFunction] = (),
 ) -> list[SensitivityRow]:
-    """Return what a policy is worth in worlds that are a little different from its model.
+    """Return what a policy is worth in worlds that differ slightly from its model.
 
-    The policy goes on believing its own model. Every world is simulated with the same draws, so that differences have
-    small errors. For each share, the transition probabilities are T′ = (1 − share) · T + share · D, where D is
+    The policy keeps believing its own model. Every world is simulated with the same random draws, so differences
+    have small errors. For each share, the transition probabilities are T′ = (1 − share) · T + share · D, where D is
 
     - a random distribution on the next states that T allows (`draws` of them: the average and the worst),
-    - the next state of T with the lowest optimal value, as if someone who knows the state wished ill for one step,
-    - anywhere: states that are reachable, but not in this step, so that the policy sees what it holds impossible.
+    - the next state of T with the lowest optimal value, as if an adversary who knows the state chose it,
+    - anywhere: states that are reachable, but not in this step, so the policy sees what it considers impossible.
 
     With a bound, the missingness function is moved within its intervals: as seldom observed as they allow, as often
-    observed, and `draws` random ones. Features that were never missing in the data stay observed. Other missingness
-    functions that may be true can be given as they are, such as those that `DynamicsEM.bootstrap` returns.
+    observed, and `draws` random ones. Features that were never missing in the data stay observed. You can also give
+    other missingness functions that may be true, such as those that `DynamicsEM.bootstrap` returns.
 
-    None of this is a worst case or a guarantee: a world that is as close to the model can be worse. The worst of the
-    draws is picked by the same episodes that it is reported on, so that it looks a little worse than it is.
+    None of this is a worst case or a guarantee: a world that is as close to the model can be worse. The worst of
+    the draws is chosen and reported on the same episodes, so it looks a little worse than it is.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def sensitivity(
     model
         The model that it was made for, such as one with a learned missingness function.
     bound
-        The learner's bound on the model's missingness function, whose intervals M is moved within.
+        The learner's bound on the model's missingness function; M is moved within its intervals.
     shares
         How much of T is replaced.
     draws
@@ -131,11 +131,11 @@ def sensitivity(
     episodes
         How many episodes to simulate in each world.
     seed
-        Of the episodes and of the draws.
+        For the episodes and the draws.
     progress
         Whether to show progress; by default on a terminal.
     missingness
-        Missingness functions that are tried as they are: the average over them, and the worst.
+        Missingness functions to try as they are: reported are the average over them, and the worst.
     """
     checked_model(model)
     policy, shares = as_policy(policy), _checked_shares(shares)
@@ -148,7 +148,7 @@ def sensitivity(
         cases, total = chain(cases, _missingness_cases(model, factors, draws, seed)), total + draws + 2
     if missingness:
         worlds = [model.with_missingness(other) for other in missingness]
-        drawn = _Case("missingness", "learned from the log drawn anew", worlds, drawn=True)
+        drawn = _Case("missingness", "learned from the resampled log", worlds, drawn=True)
         cases, total = chain(cases, [drawn]), total + len(worlds)
     rows: list[SensitivityRow] = []
     with show_progress("Sensitivity", total, enabled=progress) as advance:
@@ -173,7 +173,7 @@ def sensitivity(
 
 def _transition_cases(model: MissMDP, shares: tuple[float, ...], draws: int, seed: int) -> Iterator[_Case]:
     mdp = model.mdp
-    # The same D for every share, so that shares can be compared.
+    # The same D for every share, so shares can be compared.
     drawn = [random_rows(mdp, np.random.default_rng([seed, draw])) for draw in range(draws)]
     worst = worst_successors(mdp, optimal_values(mdp))
     for share in shares:

@@ -90,8 +90,8 @@ def simulate(
 ) -> Ended:
     """Simulate the same episodes in all stores until a limit; return which.
 
-    `stderr` is asked after each round. How many episodes a round has follows from the errors alone, so that the
-    result is the same for any number of threads.
+    `stderr` is asked after each round. How many episodes a round has follows from the errors alone, so the result
+    is the same for any number of threads.
     """
     deadline = math.inf if rule.timeout is None else time.monotonic() + float(rule.timeout)
     wanted = None if rule.until_stderr is None else float(rule.until_stderr)
@@ -130,7 +130,7 @@ def simulate(
 
 
 def _parts(target: int, stores: int) -> list[int]:
-    """Return numbers up to the target: few first, so that all stores have some wherever it stops."""
+    """Return numbers up to the target: few first, so all stores have some wherever it stops."""
     parts = [target]
     while stores > 1 and parts[-1] > _FIRST_PART:
         parts.append(parts[-1] // 2)

@@ -1,8 +1,8 @@
 """What a policy is worth: simulated episodes of it, with the error of their mean.
 
 V(π) = E Σ_t γᵗ ρ(s_t, a_t). Episodes are cut after L decisions, after which less than 10⁻³ of discounted reward is
-left (the paper's horizon). All draws are addressed by (seed, episode, step, purpose) and invert a CDF, so that
-policies which are evaluated with one seed share their luck, and the differences between them have small errors.
+left (the paper's horizon). All draws are addressed by (seed, episode, step, purpose) and invert a CDF, so policies
+which are evaluated with one seed share their luck, and the differences between them have small errors.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from missmdp.evaluation.stopping import Ended, StoppingRule, simulate
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy, as_policy
 from missmdp.model.pomdp import POMDP
-from missmdp.words import count, decimals, interval_text, rounded_up, signed
+from missmdp.pages.notebook import notebook_table
+from missmdp.words import count, decimals, interval_text, rounded_up, signed, with_error
 
 __all__ = ["Evaluation", "evaluate", "finished", "standard_error", "student_interval"]
 
@@ -35,6 +36,8 @@ _log = logging.getLogger(__name__)
 
 
 _ROUNDING = 1e-12
+
+_COLUMNS = ("value", "95 % interval", "episodes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +72,7 @@ class Evaluation:
 
     @property
     def estimates(self) -> NDArray[np.float64]:
-        """What is averaged: the returns, or `controlled` where that was asked for."""
+        """What is averaged: the returns, or `controlled` with a control variate."""
         return self.returns if self.controlled is None else self.controlled
 
     @cached_property
@@ -111,7 +114,7 @@ class Evaluation:
         return sum(self.events.get(kind, 0) for kind in ("admitted", "restarted", "ignored"))
 
     def shares_luck_with(self, other: Evaluation) -> bool:
-        """Whether two policies met the same draws, so that episodes can be compared one by one."""
+        """Whether two policies met the same draws, so episodes can be compared one by one."""
         same_model = self.model is not None and (self.model is other.model or self.model == other.model)
         return self.seed == other.seed and self.horizon == other.horizon and same_model
 
@@ -122,6 +125,15 @@ class Evaluation:
 
     def __repr__(self) -> str:
         return f"Evaluation({self})"
+
+    def _repr_html_(self) -> str:
+        """Return the value as a table, for notebooks."""
+        return notebook_table("Evaluation", _COLUMNS, [self.cells()])
+
+    def cells(self) -> list[str]:
+        """Return the value, its 95 % interval and the number of episodes, for a table."""
+        between = interval_text(self.interval(), decimals(self.stderr))
+        return [with_error(self.mean, self.stderr), between, f"{self.episodes:,}"]
 
     def describe(self) -> str:
         """Return the result in a few lines of text."""
@@ -194,9 +206,9 @@ def evaluate(
         The most decisions per episode; by default L, after which less than 10⁻³ of discounted reward is left.
     control_variate
         Whether to subtract the luck of the draws of states, measured with the value V* of the fully observed MDP:
-        V*(b₀) + Σ_t γᵗ A*(s_t, a_t) − γᵀ V*(s_T) is averaged then, with A* the advantage in that MDP and T the number
-        of decisions. Its mean is that of the returns, and mostly it takes far fewer episodes. `returns` stay what they
-        are.
+        V*(b₀) + Σ_t γᵗ A*(s_t, a_t) − γᵀ V*(s_T) is averaged then, with A* the advantage in that MDP and T the
+        number of decisions. Its mean is that of the returns, and it usually needs far fewer episodes. `returns` are
+        not affected.
     timeout
         Stop after this many seconds with the episodes that were finished by then.
     threads

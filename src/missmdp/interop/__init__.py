@@ -1,6 +1,6 @@
 """Models and policies in the file formats of other tools: `.pomdp` (Cassandra), `.pomdpx` and `.policyx` (APPL).
 
-Functions are loaded when first used, so that nobody pays for a parser that is not needed.
+Functions are loaded when first used, so nobody pays for a parser that is not needed.
 """
 
 from __future__ import annotations

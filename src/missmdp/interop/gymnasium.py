@@ -35,8 +35,8 @@ class MissMDPEnv(_gymnasium.Env):
     reward is ρ(s, a). An episode is terminated in a terminal state and truncated after `horizon` decisions.
 
     `info` has what an agent does not see: "state", the true state as a named tuple, and "observed", which features
-    were seen, as booleans. With `reset(seed=…)` everything repeats. Episodes that follow, without a seed, are numbered
-    and draw as those of `collect` and `evaluate` do, so that the same seed brings the same luck.
+    were seen, as booleans. With `reset(seed=…)` everything repeats. Episodes that follow, without a seed, are
+    numbered and draw as those of `collect` and `evaluate` do, so the same seed brings the same luck.
 
     Parameters
     ----------

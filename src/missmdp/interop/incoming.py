@@ -26,6 +26,7 @@ __all__ = [
     "as_index",
     "error_at",
     "pomdp_from_file",
+    "read_bytes",
     "read_text",
     "row_means",
     "same_matrix",
@@ -41,13 +42,18 @@ def error_at(path: str | Path, line: int, column: int, message: str) -> FormatEr
     return FormatError(f"{path}:{line}:{column}: {message}")
 
 
-def read_text(path: str | Path) -> str:
-    """Return the text of a file; whatever is wrong with it becomes a `FormatError`."""
+def read_bytes(path: str | Path) -> bytes:
+    """Return the contents of a file, or raise `FormatError` if it cannot be read."""
     try:
-        content = Path(path).read_bytes()
+        return Path(path).read_bytes()
     except (OSError, ValueError, TypeError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         raise FormatError(f"{path}: cannot be read ({reason})") from error
+
+
+def read_text(path: str | Path) -> str:
+    """Return the text of a file; whatever is wrong with it becomes a `FormatError`."""
+    content = read_bytes(path)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -75,7 +81,7 @@ def as_index(values: object) -> Index:
 class Layers:
     """A matrix of shape (n_rows, n_columns) under construction; what is never written is zero.
 
-    Writing a whole row makes everything before it void, so that its zeros need not be kept.
+    Writing a whole row makes everything before it void, so its zeros need not be kept.
 
     Attributes
     ----------
@@ -138,7 +144,7 @@ class Layers:
             raise ModelError(f"this makes more than {_MAX_CELLS:,} numbers that are not zero, too many")
 
     def _close_cells(self) -> None:
-        """Move the cells written one by one to the blocks, so that blocks are in the order of writing."""
+        """Move the cells written one by one to the blocks, so blocks are in the order of writing."""
         rows, columns, values, stamps = self._cells
         if rows:
             block = (as_index(rows), as_index(columns), np.array(values), as_index(stamps))
@@ -156,7 +162,7 @@ class Layers:
         columns = np.concatenate([as_index([]), *(block[1][keep] for block, keep in blocks)])
         values = np.concatenate([np.zeros(0), *(block[2][keep] for block, keep in blocks)])
         cell = rows * self.shape[1] + columns
-        # Stable, so that equal cells stay in the order of writing and the last of each run is the last write.
+        # Stable, so equal cells stay in the order of writing and the last of each run is the last write.
         order = np.argsort(cell, kind="stable")
         cell = cell[order]
         last = order[np.append(cell[1:] != cell[:-1], True) if cell.size else np.zeros(0, dtype=np.bool_)]

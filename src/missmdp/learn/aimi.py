@@ -42,8 +42,8 @@ class AIMI(CountingEstimator):
     Parameters
     ----------
     graph
-        An m-graph: an indicator then depends on its parents only, and rows count that show those (a). Features
-        that it does not mention have no parents.
+        An m-graph: an indicator then depends on its parents only, and the rows that show those are counted (a).
+        Features that it does not mention have no parents.
     assume
         "simple MAR": an indicator depends only on features that are never missing in the data (b).
         "MCAR": on nothing (c).
@@ -52,8 +52,8 @@ class AIMI(CountingEstimator):
     smoothing
         κ, added to both counts of every indicator of a feature that goes missing in the data.
     always_observed
-        The features that are known to be always observed; by default those that are never missing in the
-        data, or those that the m-graph lists without an indicator. Bounds are tighter where it is known.
+        The features that are known to be always observed; by default those that are never missing in the data, or
+        those that the m-graph lists without an indicator. Declaring them makes bounds tighter.
     unseen
         What an indicator gets in a group of states without data: "uniform", which is ½, or "pooled", its
         frequency over all groups.
@@ -100,7 +100,7 @@ class AIMI(CountingEstimator):
         self.unseen = unseen
 
     def check_parameters(self, features: FeatureSpace) -> None:
-        """Raise `DataError` if a parameter cannot be."""
+        """Raise `DataError` if a parameter is invalid."""
         super().check_parameters(features)
         blocks = self._blocks(features)
         if self.assume is not None and str(self.assume).lower() not in _ASSUMPTIONS:

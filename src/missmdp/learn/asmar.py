@@ -74,8 +74,8 @@ class AsMAR(_JointPatterns):
         Always-observed features that are known not to matter; states that differ in them only are counted
         together.
     always_observed
-        The features that are known to be always observed; by default those that are never missing in the
-        data (Î_always). Bounds are tighter where it is known.
+        The features that are known to be always observed; by default those that are never missing in the data
+        (Î_always). Declaring them makes bounds tighter.
     unseen
         What a group of states without data gets: "uniform" over the patterns, as smoothing alone would give,
         or "pooled", the frequencies over all groups.
@@ -85,7 +85,7 @@ class AsMAR(_JointPatterns):
     Deviation
     ---------
     Z_s^r needs "r_i = 0 ⟺ z_i = ⊥": with "⟹", as printed, observations count for several patterns. κ goes on
-    patterns that can occur only, so that always-observed features stay always observed.
+    patterns that can occur only, so always-observed features stay always observed.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class AsMAR(_JointPatterns):
         self.patterns = patterns
 
     def check_parameters(self, features: FeatureSpace) -> None:
-        """Raise `DataError` if a parameter cannot be."""
+        """Raise `DataError` if a parameter is invalid."""
         super().check_parameters(features)
         checked_names("ignore", self.ignore, features.names)
 
@@ -132,13 +132,13 @@ class AsMAR(_JointPatterns):
         for name in self.ignore:
             if name not in counts.always_observed():
                 yield AssumptionFinding(
-                    f"{name}: goes missing, so that AsMAR does not count by it anyway", (name,)
+                    f"{name}: goes missing, so AsMAR does not count by it anyway", (name,)
                 )
         yield from super()._findings(counts, parts)
 
 
 class AMCAR(_JointPatterns):
-    """Learns M under MCAR: patterns depend on nothing, so that only they are counted (Sec. 4.1).
+    """Learns M under MCAR: patterns depend on nothing, so only they are counted (Sec. 4.1).
 
     Parameters
     ----------

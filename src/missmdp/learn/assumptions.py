@@ -1,9 +1,9 @@
 """Tests of what learners assume, on the counts that they learn from.
 
-Given the states, the indicators of different rows are independent, so that these tests hold for logs too, where the
+Given the states, the indicators of different rows are independent, so these tests hold for logs too, where the
 states of successive rows are anything but independent. That is so under blind behaviour. If behaviour reacts to
-what is observed, states tell of earlier indicators, and whoever stops when it suits can make a p-value small: for such
-logs p-values are indications.
+what is observed, states tell of earlier indicators, and whoever stops when it suits can make a p-value small: for
+such logs p-values are indications.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def never_observed(counts: ObservationCounts) -> Iterator[AssumptionFinding]:
     for name, rate in counts.missing_rates().items():
         if rate == 1.0:
             yield AssumptionFinding(
-                f"{name}: missing in every observation, so that nothing can depend on it", (name,)
+                f"{name}: missing in every observation, so nothing can depend on it", (name,)
             )
 
 
@@ -102,7 +102,7 @@ def outside_the_model(counts: ObservationCounts, parts: Iterable[GroupCounts]) -
 
 
 def broken_blocks(counts: ObservationCounts, parts: Iterable[GroupCounts]) -> Iterator[AssumptionFinding]:
-    """Yield the blocks of features that are seen in part, so that they do not go missing together."""
+    """Yield the blocks of features that are seen in part, so they do not go missing together."""
     for part in parts:
         seen = counts.observed[:, part.counter.features].sum(axis=1)
         times = int(counts.counts[(seen > 0) & (seen < part.counter.features.sum())].sum())

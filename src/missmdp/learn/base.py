@@ -35,10 +35,10 @@ _MOST_SMOOTHING = 1e9
 
 
 class MissingnessEstimator(ABC):
-    """What learns a missingness function from data: parameters in the constructor, what was learned ends in `_`.
+    """Base of all learners: parameters go into the constructor, and learned attributes end in `_`.
 
-    A learner of your own has a constructor that only stores its parameters, `assumes`, `check_parameters` and `fit`,
-    which sets the attributes below. Without a `bound` of its own it gets intervals from a bootstrap.
+    Your own learner has a constructor that only stores its parameters, `assumes`, `check_parameters` and `fit`,
+    which sets the attributes below. Without its own `bound`, it gets bootstrap intervals.
 
     Attributes
     ----------
@@ -47,23 +47,23 @@ class MissingnessEstimator(ABC):
     always_observed_ : tuple of str
         The features taken as always observed: those declared, or those never missing in the data.
     unseen_ : tuple of Unseen
-        The groups of reachable states without data, and what they got.
+        The groups of reachable states without data, and what they were given.
     warnings_ : tuple of AssumptionFinding
-        Where the data speak against what the learner assumes.
+        Where the data contradict what the learner assumes.
     assumed_ : str
         What was assumed.
     n_parameters_ : int
         How many probabilities were free, over reachable states.
     data_ : Dataset or ObservationCounts
-        What it was fitted to.
+        The data it was fitted to.
     graph_ : MissingnessGraph or None
-        What M̂ depends on, where the learner has a structure that says so.
+        What M̂ depends on, if the learner's structure says so.
     """
 
     has_bound: ClassVar[bool] = False
     """Whether `bound` is guaranteed for a finite number of samples; if not, it comes from a bootstrap."""
     needs_histories: ClassVar[bool] = False
-    """Whether it learns from whole histories and their actions, so that counts of observations are not enough."""
+    """Whether it learns from whole histories and their actions, so counts of observations are not enough."""
 
     missingness_: MissingnessFunction
     always_observed_: tuple[str, ...]
@@ -85,7 +85,7 @@ class MissingnessEstimator(ABC):
 
     @abstractmethod
     def check_parameters(self, features: FeatureSpace) -> None:
-        """Raise `ParameterError` if a parameter cannot be."""
+        """Raise `ParameterError` if a parameter is invalid."""
 
     def bound(
         self,
@@ -96,16 +96,16 @@ class MissingnessEstimator(ABC):
         draws: int = 100,
         seed: int = 0,
     ) -> Bound:
-        """Return intervals for M from a bootstrap. They are not guaranteed: `has_bound` is False.
+        """Return bootstrap intervals for M. They are not guaranteed: `has_bound` is False.
 
         Parameters
         ----------
         confidence
-            Of each interval on its own.
+            The confidence of each interval separately.
         method
-            "bootstrap" is the only one; "auto" is the same.
+            "bootstrap" is the only method; "auto" means the same.
         behaviour
-            Has no influence.
+            Without effect.
         draws
             How many logs to draw.
         seed
@@ -126,7 +126,7 @@ class MissingnessEstimator(ABC):
         checked_integer("draws", draws, least=1)
         found: list[MissingnessFunction] = []
         logs = drawn_anew(self.data_, draws, checked_seed(seed), histories=self.needs_histories)
-        with show_progress("Drawing the log anew", draws, enabled=getattr(self, "progress", None)) as advance:
+        with show_progress("Resampling the log", draws, enabled=getattr(self, "progress", None)) as advance:
             for log in logs:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", AssumptionWarning)
@@ -153,7 +153,7 @@ class MissingnessEstimator(ABC):
         return repr(self)
 
     def details(self) -> list[str]:
-        """Return what else was found, one sentence each; nothing where M̂ says it all."""
+        """Return further findings, one sentence each; none if M̂ says it all."""
         return []
 
     def check_fitted(self) -> None:
@@ -278,12 +278,12 @@ class CountingEstimator(MissingnessEstimator):
             "clopper-pearson", "weissman" (the smaller of Weissman's and McDiarmid's radius) or "anytime"
             (mixture confidence sequences).
         behaviour
-            "blind" if the policy that made the data never reacts to observations, "adaptive" if it may; by
-            default what the data say of themselves, and "adaptive" where they say nothing. Under adaptive
-            behaviour the number of samples depends on the outcomes, so the bound must hold for every
-            number at once: bounds for a fixed number spend α/(n(n + 1)) on n samples.
+            "blind" if the policy that made the data never reacts to observations, "adaptive" if it may; by default
+            what the data record, and "adaptive" if they record nothing. Under adaptive behaviour the number of
+            samples depends on the outcomes, so the bound must hold for every number at once: bounds for a fixed
+            number spend α/(n(n + 1)) on n samples.
         draws, seed
-            Have no influence: nothing is drawn.
+            Without effect: nothing is drawn.
         """
         self.check_fitted()
         counts = self.observation_counts_
@@ -318,7 +318,7 @@ class CountingEstimator(MissingnessEstimator):
         return ()
 
     def check_parameters(self, features: FeatureSpace) -> None:
-        """Raise `DataError` if a parameter cannot be."""
+        """Raise `DataError` if a parameter is invalid."""
         check_shared_parameters(features, self.smoothing, self.unseen, self.always_observed)
 
     def check_declared(

@@ -1,4 +1,4 @@
-"""The bootstrap for learners that have no bound: the log drawn anew, and what that says about M. It is no guarantee."""
+"""The bootstrap, for learners without a bound: what resampled logs say about M. It is not guaranteed."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def bootstrap_bound(
     confidence: float,
     assumes: str,
 ) -> Bound:
-    """Return the spread of M over what was learned from logs drawn anew, each interval at `confidence` on its own.
+    """Return the spread of M over what was learned from resampled logs, each interval at `confidence` on its own.
 
     Parameters
     ----------

@@ -30,13 +30,14 @@ from missmdp.learn.limits import (
     group_limits,
 )
 from missmdp.model.missingness import MissingnessFunction
+from missmdp.pages.notebook import notebook_table
 
 __all__ = ["Bound", "GroupBound", "counted", "learned_bound"]
 
 
 @dataclass(frozen=True, eq=False)
 class GroupBound:
-    """What is known of the patterns of some features in one group of states."""
+    """What is known about the patterns of some features in one group of states."""
 
     features: tuple[str, ...]
     """The features whose indicators these are."""
@@ -61,9 +62,9 @@ class GroupBound:
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """With probability at least `confidence`, M̂ is no farther from M than this, if `assumes` holds.
+    """How far M̂ can be from M, with probability at least `confidence`, if `assumes` holds.
 
-    Where `guaranteed` is False, it is a bootstrap's estimate of that.
+    If `guaranteed` is False, it is a bootstrap estimate of that distance.
     """
 
     confidence: float
@@ -83,7 +84,7 @@ class Bound:
     guaranteed: bool = True
     """Whether this is a bound that holds at every sample size; a bootstrap's intervals are not."""
     per_state_unlisted: NDArray[np.float64] | None = None
-    """How probable patterns that the learner does not count can be in all, shape (S,); None where nobody knows."""
+    """How probable patterns that the learner does not count can be in all, shape (S,); None if nobody knows."""
 
     @property
     def n_groups(self) -> int:
@@ -101,12 +102,29 @@ class Bound:
             f"method={self.method!r}, behaviour={self.behaviour!r}, groups={self.n_groups})"
         )
 
+    def _repr_html_(self) -> str:
+        """Return the groups, those known worst first, as a table, for notebooks."""
+        kind = "guaranteed" if self.guaranteed else "by a bootstrap, not guaranteed"
+        title = f"Bound: within {self.worst:.3g} of M with confidence {self.confidence:g} ({kind})"
+        rows = [
+            [
+                ", ".join(group.features),
+                ", ".join(f"{name} = {value}" for name, value in group.given.items()) or "everywhere",
+                f"{group.samples:,}",
+                f"{group.radius:.3g}",
+                f"{group.tv:.3g}",
+            ]
+            for group in sorted(self.per_group, key=lambda group: -group.tv)
+        ]
+        columns = ["whether these are missing", "where", "samples", "off by at most", "total variation"]
+        return notebook_table(title, columns, rows)
+
     def describe(self) -> str:
         """Return what the bound says, in sentences."""
         lines = [self._statement()]
         unseen = sum(group.samples == 0 for group in self.per_group)
         if unseen:
-            lines.append(f"No data at all: {counted(unseen, 'group')}, of which nothing is known.")
+            lines.append(f"No data at all: {counted(unseen, 'group')}, about which nothing is known.")
         if self.weakest is not None and self.tv > 0.0:
             group = self.weakest
             given = ", ".join(f"{name} = {value}" for name, value in group.given.items()) or "all states"
@@ -125,7 +143,7 @@ class Bound:
             return (
                 f"Assuming {self.assumes}: by a bootstrap, at {self.confidence:.12g} each, learned probabilities are "
                 f"within {self.worst:.3g} of the true ones, and states' distributions within {self.tv:.3g} in total "
-                "variation. This is no guarantee."
+                "variation. This is not guaranteed."
             )
         return (
             f"Assuming {self.assumes}: with probability at least {self.confidence:.12g} every learned probability is "

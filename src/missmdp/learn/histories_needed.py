@@ -90,7 +90,8 @@ class SampleSize(int):
             "on average."
         )
         broken = (
-            f"\nBut this model's M is not so: it is {self.off_by:.3g} away in total variation, and that no data mend."
+            f"\nBut this model's M does not satisfy that: it is {self.off_by:.3g} away in total variation, and "
+            "no amount of data changes that."
             if self.off_by
             else ""
         )
@@ -113,12 +114,13 @@ def histories_needed(
     horizon: int | None = None,
     progress: bool | None = None,
 ) -> SampleSize:
-    """Return after how many histories |M̂(z | s) − M(z | s)| ≤ ε for all reachable states, with probability ≥ δ.
+    """Return how many histories it takes until |M̂(z | s) − M(z | s)| ≤ ε for all reachable states, with
+    probability ≥ δ.
 
     Parameters
     ----------
     model
-        The miss-MDP; its M says what goes missing and how often observations count.
+        The miss-MDP; its M says what goes missing, and how often.
     epsilon
         The paper's ε.
     confidence
@@ -126,12 +128,12 @@ def histories_needed(
     learner
         The learner with its parameters; `AsMAR()` by default.
     policy
-        The behaviour policy, one without memory; uniformly random by default.
+        The behaviour policy, which must be memoryless; uniformly random by default.
     method
-        The bound to plan with, as in `learner.bound`; for a policy that reacts to observations those that hold
-        for every number of samples.
+        The bound to plan with, as in `learner.bound`; for a policy that reacts to observations, one that holds for
+        every number of samples.
     total_variation
-        Whether ε is for the total variation of each state instead.
+        Whether ε bounds the total variation of each state instead.
     horizon
         The most observations per history; by default as in `collect`.
 

@@ -58,23 +58,22 @@ class ICIN(MissingnessEstimator):
     """Learns M when indicators may depend on each other, but none on its own feature.
 
     Itemwise conditionally independent nonresponse: given all other values and all other indicators, whether a
-    feature is missing does not depend on its value. This holds more often than what `AIMI` assumes, which adds that
-    indicators are independent. M̂ comes in closed form from how often each observation occurs, and fits these
-    frequencies exactly, so that no data can speak against the assumption. It needs complete cases (observations that
-    show everything), and every pattern of the features that go missing must be possible.
+    feature is missing does not depend on its value. This is weaker than `AIMI`'s assumption, which also requires
+    independent indicators. M̂ comes in closed form from how often each observation occurs, and fits these
+    frequencies exactly, so no data can contradict the assumption. It needs complete cases (observations that show
+    everything), and every pattern of the features that go missing must be possible.
 
     Parameters
     ----------
     blocks
-        Features that go missing together, such as [("x", "y")]: a block is one indicator. Features that are in
-        none, and always go missing together in the data, become one block by themselves; [("x",), ("y",)]
-        keeps x and y apart.
+        Features that go missing together, such as [("x", "y")]: a block is one indicator. Other features that
+        always go missing together in the data become one block automatically; [("x",), ("y",)] keeps x and y apart.
     smoothing
         κ, added to how often a pattern is seen, and to how often it would be expected from smaller ones.
     always_observed
-        Features that are known to be always observed: data in which one goes missing are refused.
+        Features that are known to be always observed: data in which one of them is missing are refused.
     unseen
-        What is assumed where there are no data: "uniform", which is odds of 1 for one feature or block and no
+        What to assume where there are no data: "uniform", which is odds of 1 for one feature or block and no
         dependence between several, or "pooled", what holds for all values taken together.
 
     Attributes
@@ -119,7 +118,7 @@ class ICIN(MissingnessEstimator):
         self.unseen = unseen
 
     def check_parameters(self, features: FeatureSpace) -> None:
-        """Raise `DataError` if a parameter cannot be."""
+        """Raise `DataError` if a parameter is invalid."""
         check_shared_parameters(features, self.smoothing, self.unseen, self.always_observed)
         checked_feature_blocks(features, self.blocks)
 
@@ -241,7 +240,7 @@ def _impossible_patterns(
             more = f" and {len(which) - _MOST_NAMED} other sets" if len(which) > _MOST_NAMED else ""
             listed = "; ".join(" + ".join(_features(blocks, m)) for m in which[:_MOST_NAMED])
             yield AssumptionFinding(
-                f"{listed}{more}: {what}; ICIN takes every pattern as possible, so that what it says of this rests on "
+                f"{listed}{more}: {what}; ICIN takes every pattern as possible, so what it says of this rests on "
                 "smoothing (if features go missing together, give blocks)",
                 tuple(dict.fromkeys(name for m in which for name in _features(blocks, m))),
             )
@@ -298,8 +297,8 @@ def pattern_weights(
     shown
         For every missing set in order, what is seen; the first is fully observed.
     smoothing
-        κ: exp η_m = (seen + κ) / (expected + κ), so that little data mean odds near 1 for a single block, and
-        indicators that hardly depend on each other for several.
+        κ: exp η_m = (seen + κ) / (expected + κ), so little data mean odds near 1 for a single block, and indicators
+        that hardly depend on each other for several.
     pooled
         Whether η_m, where no data say what it is, comes from all values taken together; otherwise it is 0.
     """

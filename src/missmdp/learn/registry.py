@@ -252,7 +252,7 @@ _LEARNERS: dict[str, RegisteredLearner] = {
             options=("smoothing", "unseen", "always_observed", "blocks"),
             suits=_without_self_censoring,
             shape="hexagon",
-            colour="#7A3E8C",
+            colour="#8A2B62",
         ),
         RegisteredLearner(
             "em",
@@ -269,7 +269,7 @@ _LEARNERS: dict[str, RegisteredLearner] = {
             options=("always_observed", "graph", "blocks", "structure", "pseudo_count", "seed"),
             by_default=True,
             shape="wedge",
-            colour="#9C2F63",
+            colour="#5B4AA8",
             stands_for={"graph": "structure"},
         ),
     )

@@ -62,7 +62,7 @@ def acting_probabilities(model: MissMDP, policy: MemorylessPolicy) -> NDArray[np
 def histories_for_groups(
     model: MissMDP, acting: NDArray[np.float64], batch: list[VisitedGroup], failure: float, horizon: int
 ) -> NDArray[np.float64]:
-    """Return after how many histories each group of a batch has its samples, by the best λ of a search."""
+    """Return how many histories it takes until each group of a batch has its samples, by the best λ of a search."""
     needed = np.array([float(group.needed) for group in batch])
     spent = -math.log(failure)
 

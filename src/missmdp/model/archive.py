@@ -29,7 +29,7 @@ __all__ = ["decode_values", "encode_values", "read_archive", "write_archive", "w
 
 FORMAT_VERSION = 1
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-"""A fixed time stamp, so that the same content gives the same bytes."""
+"""A fixed time stamp, so the same content gives the same bytes."""
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:

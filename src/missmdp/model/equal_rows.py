@@ -21,7 +21,7 @@ class EqualRows(NamedTuple):
     """The first row of each class, shape (C,)."""
 
 
-def canonical(matrix: sparse.sparray) -> sparse.csr_array:
+def canonical(matrix: sparse.csr_array) -> sparse.csr_array:
     """Return a copy of a matrix in which equal rows have equal entries: no zeros, sorted."""
     kept = sparse.csr_array(matrix, copy=True)
     kept.eliminate_zeros()

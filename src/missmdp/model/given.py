@@ -309,7 +309,7 @@ def given_terminal(space: StateSpace, terminal: Any) -> NDArray[np.bool_]:
         if mask.shape != (len(space),) or mask.dtype != np.bool_:
             expected = f"a function of the state, a collection of states, or a boolean array of shape ({len(space)},)"
             problem = f"expected {expected}, got shape {mask.shape} of {mask.dtype}"
-            raise ParameterError("terminal", terminal, expected, problem)
+            raise ParameterError("terminal", given, expected, problem)
         return mask
     function: Callable[[Any], Any] = given if callable(given) else one_of(given, space.features)
     return np.array([truth(call(function, "terminal", state), state) for state in space.states])
@@ -323,8 +323,9 @@ def one_of(states: Any, features: FeatureSpace) -> Callable[[Any], bool]:
     """Return whether a state is one of a collection, as a function of the state."""
     if isinstance(states, str) or not isinstance(states, Iterable):
         raise ParameterError("terminal", states, "a function of the state or a collection of states")
+    given = cast("Iterable[Any]", states)
     try:
-        codes = {features.encode(state) for state in cast("Iterable[Any]", states)}
+        codes = {features.encode(state) for state in given}
     except ModelError as error:
-        raise ParameterError("terminal", states, "a collection of states", str(error)) from None
+        raise ParameterError("terminal", given, "a collection of states", str(error)) from None
     return lambda state: features.encode(state) in codes

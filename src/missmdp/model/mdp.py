@@ -38,8 +38,9 @@ from missmdp.model.probabilities import (
 )
 from missmdp.model.space import FeatureSpace, Rows, StateSpace
 from missmdp.model.tables import mdp_from_tables
+from missmdp.pages.notebook import notebook_table
 from missmdp.progress import show_progress
-from missmdp.words import did_you_mean, preview
+from missmdp.words import count, did_you_mean, listed, preview
 
 __all__ = [
     "FactoredMDP",
@@ -162,6 +163,15 @@ class FactoredMDP:
             f"FactoredMDP({self.n_states} states of {', '.join(self.space.features.names)}; "
             f"actions {', '.join(map(str, self.actions))}; discount {self.discount:g})"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the features as a table, for notebooks."""
+        title = (
+            f"FactoredMDP: {count(self.n_states, 'state')}, actions {listed([*map(str, self.actions)])}, discount "
+            f"{self.discount:g}"
+        )
+        rows = [[name, preview(values)] for name, values in self.features.items()]
+        return notebook_table(title, ["feature", "values"], rows)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -339,7 +349,7 @@ def reward_horizon(reward: NDArray[np.float64], discount: float, precision: floa
     if discount == 0.0:
         return 1
     largest = float(np.abs(reward).max()) or 1.0
-    # In logarithms, so that nothing underflows.
+    # In logarithms, so nothing underflows.
     log_target = math.log1p(-discount) + math.log(precision) - math.log(largest)
     return max(1, math.ceil(log_target / math.log(discount)))
 

@@ -45,7 +45,7 @@ class MissingnessGraph:
     dependent
         Pairs of features whose indicators are dependent given the state.
     notes
-        Sentences that a reader of the graph should know.
+        Sentences for readers of the graph.
 
     Examples
     --------
@@ -110,11 +110,11 @@ class MissingnessGraph:
     ) -> MissingnessGraph:
         """Return the m-graph of a missingness function over the reachable states.
 
-        The parents of R_i are the features with a single-feature contrast: two states that differ in
-        that feature alone have different P(R_i). Any set of parents must hold them all. Where they do not
-        determine P(R_i | s), which happens when features move together, features are added until they do,
-        always-observed ones first and feature i itself last, and those that turn out not to be needed are
-        taken out again. A choice that could have been made otherwise is reported in `notes`.
+        The parents of R_i are the features with a single-feature contrast: two states that differ in that feature
+        alone have different P(R_i). Any set of parents must contain them all. If they do not determine P(R_i | s),
+        which happens when features move together, features are added until they do, always-observed ones first and
+        feature i itself last. Those that turn out not to be needed are removed again. `notes` reports choices that
+        could have been made differently.
         """
         found = dependences(missingness, reachable, tolerance)
         return cls(

@@ -1,8 +1,8 @@
 """Missingness functions M: from a state to a distribution over which features are seen.
 
-The paper's M: S → Δ(Z) is kept as P(pattern | state), where a pattern is the vector r of missingness
-indicators (True = observed). The observation then follows from state and pattern, so that z ⪯ s holds
-by construction and equalities between states are equalities of rows.
+The paper's M: S → Δ(Z) is kept as P(pattern | state), where a pattern is the vector r of missingness indicators
+(True = observed). The observation then follows from state and pattern, so z ⪯ s holds by construction and
+equalities between states are equalities of rows.
 
 Deviation: the paper writes equalities of M(z | s) across states; they hold for indicators r, not for
 observations z, which carry the state's own values (M(z | s) has the factor 1[z ⪯ s]).
@@ -20,7 +20,9 @@ from missmdp.checks import checked_shape
 from missmdp.errors import ModelError, ParameterError
 from missmdp.model.probabilities import as_floats, call, checked_table, number
 from missmdp.model.space import MISSING, Rows, StateSpace
+from missmdp.pages.notebook import notebook_table
 from missmdp.progress import show_progress
+from missmdp.words import count, percent, percent_range
 
 if TYPE_CHECKING:
     from missmdp.model.mdp import FactoredMDP
@@ -100,7 +102,7 @@ class MissingnessFunction:
     def independent(
         cls, mdp: FactoredMDP, missing: Mapping[str, Callable[[Any], float] | float]
     ) -> MissingnessFunction:
-        """Return the M where each feature goes missing on its own.
+        """Return the M in which features go missing independently.
 
         Parameters
         ----------
@@ -116,7 +118,7 @@ class MissingnessFunction:
     def blocks(
         cls, mdp: FactoredMDP, missing: Mapping[Sequence[str] | str, Callable[[Any], float] | float]
     ) -> MissingnessFunction:
-        """Return the M where blocks of features go missing together, each block on its own.
+        """Return the M in which blocks of features go missing together, and the blocks independently.
 
         Parameters
         ----------
@@ -201,6 +203,24 @@ class MissingnessFunction:
             f"can go missing: {', '.join(self.can_go_missing) or 'nothing'})"
         )
 
+    def _repr_html_(self) -> str:
+        """Return how often features are missing as a table, for notebooks."""
+        title = (
+            f"MissingnessFunction: {count(self.n_patterns, 'pattern')} over {count(len(self.space), 'state')}"
+        )
+        rows = [[name, rate] for name, rate in self.rate_texts().items()]
+        return notebook_table(title, ["feature", "missing in"], rows)
+
+    def rate_texts(self, states: NDArray[np.bool_] | None = None) -> dict[str, str]:
+        """Return how often each feature is missing, as "20–70 %" over states, or those of a mask, shape (S,)."""
+        rates = self.probabilities @ (~self.patterns).astype(np.float64)
+        shown = rates if states is None else rates[states]
+        low, high = shown.min(axis=0).tolist(), shown.max(axis=0).tolist()
+        return {
+            name: percent(low[i]) if high[i] - low[i] < 5e-4 else percent_range(low[i], high[i])
+            for i, name in enumerate(self.space.features.names)
+        }
+
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, MissingnessFunction)
@@ -218,12 +238,12 @@ class MissingnessFunction:
 
     @property
     def always_observed(self) -> tuple[str, ...]:
-        """I_always: the features that no state lets go missing, reachable or not."""
+        """I_always: the features that are never missing in any state, reachable or not."""
         return self.space.features.chosen(np.all(self.patterns, axis=0))
 
     @property
     def can_go_missing(self) -> tuple[str, ...]:
-        """I_mis: the features that some state lets go missing, reachable or not."""
+        """I_mis: the features that can be missing in some state, reachable or not."""
         return self.space.features.chosen(~np.all(self.patterns, axis=0))
 
     def missing_rate(self, feature: str) -> NDArray[np.float64]:

@@ -20,6 +20,8 @@ from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.pomdp import POMDP
 from missmdp.model.space import FeatureSpace, Rows, StateSpace
 from missmdp.model.types import MissingnessTypes, classify
+from missmdp.pages.notebook import notebook_table
+from missmdp.words import count, listed, preview
 
 __all__ = [
     "PRIOR_RATE",
@@ -65,6 +67,17 @@ class MissMDP:
     def __repr__(self) -> str:
         label = f"{self.name!r}, " if self.name else ""
         return f"MissMDP({label}{self.mdp!r}, {self.missingness!r})"
+
+    def _repr_html_(self) -> str:
+        """Return the features and how often they are missing as a table, for notebooks."""
+        mdp = self.mdp
+        title = (
+            f"MissMDP {self.name or ''}: {count(mdp.n_states, 'state')}, actions "
+            f"{listed([*map(str, mdp.actions)])}, discount {mdp.discount:g}"
+        ).replace(" :", ":")
+        rates = self.missingness.rate_texts(mdp.reachable)
+        rows = [[name, preview(values), rates[name]] for name, values in mdp.features.items()]
+        return notebook_table(title, ["feature", "values", "missing in"], rows)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MissMDP) and self.mdp == other.mdp and self.missingness == other.missingness
@@ -113,7 +126,7 @@ class MissMDP:
 
     @property
     def observations(self) -> Rows:
-        """Z: every way to poke holes into a reachable state, as named tuples with None for missing.
+        """Z: every way to leave values out of a reachable state, as named tuples with None for missing.
 
         This is the paper's observation space. Fewer occur: those are `occurring_observations`.
         """
@@ -143,8 +156,8 @@ class MissMDP:
     def to_pomdp(self) -> POMDP:
         """Return the POMDP that solvers see, with the observations that M can produce, in order of rank.
 
-        All states of the MDP are in it, also unreachable ones that came with matrices.
-        Histories of a miss-MDP start with an observation, so the POMDP has `observe_initial` set.
+        It contains all states of the MDP, including unreachable ones that were given as matrices. Histories of a
+        miss-MDP start with an observation, so the POMDP has `observe_initial` set.
         """
         seen = self.missingness.occurring()
         matrix = sparse.coo_array(
@@ -175,7 +188,7 @@ class MissMDP:
         Raises
         ------
         FormatError
-            If the file is no `.mmdp` file, damaged, or from a newer version.
+            If the file is not an `.mmdp` file, is damaged, or comes from a newer version.
         """
         meta, arrays = read_archive(path, KIND)
         with named_damage(path):
@@ -258,10 +271,9 @@ PRIOR_RATE = 0.5
 
 
 def prior_model(model: MissMDP) -> MissMDP:
-    """Return the miss-MDP with an uninformed guess at M, whose policy is the paper's baseline π^prior (Sec. 6).
+    """Return the miss-MDP with an uninformed guess of M, whose policy is the paper's baseline π^prior (Sec. 6).
 
-    Every feature, also one that a model always observes, independently goes missing with probability 0.5, in every
-    state.
+    Every feature, even one that is always observed, is independently missing with probability 0.5, in every state.
     """
     mdp = checked_model(model).mdp
     return model.with_missingness(

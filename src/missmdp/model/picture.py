@@ -42,7 +42,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ".png": {"format": "png", "metadata": {"Software": None}, "dpi": 200},
     ".pdf": {"format": "pdf", "metadata": {"CreationDate": None, "Creator": None, "Producer": None}},
 }
-"""By the file's ending; without dates and versions, so that the same picture gives the same file."""
+"""By the file's ending; without dates and versions, so the same picture gives the same file."""
 
 _LOCK = threading.Lock()
 """matplotlib's settings belong to the whole process."""

@@ -103,7 +103,7 @@ class _MemorylessAgent:
 
 
 class BlindPolicy(MemorylessPolicy):
-    """Draws actions with fixed probabilities, whatever is seen.
+    """Draws actions with fixed probabilities, whatever it sees.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class UniformPolicy(BlindPolicy):
 
 
 class ObservationPolicy(MemorylessPolicy):
-    """Acts on the current observation alone.
+    """Acts on the current observation only.
 
     Parameters
     ----------

@@ -37,14 +37,14 @@ class POMDP:
     initial
         b₀, shape (S,).
     terminal
-        Which states are absorbing with reward 0, shape (S,). Whatever is given for these states in `transition` and
-        `reward`, they stay where they are and earn nothing.
+        Which states are absorbing with reward 0, shape (S,). These states stay where they are and earn nothing,
+        whatever `transition` and `reward` say.
     discount
         γ in [0, 1).
     observe_initial
-        Whether an observation is made before the first action. True for miss-MDPs, whose histories start with
-        z⁽⁰⁾; file formats and other solvers act first. Where O depends on the action, the first
-        observation uses the first matrix.
+        Whether an observation is made before the first action. True for miss-MDPs, whose histories start with z⁽⁰⁾;
+        file formats and other solvers act first. If O depends on the action, the first observation uses the first
+        matrix.
     """
 
     states: Sequence[Any]
@@ -75,7 +75,7 @@ class POMDP:
         if len(self.observation) not in (1, n_actions):
             expected = f"1 matrix, or {n_actions}, one per action"
             raise ParameterError("observation", len(self.observation), expected)
-        # Frozen for users; rows are kept as checked, so that tiny excesses do not reach a solver's bounds.
+        # Frozen for users; rows are kept as checked, so tiny excesses do not reach a solver's bounds.
         object.__setattr__(self, "transition", self._checked("transition", self.transition, n_states))
         if self.terminal.any():
             object.__setattr__(self, "reward", np.where(self.terminal[:, None], 0.0, self.reward))

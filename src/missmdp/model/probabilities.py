@@ -26,7 +26,7 @@ SUM_TOLERANCE = 1e-5
 """Sums this close to one are rounding (probabilities typed with six digits) and are scaled to one."""
 
 _EXACT = 1e-12
-"""Sums this close to one are left alone, so that checking twice changes nothing."""
+"""Sums this close to one are left alone, so checking twice changes nothing."""
 
 
 def checked_discount(discount: object) -> float:

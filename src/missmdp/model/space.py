@@ -60,7 +60,7 @@ def _attribute_names(names: Sequence[str]) -> list[str]:
     attributes = {name: name for name in names if _is_attribute(name)}
     for name in names:
         if name not in attributes:
-            # Python reads identifiers in this normal form, so that ﬁ and fi are one.
+            # Python reads identifiers in this normal form, so ﬁ and fi are one.
             normal = unicodedata.normalize("NFKC", name)
             base = "".join(c if f"f{c}".isidentifier() else "_" for c in normal).lstrip("_") or "feature"
             if not base.isidentifier():
@@ -214,7 +214,7 @@ class FeatureSpace:
                 f"the {len(self.names)} features have about 10^{math.log10(self.n_ranks):.0f} combinations of values; "
                 f"at most {_MAX_RANK:.2g} can be numbered"
             )
-        # One slot more than values, so that MISSING has a place of its own (slot 0).
+        # One slot more than values, so MISSING has a place of its own (slot 0).
         slots = self.sizes + 1
         return np.append(np.cumprod(slots[:0:-1])[::-1], 1).astype(np.int64)
 

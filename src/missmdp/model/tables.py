@@ -77,7 +77,7 @@ def encoding_advice(start: bytes) -> str:
     """Return what to do about a file that is no UTF-8 text, given how it starts."""
     is_wide = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or b"\0" in start[:100]
     found = "UTF-16" if is_wide else "Latin-1 or Windows-1252"
-    return f"it is no UTF-8 text but looks like {found}; save it as UTF-8 (in Excel: CSV UTF-8)"
+    return f"it is not UTF-8 text, but looks like {found}; save it as UTF-8 (in Excel: CSV UTF-8)"
 
 
 # Leading zeros make a code, not a number, and so do more digits than a number can hold.

@@ -2,9 +2,9 @@
 
 Everything is judged over the states that can be reached.
 
-MCAR ⊂ simple MAR ⊂ MAR, and MNAR is whatever is not MAR. Each predicate asks whether probabilities are
-equal within groups of states; a violation comes back as a sentence that names two states and their
-probabilities, so that a reader sees why a type does not hold.
+MCAR ⊂ simple MAR ⊂ MAR, and MNAR is whatever is not MAR. Each predicate asks whether probabilities are equal within
+groups of states; a violation comes back as a sentence that names two states and their probabilities, so a reader
+sees why a type does not hold.
 """
 
 from __future__ import annotations
@@ -306,8 +306,8 @@ def dependences(
 def _preference(name: str, names: Sequence[str], always: Sequence[str]) -> list[int]:
     """Return features in the order in which they are taken as parents where there is a choice.
 
-    What is always observed comes first and the feature itself last, so that the graph shows simple MAR where M
-    is simple MAR, and self-censoring only where nothing else explains M.
+    What is always observed comes first and the feature itself last, so the graph shows simple MAR where M is simple
+    MAR, and self-censoring only where nothing else explains M.
     """
     return sorted(range(len(names)), key=lambda j: (names[j] == name, names[j] not in always, j))
 

@@ -5,5 +5,6 @@ svg           drawings, scales and ticks, in a wide and a narrow version
 row_charts    rows of dots with intervals, and rows of bars
 bounds_chart  two bounds that close in on each other over time
 graph_chart   m-graphs
+notebook      small tables for notebooks
 page          sections, figures, tables and notes; `page` puts them together (style.css)
 """

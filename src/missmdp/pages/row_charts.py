@@ -84,7 +84,7 @@ class RowLayout:
         return bottom - 14.0 if self.stacked else (top + bottom) / 2
 
     def bands(self, rows: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-        """Return where grid lines go, so that they cross no letters: along rows (top, bottom), or their marks."""
+        """Return where grid lines go, so they cross no letters: along rows (top, bottom), or their marks."""
         if self.stacked:
             return [(self.middle(*row) - 9.0, self.middle(*row) + 9.0) for row in rows]
         merged: list[tuple[float, float]] = []

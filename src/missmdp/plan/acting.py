@@ -98,7 +98,7 @@ def compile_tracker(own: MissMDP | POMDP, model: MissMDP | POMDP) -> Tracker:
         columns = own.observation
         state_codes = observation_codes = np.empty((0, 0), dtype=np.int64)
     by_observation = interleaved([_transposed(matrix) for matrix in columns])
-    # Copies: kernels are compiled anew for arrays that cannot be written to.
+    # Copies: kernels are compiled again for arrays that cannot be written to.
     return Tracker(
         initial=np.array(dynamics.initial, dtype=np.float64),
         start=np.array(transition.indptr, dtype=np.int64),

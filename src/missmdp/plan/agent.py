@@ -163,7 +163,7 @@ class AlphaVectorAgent(CountsFallbacks):
         if not self.impossible:
             _log.warning(
                 "the observation %r has probability zero %s under the model that the policy was made for (%s); "
-                "the agent goes on and counts such observations",
+                "the agent continues and counts such observations",
                 seen,
                 when,
                 _DONE[kind],

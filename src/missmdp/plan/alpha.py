@@ -43,11 +43,11 @@ Belief = ArrayLike | Mapping[Any, float]
 class AlphaVectorPolicy:
     """A policy that acts on the belief, by α-vectors.
 
-    An α-vector is the value of a plan, state by state, with the plan's first action. At a belief the policy
-    takes the action of the vector of highest expected value. Vectors belong to *components*: sets of
-    states that some observation can leave undecided. After any observation the belief is inside one
-    component, terminal states aside, and the best of that component's vectors decides. A belief that spans components
-    (before the first observation, or one that somebody made up) is decided by a one-step lookahead.
+    An α-vector is the value of a plan, state by state, with the plan's first action. At a belief, the policy takes
+    the action of the vector with the highest expected value. Vectors belong to *components*: sets of states that
+    some observation can leave undecided. After any observation the belief is inside one component, terminal states
+    aside, and the best of that component's vectors decides. A belief that spans components (before the first
+    observation, or made up by hand) is decided by a one-step lookahead.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class AlphaVectorPolicy:
         return tuple(self.pomdp.actions)
 
     def action(self, belief: Belief) -> Any:
-        """Return the action at a belief; where everything has ended, the first of all actions."""
+        """Return the action at a belief; if the episode is over, the first action."""
         return self.pomdp.actions[self.value_function.decide(self.checked_belief(belief)).action]
 
     def value(self, belief: Belief) -> float:
@@ -134,8 +134,8 @@ class AlphaVectorPolicy:
         Parameters
         ----------
         model
-            What the agent will act in, if somebody wants to say. It may differ from the policy's model in its
-            probabilities, as the true model differs from a learned one, but not in its features and actions.
+            What the agent will act in, optional. It may differ from the policy's model in its probabilities, as the
+            true model differs from a learned one, but not in its features and actions.
         seed
             Not needed: the agent does nothing at random.
         """
@@ -170,7 +170,7 @@ class AlphaVectorPolicy:
         belief
             A distribution over states, such as an agent's `belief`.
         most
-            How many states and next observations to list at most.
+            The maximum number of states and next observations to list.
         """
         from missmdp.plan.explain import explain
 
@@ -186,9 +186,9 @@ class AlphaVectorPolicy:
         max_nodes
             Stop adding nodes after this many.
         depth
-            Follow the policy for this many steps; by default until nothing new comes.
+            Follow the policy for this many steps; by default until there is nothing new.
         min_probability
-            Leave out observations that are less likely than this where they are made.
+            Leave out observations that are less likely than this.
         """
         from missmdp.plan.graph import policy_graph
 
@@ -209,14 +209,14 @@ class AlphaVectorPolicy:
         Raises
         ------
         FormatError
-            If the file is no such file, damaged, or from a newer version.
+            If the file is of another kind, damaged, or from a newer version.
         """
         meta, arrays = read_archive(path, KIND)
         with named_damage(path):
             return policy_from_parts(meta, arrays)
 
     def checked_belief(self, belief: Belief) -> NDArray[np.float64]:
-        """Return a belief as an array, shape (S,); raise `ModelError` if it is no distribution over states."""
+        """Return a belief as an array, shape (S,); raise `ModelError` if it is not a distribution over states."""
         if isinstance(belief, Mapping):
             array = np.zeros(self.pomdp.n_states)
             for state, probability in probability_pairs(belief, "the belief"):

@@ -252,7 +252,7 @@ class _Ports:
         return self._place[edge.source, edge.target, False]
 
     def turn(self) -> float:
-        """Return how far from a node the next edge in a lane turns, so that no two share a line."""
+        """Return how far from a node the next edge in a lane turns, so no two share a line."""
         self._turns += 1
         return 0.18 + 0.07 * (self._turns % 6)
 

@@ -18,12 +18,12 @@ __all__ = ["load_policy"]
 def load_policy(path: str | Path) -> AlphaVectorPolicy | FiniteController | PPOPolicy:
     """Return the policy in an `.mmpolicy` file.
 
-    It is an `AlphaVectorPolicy`, a `FiniteController` or a `PPOPolicy`, by what the file holds.
+    It is an `AlphaVectorPolicy`, a `FiniteController` or a `PPOPolicy`, depending on the file.
 
     Raises
     ------
     FormatError
-        If the file is no such file, damaged, or from a newer version.
+        If the file is of another kind, damaged, or from a newer version.
     """
     kind = _kind(path)
     if kind == policy.KIND:

@@ -143,8 +143,8 @@ class SolveResult(PlanResult):
             f" ({_short(100 * self.relative_gap)} % of the lower bound)" if self.relative_gap < 10.0 else ""
         )
         lines = [
-            f"lower bound   {self.lower:.10g}   what the policy is worth at the start, at least",
-            f"upper bound   {self.upper:.10g}   what any policy is worth there, at most",
+            f"lower bound   {self.lower:.10g}   the policy is worth at least this at the start",
+            f"upper bound   {self.upper:.10g}   no policy is worth more",
             f"gap           {self.gap:.6g}{relative}",
             f"status        {self.status}: {self.ended} after {self.seconds:.1f} s",
             f"policy        {count(self.policy.n_vectors, 'vector')} in "

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 import missmdp as mm
-from missmdp.data.description.description import percent
-from missmdp.data.description.groups import wilson_interval
+from missmdp.data.statistics import wilson_interval
+from missmdp.words import rate_text
 from oracles import missing_tables as oracle
 from random_logs import random_table, table_of
 from strategies import seeds
@@ -134,7 +134,7 @@ def test_what_is_known_of_the_icu_is_seen_in_its_log():
     text = str(found)
     assert text.startswith("10,000 rows in 38 episodes of ")
     assert "Never missing: test, temperature." in text
-    assert f"infection {percent(found.rates[0])}" in text
+    assert f"infection {rate_text(found.rates[0])}" in text
 
 
 def test_the_example_in_the_docstring_runs():
@@ -187,7 +187,7 @@ def test_sentences_count_and_lump():
     [(0.0, "0.0%"), (1e-9, "<0.1%"), (0.1234, "12.3%"), (0.99951, ">99.9%"), (1.0, "100.0%")],
 )
 def test_percentages_do_not_round_to_all_or_nothing(share, text):
-    assert percent(share) == text
+    assert rate_text(share) == text
 
 
 def test_a_log_without_rows_is_refused():

@@ -210,7 +210,7 @@ def test_a_truncated_parquet_file_and_folders_without_tables_are_refused(mdp, tm
         mm.Dataset.from_table(cut, mdp)
     (tmp_path / "folder").mkdir()
     csv_file(TABLE, tmp_path / "folder" / ".hidden")
-    with pytest.raises(mm.DataError, match="folder holds no tables"):
+    with pytest.raises(mm.DataError, match="folder contains no tables"):
         mm.Dataset.from_table(tmp_path / "folder", mdp)
 
 

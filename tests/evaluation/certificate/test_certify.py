@@ -70,7 +70,7 @@ def test_words(certificate):
         "Theorem 3",
         "failure budget of 0.1 is split over 2 groups, times 8 ways",
         "(blind)",
-        "remembers a node and no belief",
+        "keeps track of a node instead of a belief",
     ):
         assert part in text, part
     assert "-" not in text.replace("policy-uniform", "").replace("miss-MDP", "").replace("- ", "")

@@ -80,7 +80,7 @@ def test_a_model_that_is_not_as_assumed_is_said_to_be_so():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = mm.plan_data(CASES["AIMI"][1], 1.0, timeout=0.0, learner=mm.AMCAR())
-    assert "this model's M is not so" in found.describe()
+    assert "this model's M violates the assumption" in found.describe()
 
 
 @pytest.mark.parametrize(

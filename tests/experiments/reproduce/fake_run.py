@@ -53,7 +53,8 @@ def fake_result(cell):
 
 def _distances(learner, size, random):
     average = min(
-        1.0, {"AMCAR": 0.2, "AsMAR": 0.01, "AIMI": 0.1}[learner] + random.uniform(0.5, 1.5) / size**0.5
+        1.0,
+        {"AMCAR": 0.2, "AsMAR": 0.01, "AIMI": 0.1}.get(learner, 0.02) + random.uniform(0.5, 1.5) / size**0.5,
     )
     return {"atv": average, "weighted": average, "wtv": min(1.0, 2.0 * average), "parameters": None}
 
@@ -64,7 +65,7 @@ def _estimates(cell, random):
     mean = once.get(cell.policy)
     if mean is None:
         size, nothing_missing = getattr(cell, "size", np.inf), getattr(cell, "fully_observed", False)
-        share = SHARES[cell.policy] + random.normal(0.0, 0.03) - 3.0 / size**0.5
+        share = SHARES.get(cell.policy, 0.9) + random.normal(0.0, 0.03) - 3.0 / size**0.5
         mean = prior + share * (optimal - prior) + 30.0 * nothing_missing * (optimal < 0.0)
     runs = len(cell.evaluation_seeds) if cell.kind == "baseline" else 1
     return mean + 0.1 * abs(optimal - prior) * random.normal(size=(runs, cell.episodes))

@@ -11,6 +11,7 @@ from experiments.reproduce.fake_run import TINY, fake_result, fake_run
 from missmdp.errors import MissMDPError
 from missmdp.experiments.reproduce.findings import ComparedPolicy, claims
 from missmdp.experiments.reproduce.page import write_page
+from missmdp.experiments.reproduce.pictures import draw_figures
 from missmdp.experiments.reproduce.plan import all_cells
 from missmdp.experiments.reproduce.summary import summarise
 from missmdp.experiments.reproduce.text import (
@@ -340,3 +341,18 @@ def test_numbers_have_the_decimals_that_their_errors_deserve():
     assert plus_minus(0.5, 0.00001) == "0.500 ± 0.000"
     assert plus_minus(0.5, None) == "0.500"
     assert plus_minus(None, None) == "–"
+
+
+def test_learners_beyond_the_papers_have_their_place(tmp_path):
+    learners = ("AsMAR", "DynamicsEM", "DynamicsEM+graph", "ICIN")
+    config = replace(TINY, learners=learners, fully_observed=False, baselines=("random", "prior", "optimal"))
+    found = summarise(fake_run(tmp_path, config))
+    # What ICIN assumes holds on the one benchmark, and not where values censor themselves.
+    table = markdown_tables(found)["learning"]
+    assert cells_of(table, ICU, "ICIN")[2] == cells_of(table, ICU, "DynamicsEM+graph")[2] == "holds"
+    assert cells_of(table, "predator-mnar-unid", "ICIN")[2] == "does not"
+    assert cells_of(table, "predator-mnar-unid", "DynamicsEM")[2] == "holds"
+    text = write_page(found).read_text()
+    assert "is-em" in text
+    assert "DynamicsEM, m-graph" in text
+    assert len(draw_figures(found)) >= 3

@@ -117,7 +117,7 @@ def test_policies_decide_what_is_known():
 def test_nothing_that_goes_missing_is_identified():
     answer = mm.identifiability(iid(), mm.MissingnessGraph([], features=["x", "y"]))
     assert answer.identified
-    assert answer.describe() == "Nothing goes missing, so that M is known."
+    assert answer.describe() == "Nothing goes missing, so M is known."
 
 
 def test_the_seed_does_not_matter():

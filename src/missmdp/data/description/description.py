@@ -11,14 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.data.description.groups import FEW_ROWS, MissingBy, wilson_interval
+from missmdp.data.description.groups import FEW_ROWS, MissingBy
 from missmdp.data.description.picture import draw_description
-from missmdp.data.statistics import fisher_log_p
+from missmdp.data.statistics import fisher_log_p, wilson_interval
 from missmdp.words import count, listed, rate_text
 
-__all__ = ["FAMILY_LEVEL", "Association", "Description", "find_associations", "of", "percent"]
+__all__ = ["FAMILY_LEVEL", "Association", "Description", "find_associations"]
 
-of, percent = count, rate_text
 
 FAMILY_LEVEL = 0.01
 """The probability with which anything at all is listed where nothing depends on anything, if rows were independent."""
@@ -102,7 +101,7 @@ class Description:
     """What is missing in a log.
 
     Intervals are Wilson's at 95 %. They assume independent rows, which rows of one episode are not: take them as an
-    indication, and as too narrow where what is missing stays missing.
+    indication, and as too narrow if missing values tend to stay missing.
     """
 
     features: tuple[str, ...]
@@ -133,7 +132,7 @@ class Description:
 
     @property
     def size(self) -> str:
-        """Rows, episodes and how long these are, in words."""
+        """The number of rows and episodes, and the lengths of the episodes, in words."""
         shortest, median, longest = self.lengths
         steps = count(longest, "step")
         long = steps if shortest == longest else f"{shortest:,} to {steps} (median {median:,g})"
@@ -174,13 +173,13 @@ class Description:
         """Return which feature's missing rate differs most clearly by the value of which other, at most `most`.
 
         Ranked by the gap between the 95 % intervals at the two values, among values with at least 30 rows. Only
-        differences are listed that would be clear at a level of 1 % for all comparisons together if rows were
-        independent; see `Association.p_value`.
+        differences that would be significant at 1 % for all comparisons together, if rows were independent, are
+        listed; see `Association.p_value`.
         """
         return find_associations(self.features, self.missing, self.by_value)[:most]
 
     def describe(self, most: int = 5) -> str:
-        """Return what this says in sentences, with at most `most` patterns and associations."""
+        """Return a description in sentences, with at most `most` patterns and associations."""
         lower, upper = self.intervals
         rates = [
             f"{name} {rate_text(rate)} ({rate_text(low)} to {rate_text(high)})"

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.data.statistics import wilson_interval
+
 __all__ = [
     "FEW_ROWS",
     "Groups",
@@ -18,7 +20,6 @@ __all__ = [
     "group_values",
     "range_labels",
     "value_labels",
-    "wilson_interval",
 ]
 
 
@@ -91,9 +92,6 @@ OTHER = "other"
 FEW_ROWS = 30
 """Groups with fewer rows than this are left out when values are compared."""
 
-_Z95 = 1.959963984540054
-"""The 97.5 % quantile of the normal distribution."""
-
 
 class Groups(NamedTuple):
     """Values in groups."""
@@ -133,21 +131,6 @@ class MissingBy:
     def intervals(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The 95 % Wilson intervals of the rates, each of shape (G, n); see `wilson_interval`."""
         return wilson_interval(self.missing, self.rows[:, None])
-
-
-def wilson_interval(
-    hits: NDArray[np.int64], rows: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the lower and upper ends of the 95 % Wilson intervals for shares hits / rows.
-
-    They hold for independent rows. Rows of one episode are not independent, so that the intervals of a log are
-    an indication only, and too narrow where what is missing stays missing.
-    """
-    share, z2 = hits / rows, _Z95**2 / rows
-    middle = (share + z2 / 2) / (1 + z2)
-    half = np.sqrt(share * (1 - share) * z2 + z2**2 / 4) / (1 + z2)
-    # Rounding must not exclude the shares 0 and 1 themselves.
-    return np.where(hits == 0, 0.0, middle - half), np.where(hits == rows, 1.0, middle + half)
 
 
 def group_steps(counts: NDArray[np.int64]) -> Groups:

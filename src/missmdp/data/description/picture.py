@@ -46,7 +46,7 @@ def draw_patterns(
     """Draw which of some features are missing together, as dots, and how often, as bars; return where it ends."""
     left, y = corner
     gaps = described.often_missing
-    # Others may be missing in these rows as well, so that the shares are not those of the whole.
+    # Others may be missing in these rows as well, so the shares are not those of the whole.
     some = f" (of these {len(gaps)} features)" if len(gaps) < len(described.can_go_missing) else ""
     draw_text(axes, left, y, f"Missing together{some}", ha="left", fontsize=9, weight="bold")
     y += 0.32 + _draw_column_names(axes, [names[i] for i in gaps], left, y + 0.32)
@@ -156,7 +156,7 @@ VALUE_LETTERS = 23
 """Letters after which a value is cut: enough for two dates."""
 MOST_BLOCKS = 12
 SCALE = ("#EEF3FA", "#8FB0D9", "#3F6DA8", "#17315C")
-"""From never missing to always missing: one hue, so that only lightness matters."""
+"""From never missing to always missing: one hue, so only lightness matters."""
 OWN = "#E2E2E2"
 
 Block = tuple[MissingBy, str]

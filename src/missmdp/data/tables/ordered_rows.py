@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.checks import checked_flag
 from missmdp.data.binning import Binning, bin_notes, checked_bins
 from missmdp.data.tables.content import TableOptions
 from missmdp.data.tables.encoding import (
@@ -247,7 +248,7 @@ def understood(
         notes.append(f"{len(extra)} {'columns are' if len(extra) > 1 else 'column is'} ignored: {some}")
     for note in notes:
         _log.info(note)
-    return OpenTable(parts, encoders, binned, bool(per_file), tuple(notes))
+    return OpenTable(parts, encoders, binned, checked_flag("per_file", per_file), tuple(notes))
 
 
 def all_parts(parts: Iterable[Part]) -> str:

@@ -258,7 +258,7 @@ class _Unknowns:
             often = f"{n:,}" if n < _MOST_DISTINCT else f"at least {n:,}"
             some = ", ".join(str(unknown.value) for unknown in known[:3])
             sentence = Message(
-                f"{column!r}: {often} distinct numbers such as {some}, which are no values of it; measurements need "
+                f"{column!r}: {often} distinct numbers such as {some}, which are not values of it; measurements need "
                 "bins: ",
                 bins_argument(column),
                 f" with {edges[column]} edges",
@@ -300,11 +300,11 @@ def checked_rows(
     broken = broken_episodes(rows.step, rows.actions, rows.offsets)
     sentences: list[str] = []
     if broken.size:
-        more = f" (and {broken.size - 1:,} more episodes are no histories)" if broken.size > 1 else ""
+        more = f" (and {broken.size - 1:,} more episodes are not valid histories)" if broken.size > 1 else ""
         sentences.append(Message(rows.explain(int(broken[0])), more))
     terminated, notes = _endings(rows, mdp)
     actions = np.array(rows.actions)
-    # Known to be there, so that it was not missing, but not which.
+    # Known to be there, so it was not missing, but not which.
     actions[actions == UNKNOWN] = NO_ACTION
     actions[rows.offsets[1:] - 1] = NO_ACTION
     return CheckedRows(

@@ -1,7 +1,7 @@
 """Where a trajectory table comes from: files, folders, globs, frames, queries, or plain lists.
 
-Whatever the source, it becomes a list of *parts* (files, mostly), each with named columns that are read in
-batches, so that no more than one batch is in memory as it was written.
+Whatever the source, it becomes a list of *parts* (files, mostly), each with named columns that are read in batches,
+so no more than one batch is in memory as it was written.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _expand(source: str | Path) -> list[Path]:
     if not exists:
         raise DataError(f"{path}: there is no such file (looking for {_EXPECTED_FILE})")
     if not _is_table(path):
-        raise DataError(f"{path}: cannot tell what this file holds; expected {_EXPECTED_FILE}")
+        raise DataError(f"{path}: unknown type of file; expected {_EXPECTED_FILE}")
     return [path]
 
 
@@ -105,7 +105,7 @@ def _tables_in(folder: Path) -> list[Path]:
     except OSError as error:
         raise DataError(f"{folder} cannot be read ({error.strerror or error})") from error
     if not found:
-        raise DataError(f"{folder}: the folder holds no tables (looking for {_EXPECTED_FILE})")
+        raise DataError(f"{folder}: the folder contains no tables (looking for {_EXPECTED_FILE})")
     return found
 
 

@@ -164,7 +164,7 @@ def _check_name(path: str | Path, suffixes: tuple[str, ...], kind: str, other: s
     """Raise `DataError` for a name by which reading would not know what a file holds."""
     if not str(path).lower().endswith(suffixes):
         raise DataError(
-            f"{path}: the name of a {kind} file must end in {' or '.join(suffixes)}, since reading goes by it "
+            f"{path}: the name of a {kind} file must end in {' or '.join(suffixes)}, which tells its type "
             f"(use {other})"
         )
 

@@ -36,7 +36,8 @@ _DEPLOYED: dict[Deployed, str] = {
 class Certificate:
     """With probability at least `confidence`, `policy` is within `epsilon` of optimal in the true miss-MDP.
 
-    That holds if `assumes` does, and under the `conditions`. The probability is over the data that M̂ was learned from.
+    This holds if `assumes` does, and under the `conditions`. The probability is over the data that M̂ was learned
+    from.
     """
 
     epsilon: float
@@ -74,17 +75,17 @@ class Certificate:
 
     @property
     def vacuous(self) -> bool:
-        """Whether it says no more than what is known without data."""
+        """Whether it says no more than was known without data."""
         return self.epsilon >= self.trivial
 
     @property
     def relative(self) -> float:
-        """ε as a share of `trivial`; 0 where all policies are worth the same."""
+        """ε as a share of `trivial`; 0 if all policies are worth the same."""
         return self.epsilon / self.trivial if self.trivial > 0.0 else 0.0
 
     @property
     def dominating(self) -> str:
-        """The term that ε is mostly made of: "solver", "learning, before planning" or "learning, after planning"."""
+        """The largest term of ε: "solver", "learning, before planning" or "learning, after planning"."""
         return self.terms.dominating
 
     def __str__(self) -> str:
@@ -107,10 +108,8 @@ class Certificate:
             f"{100.0 * self.relative:.2g} % of {number(self.trivial)}, the best minus the worst controller"
         )
         if self.vacuous:
-            lines[0] += " That is vacuous: so is every policy."
-            lines.append(
-                f"Without data that is known too; the smallest bound with them is {self._smallest()}."
-            )
+            lines[0] += " That is vacuous: it is true of every policy."
+            lines.append(f"The smallest bound from the data is {self._smallest()}.")
         else:
             lines.append(
                 f"That is {share}. Its value is in [{bound_below(self.value_lower)}, "
@@ -195,9 +194,7 @@ def conditions(
     ]
     unseen = sum(group.samples == 0 for group in bound.per_group)
     if unseen:
-        said.append(
-            f"Of {count(unseen, 'group')} of states there are no data at all: there everything is possible."
-        )
+        said.append(f"There are no data for {count(unseen, 'group')} of states, where anything is possible.")
     if support is not None:
         said.append(support.describe())
     return tuple(said)
@@ -217,27 +214,27 @@ def _budget(learner: CountingEstimator, bound: Bound, failure: float) -> str:
     simulated = failure - (1.0 - bound.confidence)
     if simulated > 1e-9:
         split += f"; {simulated:.3g} of it is set aside for simulated visits"
-    return f"{split}. All certificates rest on the same event, so that choosing the smallest costs nothing."
+    return f"{split}. All certificates rest on the same event, so choosing the smallest costs nothing."
 
 
 def _deployed(chosen: Alternative) -> str:
     if chosen.deploys == "policy":
         return (
-            "Deployed is the policy that tracks the belief under M̂; the bound holds for every policy that decides by "
-            "what it has seen."
+            "What is certified is the policy that tracks the belief under M̂; the bound holds for every policy that "
+            "decides by its observations."
         )
     return (
-        "Deployed is the policy graph, which remembers a node and no belief (certificate.policy): for the policy that "
-        'tracks the belief, ask with deploy="policy".'
+        "What is certified is the policy graph (certificate.policy), which keeps track of a node instead of a belief; "
+        'for the policy that tracks the belief, pass deploy="policy".'
     )
 
 
 def _solver(result: SolveResult, chosen: Alternative) -> str:
     bounds = f"The solver's bounds for M̂ hold however it ended ({result.status})"
     if chosen.deploys == "policy":
-        return f"{bounds}; `lower` was evaluated for the vectors that are left after pruning."
+        return f"{bounds}; `lower` was evaluated for the vectors that remain after pruning."
     again = " So do those for the model that reveals what is open." if chosen.method == "revealing" else ""
-    return f"{bounds}; the graph was evaluated in M̂ anew, so that pruning does not matter.{again}"
+    return f"{bounds}; the graph was evaluated again in M̂, so pruning does not matter.{again}"
 
 
 @dataclass(frozen=True)
@@ -269,7 +266,7 @@ class SupportTest:
             return f"{known} the data show all patterns that occur: unsmoothed, M̂ has the support of M (Theorem 3)."
         return (
             f"{known} {self.needed:,} samples show all patterns of a group; {count(self.short, 'group')} have fewer "
-            f"({self.fewest:,} at least), so that equal supports (Theorem 3) are not established."
+            f"({self.fewest:,} at least), so equal supports (Theorem 3) are not established."
         )
 
 
@@ -278,7 +275,7 @@ def support_test(
 ) -> SupportTest:
     """Return whether the supports of M̂, unsmoothed, and M are the same.
 
-    The number of samples that is needed does not depend on what was seen, so that behaviour may be adaptive.
+    The number of samples that is needed does not depend on what was seen, so behaviour may be adaptive.
     """
     minimum_probability = checked_number("minimum_probability", minimum_probability, above=0.0, below=1.0)
     structure = learner.structure_

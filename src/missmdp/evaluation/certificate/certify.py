@@ -79,8 +79,8 @@ def certify(
 ) -> Certificate:
     """Return a bound on how far from optimal a policy is in the true miss-MDP, with probability ≥ confidence.
 
-    The bound holds if M is of the type that the learner assumes. All certificates hold together, since they rest on the
-    same bound of M̂, so that the smallest may be picked.
+    The bound holds if M is of the type that the learner assumes. All certificates hold together, since they rest on
+    the same bound of M̂, so the smallest may be picked.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ class DataPlan:
 
     @property
     def samples(self) -> int | None:
-        """The fewest samples of all that were found."""
+        """The smallest number of samples that was found."""
         found = [self.certified, self.uniform, None if self.closed is None else math.ceil(self.closed.steps)]
         return min((n for n in found if n is not None), default=None)
 
@@ -86,13 +86,13 @@ class DataPlan:
             f"  policy-uniform  {_about(self.uniform)}",
             f"  closed form     {self._closed()}",
             f"Without data every policy is within {self.trivial:.4g}. The solver's gap is taken to be "
-            f"{self.solver_gap:g}. Sizes are those for this model's M; samples of the first two are for states that "
-            "are visited as often as expected.",
+            f"{self.solver_gap:g}. The numbers are for this model's M; the first two take states to be visited as "
+            "often as expected.",
         ]
         if self.closed is not None and self.closed.off_by:
             lines.append(
-                f"But this model's M is not so: it is {self.closed.off_by:.3g} away in total variation, and that no "
-                "data mend."
+                f"But this model's M violates the assumption: it is {self.closed.off_by:.3g} away in total variation, "
+                "which more data will not change."
             )
         return "\n".join(lines)
 
@@ -135,20 +135,20 @@ def plan_data(
     Parameters
     ----------
     model
-        The miss-MDP, with an M that is expected.
+        The miss-MDP, with the M that you expect.
     epsilon
         How far from optimal a policy may be, in units of value.
     confidence
-        The probability with which that is to hold.
+        The probability with which this should hold.
     learner
         The learner with its parameters; `AsMAR()` by default.
     relative
         Whether epsilon is a share of the value of the best minus that of the worst controller instead.
     solver_gap
-        What to set aside for the solver, in units of value.
+        How much to set aside for the solver, in units of value.
     solver, timeout
-        By what and for how many seconds at most each model is solved for the third answer, by default `Sarsop`; with
-        timeout 0 it is left out.
+        The solver, and the seconds that it may take for each model, for the third answer; by default `Sarsop`. With
+        timeout 0, the third answer is left out.
     progress
         Whether to show progress; by default on a terminal.
     """

@@ -27,7 +27,7 @@ __all__ = ["ValueInterval", "value_interval"]
 
 _SOURCES = {
     "posterior": "M is drawn from the posterior of the learner's counts",
-    "bootstrap": "M is learned anew from resampled episodes",
+    "bootstrap": "M is learned again from resampled episodes",
 }
 
 
@@ -43,7 +43,7 @@ class ValueInterval:
     assumes: str
     """The learner's assumption; the draws fulfil it."""
     exact: bool
-    """Whether values were computed, or simulated with the same luck for all draws."""
+    """Whether values were computed, or simulated with the same random draws for every M."""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -87,7 +87,7 @@ def value_interval(
     seed: int = 0,
     progress: bool | None = None,
 ) -> ValueInterval:
-    """Return what a policy is worth over missingness functions that the data make likely; not a guarantee.
+    """Return what a policy is worth over missingness functions that are likely given the data; not a guarantee.
 
     For learners that count, the probabilities of each group are drawn from their Dirichlet posterior. Other learners
     are fitted again to resampled logs (`bootstrap`). Neither notices that an assumption is false.
@@ -95,13 +95,14 @@ def value_interval(
     Parameters
     ----------
     policy
-        The policy; a `FiniteController` is evaluated exactly, any other simulated, with the same luck for all draws.
+        The policy; a `FiniteController` is evaluated exactly, any other simulated, with the same random draws for
+        every M.
     learner
-        The learner that was fitted.
+        The fitted learner.
     mdp
         The MDP; by default the one of the learner's data.
     confidence
-        How much of the draws the interval holds.
+        The share of the draws inside the interval.
     draws
         How many missingness functions.
     prior

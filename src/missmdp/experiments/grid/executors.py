@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from missmdp._version import __version__
-from missmdp.errors import MissingExtra, MissMDPError
+from missmdp.errors import Argument, MissingExtra, MissMDPError
 from missmdp.experiments.grid.cell import Cell, CellResult, run_cell
 
 __all__ = ["Failed", "Finished", "Work", "execute"]
@@ -77,7 +77,8 @@ def _in_processes(cells: Sequence[Cell], workers: int, work: Work) -> Generator[
             yield cells[index], result
     except loky.TerminatedWorkerError as error:
         raise MissMDPError(
-            "a worker process was killed, perhaps for want of memory; run it again to go on, with fewer --workers"
+            "a worker process was killed, perhaps because memory ran out; run it again to resume, with a smaller ",
+            Argument("workers"),
         ) from error
 
 

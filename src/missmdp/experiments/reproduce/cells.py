@@ -193,8 +193,11 @@ class BaselineCell(BenchmarkCell, kind="baseline", version=1):
 
 
 def learner_names() -> list[str]:
-    """Return the names of all learners; with "+graph" those that can be told the true m-graph."""
-    known = learners().values()
+    """Return the names of the package's learners; with "+graph" those that can be told the true m-graph.
+
+    A learner that was registered in this process alone is not among them: others, which do the work, do not know it.
+    """
+    known = [entry for entry in learners().values() if isinstance(entry.home, str)]
     return [
         *(entry.name for entry in known),
         *(f"{entry.name}{TOLD}" for entry in known if "graph" in entry.options),

@@ -144,5 +144,5 @@ def _evaluation_seed(config: ReproduceConfig, benchmark: str, run: int) -> int:
 
 
 def _seed(*key: str | int) -> int:
-    """Return 63 bits of a hash, so that neighbouring keys have nothing in common."""
+    """Return 63 bits of a hash, so neighbouring keys have nothing in common."""
     return int.from_bytes(hashlib.sha256("/".join(map(str, key)).encode()).digest()[:8], "big") >> 1

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from missmdp.experiments.reproduce.cells import TOLD, learner_names, registered
-from missmdp.learn.registry import learners
 from missmdp.model.picture import INK
 
 if TYPE_CHECKING:
@@ -40,13 +39,11 @@ _MARKS = {"triangle": "^", "circle": "o", "square": "s", "hexagon": "h", "wedge"
 
 
 def _policies() -> dict[str, str]:
-    told = {name: name.replace(TOLD, ", m-graph") for name in learner_names()}
-    in_order = sorted(
-        told, key=lambda name: [entry.name for entry in learners().values()].index(registered(name).name)
-    )
+    plain = [name for name in learner_names() if not name.endswith(TOLD)]
+    names = sorted(learner_names(), key=lambda name: plain.index(name.removesuffix(TOLD)))
     return {
         "optimal": "optimal",
-        **{name: told[name] for name in in_order},
+        **{name: name.replace(TOLD, ", m-graph") for name in names},
         "prior": "prior",
         "ppo-memory": "PPO, memory",
         "ppo": "PPO",
@@ -58,7 +55,7 @@ def _policies() -> dict[str, str]:
 POLICIES = _policies()
 """Policies in the order in which they are shown, and what they are called."""
 SHAPES = {
-    **{name: registered(name).shape for name in learner_names()},
+    **{name: "diamond" if name.endswith(TOLD) else registered(name).shape for name in learner_names()},
     "optimal": "diamond",
     "prior": "ring",
     "random": "cross",

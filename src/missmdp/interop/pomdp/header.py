@@ -1,7 +1,7 @@
 """The words of a `.pomdp` file, and its head: discount, values, states, actions, observations and start.
 
-Words are found by one regular expression. Where in the file a word stands is worked out only for errors, so that
-reading does not pay for it.
+Words are found by one regular expression. Where in the file a word stands is worked out only for errors, so reading
+does not pay for it.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ __all__ = ["write_pomdp"]
 
 _WITH_START = (
     "The model makes an observation before its first action. Here the first action does nothing but lead from the "
-    "state `{name}` to the initial distribution, with reward 0, so that this observation comes after it. "
+    "state `{name}` to the initial distribution, with reward 0, so this observation comes after it. "
     "Values at the start of the file are therefore the model's times the discount."
 )
 

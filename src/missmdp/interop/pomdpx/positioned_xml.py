@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from missmdp.errors import FormatError
-from missmdp.interop.incoming import error_at
+from missmdp.interop.incoming import error_at, read_bytes
 
 __all__ = ["Element", "read_xml"]
 
@@ -63,6 +64,16 @@ class Element:
         if len(words) != 1:
             raise self.error(f"<{self.tag}> must hold one word, not {len(words)}")
         return words[0]
+
+    def number(self, word: str) -> float:
+        """Return a word of this element as a finite number."""
+        try:
+            value = float(word)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or "_" in word:
+            raise self.error(f"expected a finite number, found {word!r}")
+        return value
 
     def attribute(self, name: str) -> str:
         """Return an attribute that must be there and not blank."""
@@ -120,11 +131,7 @@ def read_xml(path: str | Path) -> Element:
     FormatError
         If the file cannot be read, is not well-formed, or declares entities.
     """
-    try:
-        content = Path(path).read_bytes()
-    except (OSError, ValueError, TypeError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or error
-        raise FormatError(f"{path}: cannot be read ({reason})") from error
+    content = read_bytes(path)
     builder = _Builder(path)
     # Loaded here, and untyped: the package has no type information.
     parser = import_module("defusedxml.ElementTree").DefusedXMLParser(target=builder)

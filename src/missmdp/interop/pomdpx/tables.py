@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.errors import FormatError, ModelError
+from missmdp.errors import ModelError
 from missmdp.interop.incoming import Layers, as_index
 from missmdp.interop.pomdpx.positioned_xml import Element
 from missmdp.interop.pomdpx.variables import Codes, Variables
@@ -224,22 +224,7 @@ def _numbers(element: Element, shape: list[int], fields: list[int], *, reward: b
     count = math.prod(shape)
     if len(words) != count:
         raise element.error(f"expected {count:,} numbers, found {len(words):,}")
-    return _floats(element, words)
-
-
-def _floats(element: Element, words: Sequence[str]) -> NDArray[np.float64]:
-    for word in words:
-        try:
-            good = math.isfinite(float(word)) and "_" not in word
-        except ValueError:
-            good = False
-        if not good:
-            raise _no_number(element, word)
-    return np.array([float(word) for word in words])
-
-
-def _no_number(element: Element, word: str) -> FormatError:
-    return element.error(f"expected a finite number, found {word!r}")
+    return np.array([element.number(word) for word in words])
 
 
 def diagram_entries(
@@ -276,7 +261,7 @@ class _Walk:
             )
         element = found[0]
         if element.tag == "Terminal":
-            yield self._leaf(element, fields, _number(element))
+            yield self._leaf(element, fields, element.number(element.word()))
         elif element.tag == "Node":
             position = self._position(element)
             for edge in element.all("Edge"):
@@ -337,14 +322,3 @@ class _Walk:
 
 def _with(fields: list[int], position: int, value: int) -> list[int]:
     return [*fields[:position], value, *fields[position + 1 :]]
-
-
-def _number(element: Element) -> float:
-    word = element.word()
-    try:
-        value = float(word)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or "_" in word:
-        raise element.error(f"expected a finite number, found {word!r}")
-    return value

@@ -1,4 +1,4 @@
-"""Write `.pomdpx` files, the XML format of the APPL toolkit, so that pomdpsol accepts them."""
+"""Write `.pomdpx` files, the XML format of the APPL toolkit, in a form that pomdpsol accepts."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def find_drivers(
     fit
         M fitted with it.
     fits
-        M fitted to logs drawn anew; none for no intervals.
+        M fitted to resampled logs; none for no intervals.
     """
     listed: list[Driver] = []
     for i, (given, after) in enumerate(best.found.asked):
@@ -224,7 +224,7 @@ class _Effects:
     def _mixing(self, v: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
         """Return the values of a variable, for each the weights of cells, shape (V, cells), and which can be compared.
 
-        All else is distributed as it was visited, so that values that go with little else are no comparison, nor are
+        All else is distributed as it was visited, so values that go with little else are no comparison, nor are
         those that hardly occur.
         """
         others = np.delete(self.cells.values, v, axis=1)

@@ -196,12 +196,12 @@ def _redrawn(
     threads: int | None,
     say: Callable[[str], None],
 ) -> list[Maximised]:
-    """Return M fitted to logs drawn anew."""
+    """Return M fitted to resampled logs."""
     found: list[Maximised] = []
     if isinstance(evidence, Histories):
         for one in resampled_fits(evidence, fit, draws, seed, threads, progress=False):
             found.append(one)
-            say(f"log {len(found)} of {draws} drawn anew")
+            say(f"log {len(found)} of {draws} resampled")
         return found
     generator = np.random.default_rng(seed)
     return [iterate(evidence.redrawn(generator), fit.model, fit.table).maximised for _ in range(draws)]
@@ -284,7 +284,7 @@ def recommended(kind: str, graph: MissingnessGraph, *, dependent: bool, snapshot
             )
         case "MAR":
             return "em", (
-                "Missingness depends on values where these are seen, so that indicators depend on each other: "
+                "Missingness depends on values where these are seen, so indicators depend on each other: "
                 "DynamicsEM learns that. It has intervals from a bootstrap, but no bounds."
             )
         case _ if graph.self_censoring:

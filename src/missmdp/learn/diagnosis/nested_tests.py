@@ -1,9 +1,9 @@
 """Likelihood-ratio tests of each class of reasons within the next, and of self-censoring block by block.
 
-The chi-square distribution is a poor guide where there is little information on an effect: values that hardly occur,
-or that always come with what is already explained. Further effects are therefore turned into directions that are
-uncorrelated given the effects that are there, and those with little information are left out. That is decided under
-what is tested, so that the test keeps its level.
+The chi-square distribution is a poor guide where there is little information on an effect: values that hardly
+occur, or that always come with what is already explained. Further effects are therefore turned into directions that
+are uncorrelated given the effects that are there, and those with little information are left out. That is decided
+under what is tested, so the test keeps its level.
 
 What is tested has all effects that its class found, in full, and the effects of all further values that the class
 allows; against it stand the values that the wider class adds. Blocks may depend on whether earlier ones are missing.

@@ -99,7 +99,7 @@ class Driver:
     lowest_rate: float
     highest_rate: float
     interval: tuple[float, float] | None
-    """Of the difference, at 95 %, from a bootstrap, which is no guarantee; None if none was made."""
+    """Of the difference, at 95 %, from a bootstrap, which guarantees nothing; None if none was made."""
 
     @property
     def difference(self) -> float:
@@ -152,7 +152,7 @@ class Diagnosis:
     self_censoring: tuple[str, ...]
     """The features whose own value drives whether they are missing, as the best structure has it."""
     blocks: tuple[tuple[str, ...], ...]
-    """The features that go missing, those that do so together in one block."""
+    """The features that go missing; those that go missing together are one block."""
     graph: MissingnessGraph
     """The m-graph of the best structure."""
     classes: tuple[ClassScore, ...]
@@ -177,7 +177,7 @@ class Diagnosis:
     mdp: FactoredMDP = field(kw_only=True, repr=False)
 
     def learner(self) -> MissingnessEstimator:
-        """Return the recommended learner, which has learned nothing yet."""
+        """Return the recommended learner, not fitted yet."""
         several = [block for block in self.blocks if len(block) > 1]
         # An m-graph cannot say that a value matters only where it is seen.
         structure = "auto" if self.type == "MAR" else self.graph
@@ -189,14 +189,14 @@ class Diagnosis:
         return find_learner(self.recommended).make(self.mdp, **given.get(self.recommended, {}))
 
     def describe(self) -> str:
-        """Return what this says in sentences."""
+        """Return a description in sentences."""
         return in_sentences(self)
 
     def __str__(self) -> str:
         return self.describe()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, which JSON can hold."""
+        """Return everything as plain values, ready for JSON."""
         return {
             "type": self.type,
             "self_censoring": list(self.self_censoring),
@@ -279,7 +279,7 @@ def class_words(row: ClassScore) -> str:
 
 def test_words(test: NestedTest) -> str:
     """Return what a test says."""
-    verdict = "the data speak against it" if test.rejected else "the data do not speak against it"
+    verdict = "the data contradict it" if test.rejected else "the data do not contradict it"
     return f"{test.null} ({', '.join(test.features)}) against {test.alternative}: {verdict}, {p_words(test.p_value)}."
 
 

@@ -49,12 +49,12 @@ _NAMES: dict[str, str] = {
 
 
 class DynamicsEM(MissingnessEstimator):
-    """Learns M from whole histories: the known dynamics tell what was missing.
+    """Learns M from whole histories: the known dynamics tell what was probably missing.
 
-    What came before and what comes after say how probable each hidden state was; M is fitted to that, and the two
-    are repeated until the likelihood stays (Baum–Welch with T known). All observations count, also the incomplete
-    ones, and features may drive their own missingness as far as the dynamics give that away: `identifiability` says
-    how far. Whoever made the log may have reacted to what was seen.
+    What came before and after says how likely each hidden state was. M is fitted to that, and the two steps are
+    repeated until the likelihood stops rising (Baum–Welch with T known). All observations count, including
+    incomplete ones. Features may drive their own missingness, as far as the dynamics reveal it: `identifiability`
+    says how far. The behaviour in the log may have reacted to what was seen.
 
     Parameters
     ----------
@@ -63,25 +63,25 @@ class DynamicsEM(MissingnessEstimator):
     structure
         What M may look like. "auto" looks for reasons in the data: for each feature or block a tree of questions
         about features (its own included) and about which others are missing, by a score like BIC. A
-        `MissingnessGraph`: indicators depend on their parents, and are independent but for the graph's dependences.
-        "mcar", "smar" (simple MAR), "logistic" (independent indicators, effects of values and of pairs of values) or
-        "saturated" (any distribution in every state).
+        `MissingnessGraph`: indicators depend on their parents, and are independent except for the graph's
+        dependences. "mcar", "smar" (simple MAR), "logistic" (independent indicators, effects of values and of pairs
+        of values) or "saturated" (any distribution in every state).
     pseudo_count
-        Observations that each group of states gets beside its own, distributed as AsMAR has it; 0 for plain
-        maximum likelihood.
+        Observations added to each group of states, distributed as AsMAR estimates them; 0 for plain maximum
+        likelihood.
     lump
-        With an m-graph: whether values of the parents that act alike may share their probability, where the
+        With an m-graph: whether values of the parents with the same effect may share their probability, if the
         score says so.
     blocks
         Features that go missing together, such as [("x", "y")]; by default those that do so in the data.
     always_observed
         The features that are known to be always observed.
     starts
-        From how many points to start: AsMAR, and random ones. A warning says so where they disagree.
+        How many starting points to use: AsMAR's estimate, and random ones. A warning says if they disagree.
     tolerance
         Stop when an iteration gains less than this per observation, in nats.
     max_iterations
-        Stop after this many at the latest, with a warning.
+        Stop after this many iterations, with a warning.
     seed
         Decides the random starts.
     threads
@@ -92,7 +92,8 @@ class DynamicsEM(MissingnessEstimator):
     Attributes
     ----------
     log_likelihood_ : float
-        Of the observations given the actions, in nats. That an episode goes on or has ended counts as seen.
+        The log-likelihood of the observations given the actions, in nats. Whether an episode continues or has ended
+        counts as observed.
     bic_ : float
         The log-likelihood minus half the number of parameters times log n: higher is better.
     n_parameters_ : int
@@ -100,11 +101,11 @@ class DynamicsEM(MissingnessEstimator):
     trace_ : tuple of float
         The penalised log-likelihood, iteration by iteration; it never falls.
     converged_ : bool
-        Whether the iterations ended by themselves.
+        Whether the iterations converged.
     graph_ : MissingnessGraph
         What M depends on: given, or found.
     blocks_ : tuple of tuple of str
-        The features that go missing, those that do so together in one block.
+        The features that go missing; those that go missing together are one block.
     patterns_ : numpy.ndarray
         The patterns of the blocks (True = observed), shape (K, n).
     expected_counts_ : numpy.ndarray
@@ -114,7 +115,7 @@ class DynamicsEM(MissingnessEstimator):
 
     Notes
     -----
-    There is no finite-sample bound. `bound` has intervals from a bootstrap, which are no guarantee.
+    There is no finite-sample bound. `bound` returns bootstrap intervals, which are not guaranteed.
 
     Examples
     --------
@@ -186,7 +187,7 @@ class DynamicsEM(MissingnessEstimator):
         return f"known dynamics, and {what}"
 
     def check_parameters(self, features: FeatureSpace) -> None:
-        """Raise `DataError` if a parameter cannot be."""
+        """Raise `DataError` if a parameter is invalid."""
         checked_mdp(self.mdp)
         if not isinstance(self.structure, MissingnessGraph) and str(self.structure).lower() not in _NAMES:
             names = listed([repr(name) for name in dict.fromkeys(_NAMES.values())], "or")
@@ -296,7 +297,7 @@ class DynamicsEM(MissingnessEstimator):
             warnings.warn(str(finding), AssumptionWarning, stacklevel=3)
 
     def bootstrap(self, draws: int = 100, seed: int = 0) -> list[MissingnessFunction]:
-        """Return M̂ fitted to logs that are drawn from the log with replacement, with the structure kept.
+        """Return M̂ fitted to logs that are drawn from the log with replacement, with the structure fixed.
 
         Whole episodes are drawn, or pieces between full observations where there are fewer than 20 episodes.
         """
@@ -317,16 +318,16 @@ class DynamicsEM(MissingnessEstimator):
         draws: int = 100,
         seed: int = 0,
     ) -> Bound:
-        """Return intervals for M from a bootstrap. They are no guarantee: there is no finite-sample bound.
+        """Return bootstrap intervals for M. They are not guaranteed: there is no finite-sample bound.
 
         Parameters
         ----------
         confidence
-            Of each interval on its own.
+            The confidence of each interval separately.
         method
-            "bootstrap" is the only one; "auto" is the same.
+            "bootstrap" is the only method; "auto" means the same.
         behaviour
-            Has no influence: the likelihood is the same whatever whoever acted reacted to.
+            Without effect: the likelihood is the same, whatever the behaviour reacted to.
         draws
             How many logs to draw.
         seed

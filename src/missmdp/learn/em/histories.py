@@ -5,8 +5,8 @@ Three things make an expectation step cheap, and none of them is an approximatio
 - States with equal transition rows are one *class* once they have been observed: messages run over classes.
 - An observation that leaves one class possible cuts a history: what follows depends on that class only. Pieces that
   are equal are counted once, and pieces that begin alike share their beginning: pieces form a tree.
-- Given the class before, the action and what was seen, the class after has a weight that is a sum over states,
-  Σ T(s′ | class, a) M(r | s′). The weights are made anew for each M; messages know nothing of states.
+- Given the class before, the action and what was seen, the class after has a weight that is a sum over states, Σ
+  T(s′ | class, a) M(r | s′). The weights are made again for each M; messages know nothing of states.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from missmdp.model.space import NO_ACTION
 __all__ = ["Expected", "Histories", "checked_log", "prepare_histories"]
 
 _PARTS = 16
-"""Into how many parts the tree is cut, whatever the number of threads, so that sums come out the same."""
+"""Into how many parts the tree is cut, whatever the number of threads, so sums come out the same."""
 
 _WORTH_THREADS = 50_000
 """Nodes from which threads are faster than one."""
@@ -335,7 +335,7 @@ def checked_log(mdp: FactoredMDP, data: Any, who: str) -> Dataset:
     """Return a log in terms of an MDP of one's own; raise `DataError` if it is none or does not fit."""
     if not isinstance(data, Dataset):
         raise DataError(
-            f"{who} learns from whole histories, so that it needs a Dataset; got {type(data).__name__}"
+            f"{who} learns from whole histories, so it needs a Dataset; got {type(data).__name__}"
         )
     checked_mdp(mdp)
     if data.mdp.space.features != mdp.space.features or data.mdp.actions != mdp.actions:

@@ -140,7 +140,7 @@ def penalised(
     visits
         How often each state is visited, shape (S,).
     """
-    # A trace of every state, so that groups that are never visited have an average too.
+    # A trace of every state, so groups that are never visited have an average too.
     weight = visits + 1e-9 * max(float(visits.max(initial=0.0)), 1.0)
     means: list[NDArray[np.float64]] = []
     for counts in factors.counts(start * weight):
@@ -230,8 +230,8 @@ def _to_come(trace: list[float]) -> float:
 def asmar_table(counts: ObservationCounts, blocks: Blocks) -> NDArray[np.float64]:
     """Return P(pattern | values of what is always observed) as a table over states, shape (K, S).
 
-    One observation that is distributed like all of them is added to every group, so that groups with few
-    observations have no probabilities of zero.
+    One observation that is distributed like all of them is added to every group, so groups with few observations
+    have no probabilities of zero.
     """
     space = counts.mdp.space
     features = space.features

@@ -1,4 +1,4 @@
-"""The bootstrap of DynamicsEM: M fitted to the log drawn anew, and what that says about M. It is no guarantee."""
+"""The bootstrap of DynamicsEM: M fitted to the log resampled, and what that says about M. It is not guaranteed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def resampled_fits(
     episodes, owner = np.unique(histories.piece_episode, return_inverse=True)
     whole = units_of(histories) == "episodes"
     size = len(episodes) if whole else len(histories.end_node)
-    with show_progress("Drawing the log anew", draws, enabled=progress) as advance:
+    with show_progress("Resampling the log", draws, enabled=progress) as advance:
         for _ in range(draws):
             times: NDArray[np.float64] = np.bincount(
                 generator.integers(size, size=size), minlength=size

@@ -1,8 +1,8 @@
 """Structure from data: a tree for every block, found by expectation–maximisation.
 
 In turns, trees are grown on the expected counts of patterns and states under the present M, and M is fitted with
-these trees. What one block's tree cannot say yet may look like a reason for another's, so that at the end every
-variable has to prove itself: a structure without it, fitted anew, must have a worse score.
+these trees. What one block's tree cannot say yet may look like a reason for another's, so at the end every variable
+has to prove itself: a structure without it, fitted again, must have a worse score.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Searcher(Generic[Data]):
     def _variants(self, allowed: Sequence[Allowed]) -> list[Sequence[Allowed]]:
         """Return what is allowed, and the same with one block at most that may ask about itself.
 
-        Blocks that censor themselves explain each other's gaps, so that a search for all of them may lose its way.
+        Blocks that censor themselves explain each other's gaps, so a search for all of them may lose its way.
         """
         own = [i for i, (names, _) in enumerate(allowed) if set(names) & set(self.blocks.names[i])]
         if len(own) < 2:

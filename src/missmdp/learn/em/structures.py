@@ -1,10 +1,10 @@
 """Structures of M: which states share which probabilities.
 
 A structure is a list of *factors*. A factor has the indicators of some blocks, a table of probabilities with one
-row per group, and a label that says which group a state belongs to. M is the product of its factors:
-M(r | s) = Π_f θ_f[label_f(r, s), outcome_f(r)], where the label may look at indicators of earlier factors, but at
-no others, so that M sums to one. From one table of expected counts (pattern × state) every structure is learned by
-adding up and dividing.
+row per group, and a label that says which group a state belongs to. M is the product of its factors: M(r | s) = Π_f
+θ_f[label_f(r, s), outcome_f(r)], where the label may look at indicators of earlier factors, but at no others, so M
+sums to one. From one table of expected counts (pattern × state) every structure is learned by adding up and
+dividing.
 """
 
 from __future__ import annotations

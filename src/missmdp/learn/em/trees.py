@@ -254,9 +254,9 @@ class Lumps:
 def best_lumps(counts: NDArray[np.float64], log_n: float, extra: float) -> Lumps:
     """Return the partition of values into lumps with the best score.
 
-    The score is the log-likelihood minus ½ log n for each further lump, minus the log of the number of partitions into
-    so many lumps, minus `extra` for lumping at all. In the best partition lumps are neighbours when values are
-    ordered by frequency, so that it is found exactly.
+    The score is the log-likelihood minus ½ log n for each further lump, minus the log of the number of partitions
+    into so many lumps, minus `extra` for lumping at all. In the best partition lumps are neighbours when values are
+    ordered by frequency, so it is found exactly.
 
     Parameters
     ----------

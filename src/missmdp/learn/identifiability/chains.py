@@ -84,7 +84,7 @@ class Chains:
         if not len(summary):
             return np.eye(self._n_directions)
         _, size, basis = np.linalg.svd(summary, full_matrices=True)
-        # Vectors have length 1, so that this is no share of the largest: all may be rounding.
+        # Vectors have length 1, so this is no share of the largest: all may be rounding.
         return basis[int((size > TOLERANCE).sum()) :].T
 
     def _first(self, rows: sparse.csc_array) -> Vectors:

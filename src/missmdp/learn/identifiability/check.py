@@ -62,13 +62,14 @@ def identifiability(
 ) -> Identifiability:
     """Return whether M is identified by what can be observed, given the dynamics T.
 
-    The law of observations z₀ … z_h given the actions is a function of M; M is identified if no other M of the
-    structure has the same law. It is taken that every pattern of the features that can go missing is possible in
-    every state, full observation above all.
+    The distribution of the observations z₀ … z_h given the actions is a function of M. M is identified if no other
+    M of the structure has the same distribution. Every pattern of the features that can go missing is assumed to be
+    possible in every state, full observation in particular.
 
-    Three things are looked at: a condition on ranks of T that suffices for M to be identified; the rank of the
-    Jacobian of the law at a random M, where full rank means that no small change of M goes unnoticed; and what no
-    history, however long, can say, or another M with the same law: if there is such, M is not identified.
+    Three things are computed: a condition on ranks of T that suffices for M to be identified; the rank of the
+    Jacobian of the distribution at a random M, where full rank means that no small change of M goes unnoticed; and
+    what no history, however long, can reveal, or another M with the same distribution, either of which shows that M
+    is not identified.
 
     Parameters
     ----------
@@ -78,16 +79,16 @@ def identifiability(
         self-censoring edge S_i → R_i and no colluder S_j → R_i ← R_j, where a dependence of indicators counts as an
         edge in either direction.
     structure
-        What is known of M: "mcar", "smar" (simple MAR), a `MissingnessGraph`, "logistic", "saturated", as for
+        What is known about M: "mcar", "smar" (simple MAR), a `MissingnessGraph`, "logistic", "saturated", as for
         `DynamicsEM`.
     blocks
         What can go missing: lists of features that are seen or missing as a whole. By default what goes missing in the
         miss-MDP; each feature of the m-graph that can go missing, on its own; or all features, each on its own.
     policy
-        The policy that makes the data, on which it depends what is visited; by default every action is possible. A
+        The policy that produces the data, which decides what is visited; by default every action is possible. A
         policy without memory, or a function from observation to action or {action: probability}.
     horizon
-        How many steps histories are followed after a full observation, where single steps leave something open.
+        How many steps to follow histories after a full observation, if single steps leave something open.
     seed
         Draws the M at which ranks are computed; for almost every M they are the same.
 

@@ -131,7 +131,7 @@ def _by_margins(
         margins.append(_full_rank(seen[:, reachable] @ _merged(labels, np.ones(len(reachable)))))
         if margins.count(0.0) > 1:
             return 0.0
-    # Probabilities add up to one, so that one pattern may stay open: the one with the least margin.
+    # Probabilities add up to one, so one pattern may stay open: the one with the least margin.
     return sorted(margins)[1]
 
 

@@ -62,9 +62,9 @@ class Unidentified:
 
 @dataclass(frozen=True, eq=False)
 class Identifiability:
-    """Whether the law of observations determines M.
+    """Whether the distribution of observations determines M.
 
-    `describe()` says it in words.
+    `describe()` explains the answer.
     """
 
     structure: str
@@ -97,14 +97,14 @@ class Identifiability:
         return self.describe()
 
     def describe(self) -> str:
-        """Return the answer for people."""
+        """Return the answer in sentences."""
         if self.n_parameters is None:
             return self._from_snapshots()
         lines = self._verdict(self.n_parameters)
         lines += [f"  {line}" for line in self._listed()]
         if self.identified is not False and self.margin < _BARELY:
             lines.append(
-                f"Only just: the smallest singular value is {self.margin:.1g} of the largest, so that it takes very "
+                f"Only just: the smallest singular value is {self.margin:.1g} of the largest, so it takes very "
                 "many data."
             )
         return "\n".join(lines)
@@ -113,7 +113,7 @@ class Identifiability:
         law = f"the law of observations under known dynamics (structure: {self.structure})"
         count = f"{n_parameters:,} probabilit{'y' if n_parameters == 1 else 'ies'}"
         if n_parameters == 0:
-            return ["Nothing goes missing, so that M is known."]
+            return ["Nothing goes missing, so M is known."]
         if self.identified:
             return [f"M is identified: {law} determines {'it' if n_parameters == 1 else 'all'} of {count}."]
         open_ = n_parameters - (self.rank or 0)
@@ -125,7 +125,7 @@ class Identifiability:
             ]
         if self.identified is False:
             return [
-                f"M is not identified, however many data there are: {law} leaves {open_:,} of {count} open.",
+                f"M is not identified, however much data there is: {law} leaves {open_:,} of {count} open.",
                 "Open are:",
             ]
         if self.locally:

@@ -105,8 +105,8 @@ def followed_plan(policy: AlphaVectorPolicy) -> ControllerPlan:
     """Return a plan for every vector that the policy can come to.
 
     From the start on, beliefs are met breadth first. The first one at which a vector is best stands for it: what
-    follows the vector's node is what the policy does after that belief. Others may go elsewhere, so that the
-    controller can be worth less than the policy; vectors that are never met have no plan.
+    follows the vector's node is what the policy does after that belief. Others may go elsewhere, so the controller
+    can be worth less than the policy; vectors that are never met have no plan.
     """
     return _Walk(policy).plan()
 

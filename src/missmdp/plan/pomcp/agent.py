@@ -97,7 +97,7 @@ def warn_of_impossible(observation: Any, when: str, kind: str) -> None:
     """Log that an observation cannot be, and what was done."""
     _log.warning(
         "the observation %r has probability zero %s under the model that the policy was made for (%s); "
-        "the agent goes on and counts such observations",
+        "the agent continues and counts such observations",
         observation,
         when,
         kind,
@@ -261,7 +261,7 @@ class POMCPAgent(CountsFallbacks):
 
     @property
     def collapses(self) -> int:
-        """How often no particle survived, and all were drawn anew from the exact belief, since the agent was made."""
+        """How often no particle survived, and all were drawn again from the exact belief, since the agent was made."""
         return self._collapses
 
     def reset(self, observation: Any = NOTHING) -> Any:

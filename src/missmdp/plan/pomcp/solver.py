@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class POMCPPolicy:
-    """A policy that searches before every decision, from what it believes; `POMCP.solve` makes it.
+    """A policy that searches from its belief before every decision; `POMCP.solve` returns it.
 
     Attributes
     ----------
@@ -99,8 +99,8 @@ class POMCPPolicy:
         Parameters
         ----------
         model
-            What the agent will act in, if somebody wants to say. It may differ from the policy's model in its
-            probabilities, as the true model differs from a learned one, but not in its features and actions.
+            What the agent will act in, optional. It may differ from the policy's model in its probabilities, as the
+            true model differs from a learned one, but not in its features and actions.
         seed
             With the same seed and the same observations an agent does the same again, unless `timeout` cuts a search
             short. By default the policy's.
@@ -119,8 +119,8 @@ class POMCPPolicy:
         Decisions are those of agents with the same words; with `timeout` they depend on the clock.
 
         The searches draw from `words`, the evaluation's seed, and not from the policy's own `seed`: what is drawn
-        is addressed by (seed, episode, step, simulation), so that policies evaluated with one seed are compared on
-        common random numbers. Policies that differ in nothing but `seed` are the same to an evaluation.
+        is addressed by (seed, episode, step, simulation), so policies evaluated with one seed are compared on
+        common random numbers. Policies that differ only in `seed` are the same to an evaluation.
         """
         from missmdp.plan.pomcp.episodes import pomcp_runner
 
@@ -130,9 +130,9 @@ class POMCPPolicy:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class POMCPResult(PlanResult):
-    """What POMCP returns: a policy that does its planning while it acts.
+    """What POMCP returns: a policy that plans while it acts.
 
-    There are no bounds. What the policy is worth, only a simulation can tell: `evaluate`.
+    There are no bounds. Only simulation tells what the policy is worth: `evaluate`.
     """
 
     policy: POMCPPolicy
@@ -147,18 +147,18 @@ class POMCPResult(PlanResult):
 class POMCP:
     """Partially observable Monte Carlo planning (Silver and Veness, 2010): the paper's online baseline.
 
-    Nothing is computed ahead. Before every decision a tree of histories is built from the current belief, by
+    Nothing is computed in advance. Before every decision a tree of histories is built from the current belief, by
     simulations: each draws a state from the belief and descends by UCB1, Q(h, a) + c √(ln N(h) / N(h, a)), untried
     actions first. The first history that is not in the tree is added to it, and random actions, all equally likely,
-    go on until `max_depth` steps are simulated or the episode ends. Q(h, a) is the mean of the discounted rewards
-    after (h, a). The action of highest mean is taken, and the tree forgotten.
+    follow until `max_depth` steps are simulated or the episode ends. Q(h, a) is the mean of the discounted rewards
+    after (h, a). The action with the highest mean is taken, and the tree is discarded.
 
     Parameters
     ----------
     max_depth
         How many steps a simulation looks ahead.
     exploration
-        UCB1's c: how much is given to actions that were seldom tried, in units of the reward. Returns of benchmarks
+        UCB1's c: how much to favour actions that were rarely tried, in units of the reward. Returns of benchmarks
         with large rewards, such as the ICU's, differ by far more than 1.
     tree_queries
         Simulations per decision.
@@ -166,30 +166,30 @@ class POMCP:
         Seconds after which the search before a decision ends early; None for never. Results then depend on the
         machine.
     belief
-        What simulations start from. "particles": an unweighted particle filter; every particle is sent through the
-        model and kept if its simulated observation is the one seen. "exact": the belief by Bayes' rule.
+        What simulations start from. "particles": an unweighted particle filter; every particle is simulated one
+        step and kept if its observation is the one seen. "exact": the belief by Bayes' rule.
     particles
-        How many particles are sent through the model at each step; by default `tree_queries`.
+        How many particles are simulated at each step; by default `tree_queries`.
     seed
-        For agents only, those that are not given one; by default each has a fresh one. `evaluate` does not use it:
+        Only for agents that are not given a seed; by default each has a fresh one. `evaluate` does not use it:
         there the searches draw from the seed of the evaluation.
     progress
         As for every solver; solving takes no time, so there is nothing to show.
 
     Notes
     -----
-    If no particle survives, the particles are drawn anew from the exact belief, which is tracked besides, and the
+    If no particle survives, the particles are drawn again from the exact belief, which is tracked as well, and the
     collapse is counted. The paper supplies its baseline with the true belief in that case.
 
-    Deviation: the paper uses BasicPOMCP.jl 0.3.12. As there, depth counts actions from the root, leaves are valued by
-    rollouts down to the same depth, ties in the tree are broken at random, and survivors of the particle filter take
-    turns until as many were tried as there are particles. Differently from there,
+    Deviation: the paper uses BasicPOMCP.jl 0.3.12. As there, depth counts actions from the root, leaves are valued
+    by rollouts down to the same depth, ties in the tree are broken at random, and survivors of the particle filter
+    take turns until as many were tried as there are particles. In contrast to it,
 
     - the belief is tracked under the policy's own model, which is the true one only if that is what was solved;
     - after the first visit of a history, untried actions come next even if the first return was positive;
     - of actions that are equally good at the end the first is taken, not the last, and never one that was not tried;
     - histories that end in a terminal state, or at `max_depth`, take no node;
-    - where only terminal states are believed in, the first action is returned, and nothing is raised.
+    - if the belief contains only terminal states, the first action is returned, and nothing is raised.
     """
 
     def __init__(

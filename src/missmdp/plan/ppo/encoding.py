@@ -4,7 +4,7 @@ Without memory the input is the current observation. With memory it is the last 
 and the action that led to it; frames before the start of an episode, and the action before the first observation, are
 padded with the symbol for missing. The oldest frame comes first.
 
-"one-hot" gives every feature one place per value and one more for missing, so that exactly one of nᵢ + 1 numbers is 1;
+"one-hot" gives every feature one place per value and one more for missing, so exactly one of nᵢ + 1 numbers is 1;
 an action likewise has one place per action and one for none. It is what we use without memory.
 
 "scaled" gives every feature, and every action, one number: code/(nᵢ − 1), which lies in [0, 1], and −1 for missing. 148
@@ -13,7 +13,7 @@ frames of ICU are then 148 · (4 + 1) = 740 numbers, where "one-hot" would take 
 "mixed" has scaled frames, and the current observation once more at the end, one-hot: 767 numbers. It is what we use
 with memory, and learns far better than "scaled", since decisions hang on the current observation most.
 
-While training, what was seen k steps ago is divided by k + 1 (`recency`), so that hundreds of old numbers do not drown
+While training, what was seen k steps ago is divided by k + 1 (`recency`), so hundreds of old numbers do not drown
 the new ones. The weights that are learned are divided instead when training is over: the policy sees plain frames.
 """
 

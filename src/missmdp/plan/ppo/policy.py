@@ -37,7 +37,7 @@ __all__ = ["KIND", "Layer", "PPOAgent", "PPOPolicy"]
 KIND = "PPO policy"
 """What files of such policies say they hold."""
 _PLACES = 16
-"""Episodes that are simulated side by side."""
+"""Episodes that are simulated in parallel."""
 
 
 class Layer(NamedTuple):
@@ -50,10 +50,10 @@ class Layer(NamedTuple):
 
 
 class PPOPolicy:
-    """A policy whose action probabilities a network gives, from the current observation or the last frames.
+    """A policy whose action probabilities come from a network, given the current observation or the last frames.
 
-    Actions are drawn from the network's distribution, as in the paper, or are the likeliest ones. The network is
-    arrays of numbers and needs neither torch nor stable-baselines3.
+    Actions are drawn from the network's distribution, as in the paper, or are the likeliest ones. The network is a
+    set of arrays and needs neither torch nor stable-baselines3.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class PPOPolicy:
     encoder
         How observations and actions become the network's input.
     deterministic
-        Whether to take the likeliest action rather than to draw one.
+        Whether to take the likeliest action instead of drawing one.
     settings
         How the policy was trained, if it was.
     """
@@ -116,7 +116,7 @@ class PPOPolicy:
         Parameters
         ----------
         model
-            What the agent will act in, if somebody wants to say; its features and actions must be the policy's.
+            What the agent will act in, optional; its features and actions must be the policy's.
         seed
             For the actions that are drawn.
         """
@@ -127,7 +127,7 @@ class PPOPolicy:
     def action_probabilities(self, *history: Any) -> dict[Any, float]:
         """Return action → probability after a history: z⁽⁰⁾, or z⁽⁰⁾, a⁽⁰⁾, z⁽¹⁾, … up to the current observation.
 
-        A policy without memory looks at the last observation alone.
+        A policy without memory looks only at the last observation.
         """
         if len(history) % 2 == 0:
             raise ModelError(
@@ -204,7 +204,7 @@ class PPOPolicy:
         Raises
         ------
         FormatError
-            If the file is no such file, damaged, or from a newer version.
+            If the file is of another kind, damaged, or from a newer version.
         """
         return _load(path)
 

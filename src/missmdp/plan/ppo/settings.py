@@ -22,11 +22,11 @@ class PPOSettings:
     Parameters
     ----------
     memory
-        Whether the network sees the last frames rather than the current observation alone.
+        Whether the network sees the last frames or only the current observation.
     steps
-        Decisions to train for, in all environments together; whole rounds are made, so it may be a few more.
+        Decisions to train for, in all environments together; rounded up to whole rounds.
     layers, units
-        Hidden layers, and units in each, of the actor and of the critic, which share none. Units are tanh.
+        Hidden layers, and units in each, for actor and critic each. Units are tanh.
     clip_range
         How far the new probability of an action may be from the old one before the objective is cut off, as a share.
     entropy
@@ -34,27 +34,27 @@ class PPOSettings:
     target_kl
         Stop the epochs of a round when the policy has moved 1.5 times as far as this; None for never.
     actor_learning_rate, critic_learning_rate
-        Adam's, each for its own network.
+        Adam's learning rate for each network.
     anneal
-        Whether both learning rates go down to 0 in a straight line over all steps.
+        Whether both learning rates decrease linearly to 0 over all steps.
     minibatch
         Decisions per step of Adam; divides environments · rollout.
     epochs
-        How often a round's decisions are gone through.
+        How many passes to make over a round's decisions.
     environments
-        Episodes that are simulated side by side.
+        Episodes that are simulated in parallel.
     rollout
         Decisions per environment and round.
     trace
         λ of generalised advantage estimation.
     frames
-        How many frames there are with memory; None for `n_frames(discount)`, which is 148 for γ = 0.95.
+        The number of frames with memory; None for `n_frames(discount)`, which is 148 for γ = 0.95.
     encoding
         "one-hot", "scaled" or "mixed", see `missmdp.plan.ppo.encoding`; None for "mixed" with memory and "one-hot"
         without.
     horizon
-        The most decisions per episode while training; None for the model's L. What would come after is estimated by the
-        critic, so the policy is for the infinite horizon.
+        The most decisions per episode while training; None for the model's L. The critic estimates what would
+        follow, so the policy is for the infinite horizon.
     """
 
     memory: bool = False

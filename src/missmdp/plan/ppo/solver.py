@@ -87,15 +87,15 @@ class PPO(PPOSettings):
 
     Notes
     -----
-    Rewards are divided by max |ρ| while training, so that values are of moderate size; returns are reported as they
-    are. Ctrl-C ends training with the policy so far.
+    Rewards are divided by max |ρ| while training, so values are of moderate size; reported returns are not divided.
+    Ctrl-C ends training with the policy so far.
 
-    Deviation: the paper used Crux.jl. Here gradients are those of stable-baselines3: one loss with the critic's squared
-    error weighted 0.5, clipped to norm 0.5 for both networks together; advantages are normalised per minibatch, GAE has
-    λ = 0.95, and the epochs stop at 1.5 times `target_kl`. How the paper turns observations into numbers is not said;
-    `missmdp.plan.ppo.encoding` says what we do. The defaults are one setting for all benchmarks, where
-    the paper searches 20 for each: minibatches are larger than in its search space, epochs fewer, and learning rates
-    higher.
+    Deviation: the paper used Crux.jl. Here gradients are those of stable-baselines3: one loss with the critic's
+    squared error weighted 0.5, clipped to norm 0.5 for both networks together; advantages are normalised per
+    minibatch, GAE has λ = 0.95, and the epochs stop at 1.5 times `target_kl`. The paper does not say how it turns
+    observations into numbers; `missmdp.plan.ppo.encoding` says what we do. The defaults are one setting for all
+    benchmarks, where the paper searches 20 for each: minibatches are larger than in its search space, epochs fewer,
+    and learning rates higher.
     """
 
     seed: int | None = None
@@ -118,7 +118,7 @@ class PPO(PPOSettings):
         timeout: float | None = None,
         progress: bool | None = None,
     ) -> PPO:
-        """Return a trainer with settings that were written down."""
+        """Return a solver with saved settings."""
         return cls(**_as_dict(settings), seed=seed, timeout=timeout, progress=progress)
 
     @property

@@ -168,7 +168,7 @@ class Environments(_VecEnv):
         }
 
     def make_ready(self) -> None:
-        """Compile the kernels, so that it does not count as training."""
+        """Compile the kernels, so it does not count as training."""
         self.reset()
         self.step(np.zeros(self.num_envs, dtype=np.int64))
         self._next_episode = 0

@@ -85,7 +85,7 @@ class Pools:
     """Points, what follows them, mixtures, vectors: everything that grows."""
 
     def __init__(self, model: Compiled) -> None:
-        # What one call may add to a pool is at most half of it, so that a pool which is less than half full has room.
+        # What one call may add to a pool is at most half of it, so a pool which is less than half full has room.
         size = 2 * max(model.reward.shape[0], len(model.node_component)) + _FEW
         self.counters = np.zeros(N_COUNTERS, dtype=np.int64)
         self.points = _new_points(model, size)
@@ -294,8 +294,9 @@ class Search:
     def keep_controller(self, fall: float) -> None:
         """Keep the vectors if they are worth more than what was kept.
 
-        Those that the start needs fell by at most `fall` in the last sweep, so that each is at most γ · fall above its
-        plan now, and the start's vector `fall`. Acting greedily loses at most that much per step against the vectors.
+        Those that the start needs fell by at most `fall` in the last sweep, so each is at most γ · fall above its
+        plan now, and the start's vector `fall`. Acting greedily loses at most that much per step against the
+        vectors.
         """
         value = float(self.pools.points.value[self.root]) - fall / (1.0 - self.compiled.discount)
         value *= self.compiled.start_mass
