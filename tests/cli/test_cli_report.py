@@ -55,7 +55,7 @@ def test_the_schema_is_printed_and_published(run):
     assert schema["$defs"]["RunRecord"]["required"][:3] == ["kind", "format", "version"]
     assert schema["$defs"]["RunRecord"]["additionalProperties"] is False
     assert (DOCS / "run-schema.json").read_text(encoding="utf-8") == result.stdout, (
-        "write it anew: missmdp report --schema > docs/run-schema.json"
+        "write it again: missmdp report --schema > docs/run-schema.json"
     )
 
 

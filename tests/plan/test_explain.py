@@ -102,5 +102,5 @@ def test_a_belief_that_spans_components_and_one_that_is_over():
     why = policy.explain(over)
     assert why.decided_by == "end"
     assert str(why).startswith("The episode is over")
-    with pytest.raises(mm.ModelError, match="most must be at least 1"):
+    with pytest.raises(mm.ModelError, match="most must be an integer of at least 1"):
         policy.explain(over, most=0)

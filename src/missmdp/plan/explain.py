@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.beliefs import condition
-from missmdp.errors import ModelError
+from missmdp.checks import checked_integer
 from missmdp.plan.state_text import full_text
 from missmdp.plan.value_function import NO_VECTOR
-from missmdp.words import significant
+from missmdp.words import count, significant
 
 if TYPE_CHECKING:
     from missmdp.plan.alpha import AlphaVectorPolicy
@@ -143,8 +143,7 @@ class Explanation:
 
 def explain(policy: AlphaVectorPolicy, belief: NDArray[np.float64], *, most: int = 5) -> Explanation:
     """Return what a policy does at a belief and why."""
-    if most < 1:
-        raise ModelError(f"most must be at least 1, got {most}")
+    most = checked_integer("most", most, least=1)
     values, pomdp = policy.value_function, policy.pomdp
     decision = values.decide(belief)
     ended = bool(pomdp.terminal[belief > 0.0].all())
@@ -224,10 +223,8 @@ def _or_end(action: Any) -> str:
     return "the episode is over" if action is None else str(action)
 
 
-def _rest(count: int, what: str, probability: float) -> str:
-    if count <= 0:
-        return ""
-    return f"\n  {max(probability, 0.0):.3f}  … {count:,} more {what}{'' if count == 1 else 's'}"
+def _rest(left: int, what: str, probability: float) -> str:
+    return f"\n  {max(probability, 0.0):.3f}  … {count(left, f'more {what}')}" if left > 0 else ""
 
 
 def _table(rows: list[tuple[str, ...]], right: tuple[int, ...] = ()) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.beliefs import condition
-from missmdp.errors import ModelError
+from missmdp.checks import checked_integer, checked_number
 from missmdp.model.missmdp import MissMDP
 from missmdp.plan.graph_layout import edge_lines, node_colours, node_lines
 from missmdp.plan.state_text import short_text
@@ -169,11 +169,12 @@ def policy_graph(
     policy: AlphaVectorPolicy, *, max_nodes: int, depth: int | None, min_probability: float
 ) -> PolicyGraph:
     """Return a policy as a graph; see `AlphaVectorPolicy.graph`."""
-    if max_nodes < 1:
-        raise ModelError(f"max_nodes must be at least 1, got {max_nodes}")
-    if depth is not None and depth < 0:
-        raise ModelError(f"depth must not be negative, got {depth}")
-    return _Walk(policy, max_nodes, depth, min_probability).graph()
+    return _Walk(
+        policy,
+        checked_integer("max_nodes", max_nodes, least=1),
+        None if depth is None else checked_integer("depth", depth, least=0),
+        checked_number("min_probability", min_probability, least=0.0),
+    ).graph()
 
 
 class _Walk:

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from missmdp._kernels.simulator import Simulation
 from missmdp._kernels.table_episodes import Nodes, run_controller_episodes
+from missmdp.checks import checked_instance
 from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes, seen_codes
 from missmdp.errors import FormatError, ModelError
 from missmdp.model.archive import read_archive, write_archive
@@ -64,8 +65,7 @@ class FiniteController:
     """
 
     def __init__(self, policy: AlphaVectorPolicy, plan: ControllerPlan) -> None:
-        if not isinstance(policy, AlphaVectorPolicy):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ModelError(f"expected an AlphaVectorPolicy, got {type(policy).__name__}")
+        checked_instance("policy", policy, AlphaVectorPolicy, "an AlphaVectorPolicy")
         plan.check(policy.n_vectors, policy.pomdp.n_actions, policy.pomdp.n_observations)
         self.policy = policy
         self.plan = plan

@@ -15,7 +15,7 @@ from missmdp._kernels.pomcp.deciding import Mind, Particles
 from missmdp._kernels.pomcp.search import GenerativeModel, SearchRules, SearchTree
 from missmdp.checks import checked_choice, checked_integer, checked_number
 from missmdp.data.simulation import interleaved
-from missmdp.errors import Argument, ModelError, ParameterError
+from missmdp.errors import Argument, Message, ModelError, ParameterError
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 
@@ -69,16 +69,21 @@ class SearchOptions:
         return self.timeout is None and horizon * per_decision <= _MOST_STEPS
 
     def check_memory(self, n_actions: int) -> None:
-        """Raise `ModelError` if a search would take too much memory."""
+        """Raise `ParameterError` if a search would take too much memory."""
         needed = search_bytes(
             n_actions, max_depth=self.max_depth, tree_queries=self.tree_queries, particles=self.particles
         )
         total, largest = sum(needed.values()), max(needed, key=needed.__getitem__)
         if total > _MOST_BYTES:
-            raise ModelError(
-                f"a search with {self.tree_queries:,} tree queries, {self.particles:,} particles and a depth of "
-                f"{self.max_depth:,} for {n_actions} actions would take {total // 2**30:,} GB; choose a smaller ",
-                Argument(largest),
+            raise ParameterError(
+                largest,
+                getattr(self, largest),
+                "smaller",
+                Message(
+                    f"a search with {self.tree_queries:,} tree queries, {self.particles:,} particles and a depth of "
+                    f"{self.max_depth:,} for {n_actions} actions would take {total // 2**30:,} GB; choose a smaller ",
+                    Argument(largest),
+                ),
             )
 
     def __str__(self) -> str:
