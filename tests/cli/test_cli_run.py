@@ -216,7 +216,7 @@ def test_options_reach_the_run(run, model, tmp_path):
         (("MODEL", "absent.csv"), "absent.csv"),
         (("MODEL", "OUT/log.parquet"), "DATA must not be inside"),
         (("MODEL", "--learner", "ppo"), "'ppo' is not one of"),
-        (("MODEL", "--block", "infection,ward", "--learner", "amcar"), "are not among the learners"),
+        (("MODEL", "--block", "infection,ward", "--learner", "amcar"), "none of these is among the learners"),
         (("MODEL", "--block", "infection"), "a block is two features or more"),
         (("MODEL", "--block", "infection,fever"), "no feature 'fever'"),
         (("MODEL", "--always", "fever"), "no feature 'fever'"),
@@ -257,7 +257,7 @@ def test_another_run_is_not_lost(run, model, tmp_path):
     assert run(*given, "--steps", "200").exit_code == 0
     line = failed(run(*given, "--steps", "300"))
     assert "holds another run, with steps = 200, not 300" in line
-    assert "give --overwrite" in line
+    assert "pass --overwrite" in line
     assert run(*given, "--steps", "200").exit_code == 0
     assert run(*given, "--steps", "300", "--overwrite").exit_code == 0
     assert contents_of(tmp_path / "out")["data"]["steps"] == 300

@@ -1,0 +1,1 @@
+"""The paper's benchmarks (`icu`, `predator`) and small examples (`examples`), by name in `registry`."""

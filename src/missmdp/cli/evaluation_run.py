@@ -104,7 +104,7 @@ class EvaluationRun:
             self._gone = gone
 
     def make_all(self) -> dict[str, MadePolicy]:
-        """Return all policies by name: files first, so that what is wrong with them is known before long work."""
+        """Return all policies by name: files first, so what is wrong with them is known before long work."""
         from missmdp.evaluation.simulation import Arena
         from missmdp.experiments.policy_store import PolicyStore
 

@@ -194,7 +194,7 @@ def print_sentence(text: str) -> None:
 
 
 def _lines(text: str, console: Console, indent: int = 0) -> list[str]:
-    """Return lines that are broken between words alone, so that names of files stay whole."""
+    """Return lines that are broken between words alone, so names of files stay whole."""
     width = max(_NARROWEST, min(_WIDEST, console.width)) if console.is_terminal else _WIDEST
     return textwrap.wrap(text, width - indent, break_long_words=False, break_on_hyphens=False) or [""]
 

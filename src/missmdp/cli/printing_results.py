@@ -14,7 +14,6 @@ from rich.markup import escape
 from missmdp.cli.failures import as_typed
 from missmdp.cli.printing import Column, make_console, make_table, print_columns, print_sentence
 from missmdp.evaluation.distance import total_variation
-from missmdp.learn.bounds import counted
 from missmdp.learn.diagnosis.result import p_words, type_words, variable_words
 from missmdp.learn.registry import learner_name
 from missmdp.learn.table import missing_in
@@ -129,7 +128,7 @@ def print_report(report: DataReport, notes: tuple[str, ...]) -> None:
     for note in notes:
         console.print(escape(f"Note: {note}"))
     for problem in report.problems:
-        console.print(escape(as_typed(f"Problem: {problem}")), style="yellow")
+        console.print(escape(f"Problem: {as_typed(problem)}"), style="yellow")
 
 
 def print_learned(
@@ -151,7 +150,7 @@ def print_learned(
     if learner.unseen_:
         console.print(
             f"Groups without data, which get the {learner.unseen_[0].gets} distribution: "
-            f"{counted(len(learner.unseen_), 'group')}."
+            f"{count(len(learner.unseen_), 'group')}."
         )
     if known is not None:
         distance = total_variation(learner.missingness_, known)
@@ -160,7 +159,7 @@ def print_learned(
             f"{distance.worst:.4f} at worst, {distance.weighted:.4f} weighted by visits."
         )
     for finding in learner.warnings_:
-        console.print(escape(as_typed(f"Warning: {finding}")), style="yellow")
+        console.print(escape(f"Warning: {as_typed(finding.message)}"), style="yellow")
 
 
 def _print_part(groups: list[GroupBound], most: int) -> None:

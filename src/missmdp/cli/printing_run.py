@@ -208,8 +208,8 @@ def _expected(cells: Iterable[Cell]) -> float:
 class GridProgress:
     """Progress over cells: a calm line on a terminal, a line every half minute elsewhere.
 
-    Called with what `Report` is told. What is left is foreseen from how long cells take, so that many small cells do
-    not count as much as a few large ones.
+    Called with what `Report` is told. What is left is foreseen from how long cells take, so many small cells do not
+    count as much as a few large ones.
     """
 
     def __init__(self, cells: Sequence[Cell], folder: Path, *, enabled: bool) -> None:

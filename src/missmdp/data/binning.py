@@ -65,7 +65,7 @@ class Binning:
 
     @classmethod
     def quantiles(cls, values: Iterable[Any], bins: int = 4) -> Binning:
-        """Return bins that hold about equally many of these values each; missing ones do not count."""
+        """Return bins that each hold about the same number of these values; missing ones do not count."""
         bins = checked_integer("bins", bins, least=2)
         numbers = _numbers(values)
         numbers = numbers[np.isfinite(numbers)]
@@ -102,7 +102,7 @@ class Binning:
         return np.where(np.isnan(numbers), MISSING, found).astype(np.int64)
 
     def labels(self) -> tuple[str, ...]:
-        """Return the bins in words."""
+        """Return the labels of the bins."""
         first, last = self.edges[0], self.edges[-1]
         between = [f"{a:.12g} to below {b:.12g}" for a, b in pairwise(self.edges)]
         return (f"below {first:.12g}", *between, f"{last:.12g} and above")

@@ -10,7 +10,7 @@ import logging
 import math
 import os
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from typing import Any, NamedTuple
@@ -101,16 +101,32 @@ def collect(
         run, task_rows = _agent_runner(model, policy, seed, horizon, keep_states=keep_states), 1
         threads = 1
 
+    with closing(_in_order(run, steps, horizon, threads, task_rows)) as chunks:
+        found = _joined(chunks, model, steps, keep_states=keep_states, progress=progress)
+    _log.info("collected %d observations of %s with seed %d", steps, model.name or "a model", seed)
+    return Dataset(
+        model.mdp,
+        found.observations,
+        found.actions,
+        np.concatenate([[0], np.cumsum(found.length)]),
+        found.terminated,
+        found.states if keep_states else None,
+        seed,
+        "blind" if isinstance(policy, BlindPolicy) else "adaptive",
+    )
+
+
+def _joined(
+    chunks: Iterable[_Chunk], model: MissMDP, steps: int, *, keep_states: bool, progress: bool | None
+) -> _Chunk:
+    """Return the first `steps` rows of chunks as one; the last row has no action."""
     observations = np.empty((steps, len(model.space.features)), dtype=model.space.features.code_dtype)
     actions = np.empty(steps, dtype=action_dtype(model.n_actions))
     states = np.empty(steps if keep_states else 0, dtype=np.int32)
     lengths: list[NDArray[np.int64]] = []
     terminated: list[NDArray[np.bool_]] = []
     done = 0
-    with (
-        show_progress("Simulating", steps, enabled=progress) as advance,
-        closing(_in_order(run, steps, horizon, threads, task_rows)) as chunks,
-    ):
+    with show_progress("Simulating", steps, enabled=progress) as advance:
         for chunk in chunks:
             length, ended = _cut(chunk, steps - done)
             rows = int(length.sum())
@@ -125,18 +141,7 @@ def collect(
             if done == steps:
                 break
     actions[-1] = NO_ACTION
-    _log.info("collected %d observations of %s with seed %d", steps, model.name or "a model", seed)
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
-    return Dataset(
-        model.mdp,
-        observations,
-        actions,
-        offsets,
-        np.concatenate(terminated),
-        states if keep_states else None,
-        seed,
-        "blind" if isinstance(policy, BlindPolicy) else "adaptive",
-    )
+    return _Chunk(observations, actions, states, np.concatenate(lengths), np.concatenate(terminated))
 
 
 def _refuse_what_does_not_fit(model: MissMDP, steps: int, *, keep_states: bool) -> None:

@@ -1,11 +1,8 @@
 """The one simulator: models and policies as arrays that the kernels run, or agents step by step.
 
-Collection, evaluation and tree search all draw states and patterns from here, with random numbers that
-are addressed by (seed, episode, step, purpose).
-
-A policy that can simulate itself in bulk offers `runner`; policies without it are asked for an agent, step by step.
-In either case an episode's draws are addressed by (seed, episode, step, purpose), so policies which are simulated
-with the same seed meet the same luck.
+Collection, evaluation and tree search all draw states and patterns from here. A policy that can simulate itself in
+bulk offers `runner`; others are asked for an agent, step by step. In either case random numbers are addressed by
+(seed, episode, step, purpose), so policies that are simulated with the same seed meet the same luck.
 """
 
 from __future__ import annotations

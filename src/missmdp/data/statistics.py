@@ -42,8 +42,8 @@ def wilson_interval(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the lower and upper ends of the 95 % Wilson intervals for shares hits / rows.
 
-    They hold for independent rows. Rows of one episode are not independent, so that the intervals of a log are
-    an indication only, and too narrow where what is missing stays missing.
+    They hold for independent rows. Rows of one episode are not independent, so the intervals of a log are an
+    indication only, and too narrow where what is missing stays missing.
     """
     share, z2 = hits / rows, _Z95**2 / rows
     middle = (share + z2 / 2) / (1 + z2)

@@ -1,4 +1,4 @@
-"""Hold a log against a model: what is unknown, what is impossible, and what was never seen."""
+"""Compare a log with a model: what is unknown, what is impossible, and what was never seen."""
 
 from __future__ import annotations
 
@@ -145,14 +145,14 @@ class DataReport:
         head = f"{count(self.n_steps, 'observation')} in {count(self.n_episodes, 'episode')}: "
         problems = self.problems
         head += f"{count(len(problems), 'problem')}" if problems else "nothing unknown, nothing impossible"
-        return "\n".join([head, *_items("Problems", problems), *_items("Notes", self.notes)])
+        return Message.of_lines([head, *_items("Problems", problems), *_items("Notes", self.notes)])
 
     def __str__(self) -> str:
-        return self.describe()
+        return str(self.describe())
 
 
 def _items(title: str, lines: Sequence[str]) -> list[str]:
-    return [f"{title}:", *(f"  - {line}" for line in lines)] if lines else []
+    return [f"{title}:", *(Message("  - ", line) for line in lines)] if lines else []
 
 
 def _brief(row: Any) -> str:
@@ -190,7 +190,7 @@ def validate(
     Raises
     ------
     DataError
-        If a table cannot be read at all, or lacks a column that it needs.
+        If a table cannot be read at all, or lacks columns that it needs.
     """
     mdp, table = checked_mdp(mdp), known_options(options)
     if isinstance(data, Dataset):
@@ -202,13 +202,19 @@ def validate(
     return _report(rows, mdp, progress=progress)
 
 
-def _of_dataset(data: Dataset, mdp: FactoredMDP) -> CheckedRows:
-    if data.mdp.space.features != mdp.space.features or data.mdp.actions != mdp.actions:
+def _of_dataset(dataset: Dataset, mdp: FactoredMDP) -> CheckedRows:
+    if dataset.mdp.space.features != mdp.space.features or dataset.mdp.actions != mdp.actions:
         raise DataError("the dataset has other features, values or actions than the model")
-    step = np.arange(data.n_steps) - np.repeat(data.offsets[:-1], data.lengths)
-    ids = range(data.n_episodes) if data.episode_ids is None else data.episode_ids
+    step = np.arange(dataset.n_steps) - np.repeat(dataset.offsets[:-1], dataset.lengths)
+    ids = range(dataset.n_episodes) if dataset.episode_ids is None else dataset.episode_ids
     return CheckedRows(
-        data.observations, data.actions, step, data.offsets, data.terminated, ids, remarks=data.notes
+        dataset.observations,
+        dataset.actions,
+        step,
+        dataset.offsets,
+        dataset.terminated,
+        ids,
+        remarks=dataset.notes,
     )
 
 

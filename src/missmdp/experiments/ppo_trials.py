@@ -90,7 +90,7 @@ def training_seed(seed: int, trial: int) -> int:
 
 
 def selection_seed(seed: int) -> int:
-    """Return the seed of the episodes in which all trials are evaluated, so that they share their luck."""
+    """Return the seed of the episodes in which all trials are evaluated, so they share their luck."""
     return _number(_sequence(seed, _SELECTION))
 
 
@@ -201,7 +201,7 @@ class TrialFolder:
             if known.get(name) != value:
                 raise DataError(
                     f"{self.path} holds a search {_difference(name, known.get(name), value)}; "
-                    "give another folder, or the same settings to go on with it"
+                    "give another folder, or the same settings to resume it"
                 )
 
     def _cell(self, number: int) -> TrialCell:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from missmdp.checks import checked_names
 from missmdp.data.counts import ObservationCounts
-from missmdp.errors import DataError
+from missmdp.errors import Argument, DataError, Message, ParameterError
 from missmdp.learn.assumptions import (
     AssumptionFinding,
     broken_blocks,
@@ -104,13 +104,17 @@ class AIMI(CountingEstimator):
         super().check_parameters(features)
         blocks = self._blocks(features)
         if self.assume is not None and str(self.assume).lower() not in _ASSUMPTIONS:
-            raise DataError(f"assume must be 'simple MAR' or 'MCAR', got {self.assume!r}")
+            raise ParameterError("assume", self.assume, "'simple MAR' or 'MCAR'")
         if self.graph is None:
             return
         if not isinstance(self.graph, MissingnessGraph):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DataError(f"graph must be a MissingnessGraph, got {type(self.graph).__name__}")
+            raise ParameterError("graph", self.graph, "a MissingnessGraph")
         if self.assume is not None:
-            raise DataError("give either graph or assume: an m-graph already says what depends on what")
+            problem = Message(
+                *("give either ", Argument("graph"), " or ", Argument("assume")),
+                ": an m-graph already says what depends on what",
+            )
+            raise ParameterError("assume", self.assume, "None with a graph", problem)
         checked_names("graph", self.graph.features, features.names)
         for a, b in self.graph.edges:
             if any(a in block and b in block for block in blocks):
@@ -123,7 +127,8 @@ class AIMI(CountingEstimator):
             if not any(a in block and b in block for block in blocks):
                 raise DataError(
                     f"the m-graph says that {a!r} and {b!r} do not go missing independently, which AIMI assumes; "
-                    f"if they go missing together, give blocks=[({a!r}, {b!r})]"
+                    "if they go missing together, give ",
+                    Argument("blocks", [(a, b)]),
                 )
 
     def _blocks(self, features: FeatureSpace) -> list[tuple[str, ...]]:

@@ -9,9 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.checks import checked_names
+from missmdp.checks import checked_choice, checked_names
 from missmdp.data.counts import ObservationCounts
-from missmdp.errors import DataError
 from missmdp.learn.assumptions import AssumptionFinding, dependence_on_values, few_samples
 from missmdp.learn.base import CountingEstimator, Structure, UnseenChoice
 from missmdp.learn.groups import Counter, GroupCounts
@@ -29,8 +28,7 @@ class _JointPatterns(CountingEstimator):
 
     def check_parameters(self, features: FeatureSpace) -> None:
         super().check_parameters(features)
-        if self.patterns not in ("all", "seen"):
-            raise DataError(f"patterns must be 'all' or 'seen', got {self.patterns!r}")
+        checked_choice("patterns", self.patterns, ("all", "seen"))
 
     @property
     def only_seen(self) -> bool:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from missmdp.checks import checked_confidence
 from missmdp.data.dataset import Behaviour
+from missmdp.errors import Argument, Message
 from missmdp.learn.groups import GroupCounts
 from missmdp.learn.limits import (
     GroupLimits,
@@ -30,8 +31,9 @@ from missmdp.learn.limits import (
 )
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.pages.notebook import notebook_table
+from missmdp.words import count
 
-__all__ = ["Bound", "GroupBound", "counted", "learned_bound"]
+__all__ = ["Bound", "GroupBound", "learned_bound"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +125,7 @@ class Bound:
         lines = [self._statement()]
         unseen = sum(group.samples == 0 for group in self.per_group)
         if unseen:
-            lines.append(f"No data at all: {counted(unseen, 'group')}, about which nothing is known.")
+            lines.append(f"No data at all: {count(unseen, 'group')}, about which nothing is known.")
         if self.weakest is not None and self.tv > 0.0:
             group = self.weakest
             given = ", ".join(f"{name} = {value}" for name, value in group.given.items()) or "all states"
@@ -131,11 +133,11 @@ class Bound:
             what = f"whether {names} is always observed" if group.never_missing else names
             lines.append(
                 f"Known worst: {what} at {given} "
-                f"({counted(group.samples, 'sample')}, total variation up to {group.tv:.3g})."
+                f"({count(group.samples, 'sample')}, total variation up to {group.tv:.3g})."
             )
             if group.never_missing:
-                lines.append("Declare always_observed=[…] where that is known.")
-        return "\n".join(lines)
+                lines.append(Message("Pass ", Argument("always_observed", [...]), " if you know that it is."))
+        return Message.of_lines(lines)
 
     def _statement(self) -> str:
         if not self.guaranteed:
@@ -147,15 +149,10 @@ class Bound:
         return (
             f"Assuming {self.assumes}: with probability at least {self.confidence:.12g} every learned probability is "
             f"within {self.worst:.3g} of the true one, and every state's distribution within {self.tv:.3g} in total "
-            f"variation ({self.method}, {self.behaviour} behaviour, {counted(self.n_groups, 'group')})."
+            f"variation ({self.method}, {self.behaviour} behaviour, {count(self.n_groups, 'group')})."
         )
 
     __str__ = describe
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless it is 1."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def learned_bound(

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.checks import checked_confidence, checked_integer
+from missmdp.checks import checked_confidence, checked_integer, checked_number
 from missmdp.data.coverage import behaviour_coverage
 from missmdp.data.dataset import Behaviour
-from missmdp.errors import AssumptionWarning, DataError
+from missmdp.errors import AssumptionWarning, DataError, ParameterError
 from missmdp.learn.asmar import AsMAR
 from missmdp.learn.base import CountingEstimator, Structure
 from missmdp.learn.groups import Counter, group_states
@@ -150,17 +150,14 @@ def histories_needed(
     model, policy = checked_model(model), as_policy(policy)
     learner = AsMAR() if learner is None else learner
     if not isinstance(learner, CountingEstimator):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DataError(f"learner must be a learner such as AsMAR(), got {learner!r}")
+        raise ParameterError("learner", learner, "a learner that counts, such as AsMAR()")
     learner.check_parameters(model.space.features)
     learner.check_declared(model.space.features, _goes_missing(model))
     confidence, method = checked_confidence(confidence), checked_method(method)
     horizon = model.mdp.horizon() if horizon is None else checked_integer("horizon", horizon, least=1)
-    if not isinstance(epsilon, float | np.floating) or not 0.0 < epsilon < 1.0:
-        raise DataError(f"epsilon must be a number between 0 and 1, got {epsilon!r}")
+    epsilon = checked_number("epsilon", epsilon, above=0.0, below=1.0)
     if not isinstance(policy, MemorylessPolicy):
-        raise DataError(
-            "visits can be computed for policies without memory only (UniformPolicy, BlindPolicy, …)"
-        )
+        raise ParameterError("policy", policy, "a policy without memory, such as UniformPolicy()")
 
     off_by = _off_by(model, learner)
     groups, visits_failure, episode_length = _groups(

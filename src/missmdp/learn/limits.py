@@ -19,14 +19,15 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from missmdp.checks import checked_choice
 from missmdp.data.dataset import Behaviour
-from missmdp.errors import DataError
+from missmdp.errors import ParameterError
 
 __all__ = [
     "GroupLimits",
@@ -181,17 +182,15 @@ def checked_method(value: Any) -> Method:
     """Return a method by its name, in any case and with _ for -."""
     name = str(value).lower().replace("_", "-").replace(" ", "-").replace("–", "-")
     if name not in _METHODS:
-        raise DataError(
-            f"there is no method {value!r}; the methods are {', '.join(dict.fromkeys(_METHODS.values()))}"
-        )
+        known = ", ".join(dict.fromkeys(_METHODS.values()))
+        problem = f"there is no method {value!r}; the methods are {known}"
+        raise ParameterError("method", value, f"one of {known}", problem)
     return _METHODS[name]
 
 
 def checked_behaviour(value: Any) -> Behaviour:
     """Return "blind" or "adaptive"."""
-    if value not in ("blind", "adaptive"):
-        raise DataError(f"behaviour must be 'blind' or 'adaptive', got {value!r}")
-    return value
+    return cast("Behaviour", checked_choice("behaviour", value, ("blind", "adaptive")))
 
 
 class GroupLimits(NamedTuple):

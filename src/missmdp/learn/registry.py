@@ -137,7 +137,7 @@ class RegisteredLearner:
     has_bound: bool
     """Whether its bound is guaranteed for a finite number of samples; if not, it has intervals from a bootstrap."""
     needs_histories: bool = False
-    """Whether it learns from whole histories, so that counts of observations are not enough."""
+    """Whether it learns from whole histories, so counts of observations are not enough."""
     options: tuple[str, ...] = ()
     """The names of its options, which are in `OPTIONS`."""
     by_default: bool = False
@@ -326,7 +326,7 @@ def register_learner(
     short: str | None = None,
     by_default: bool = False,
 ) -> RegisteredLearner:
-    """Add a learner, so that runs and commands know it by its label.
+    """Add a learner, so runs and commands know it by its label.
 
     Parameters
     ----------

@@ -89,6 +89,17 @@ def enumerate_reachable(
             advance()
 
     _log.info("enumerated %d reachable states", len(found.codes))
+    return _in_order_of_rank(found, start, list(zip(rows, columns, weights, strict=True)), is_terminal)
+
+
+def _in_order_of_rank(
+    found: _Found,
+    start: list[tuple[int, float]],
+    entries: list[tuple[list[int], list[int], list[float]]],
+    is_terminal: list[bool],
+) -> Enumeration:
+    """Return what was found, with states in order of rank; `entries` are (rows, columns, weights) per action."""
+    features = found.features
     codes = np.array(found.codes, dtype=features.code_dtype)
     order = np.argsort(features.rank(codes), kind="stable")
     place = np.empty_like(order)
@@ -98,7 +109,7 @@ def enumerate_reachable(
         sparse.csr_array(sparse.coo_array((w, (place[r], place[c])), shape=shape))
         if r
         else sparse.csr_array(shape, dtype=np.float64)
-        for r, c, w in zip(rows, columns, weights, strict=True)
+        for r, c, w in entries
     ]
     start_array = np.zeros(len(order))
     for successor, weight in start:

@@ -1,5 +1,8 @@
 """Pictures: what all of them share, and the picture of an m-graph."""
 
+# pyright: reportUnknownMemberType=false
+# matplotlib's keyword arguments are untyped.
+
 from __future__ import annotations
 
 import io
@@ -29,10 +32,6 @@ __all__ = [
     "save_picture",
     "shortened",
 ]
-
-
-# pyright: reportUnknownMemberType=false
-# matplotlib's keyword arguments are untyped.
 
 
 INK = "#333333"
@@ -91,10 +90,6 @@ def save_picture(figure: Figure, path: Path) -> Path:
         figure.savefig(buffer, **OPTIONS[path.suffix.lower()])
     write_atomically(path, buffer.getvalue())
     return path
-
-
-# pyright: reportUnknownMemberType=false
-# matplotlib's keyword arguments are untyped.
 
 
 PURPLE, GREEN, BLUE, GOLD = "#9773A6", "#81B367", "#6C8EBF", "#D6B656"

@@ -1,4 +1,4 @@
-"""The sparse tabular POMDP, all that solvers see, and the values of the MDP under it."""
+"""The sparse tabular POMDP, which is all that solvers see, and the values of an MDP whose state is seen."""
 
 from __future__ import annotations
 

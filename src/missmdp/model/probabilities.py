@@ -1,4 +1,4 @@
-"""Checks on what users give: functions, numbers and probabilities. Errors name the state and action at fault."""
+"""Distributions that users give, and the functions and numbers behind them; errors name the state at fault."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_the_type_is_said_in_plain_words(say, run):
     assert "What is more, infection hides itself" in text
     assert "That is right: the true model says so." in text
     run["model"]["truth"]["name"] = "MCAR"
-    assert "In truth it is MCAR: the true model says so." in say(run, "why")
+    assert "In the true model it is MCAR: the true model says so." in say(run, "why")
 
 
 def test_reasons_have_effects_with_intervals(say, run):
@@ -46,7 +46,7 @@ def test_reasons_have_effects_with_intervals(say, run):
         in text
     )
     assert "heart_rate by whether infection is missing: 20 points" in text
-    assert "95 % intervals from a bootstrap, which is no guarantee" in text
+    assert "95 % intervals from a bootstrap, which guarantees nothing" in text
     assert "a remark on reasons." in text
 
 
@@ -73,7 +73,7 @@ def test_the_learner_that_suits_is_named_and_what_is_recommended_instead(say, ru
 
 def test_what_was_not_looked_at_is_said(say, run):
     run["diagnosis"] = {"why_not": "it was interrupted", "found": None}
-    assert "This was not looked at: it was interrupted." in say(run, "why")
+    assert "This was not examined: it was interrupted." in say(run, "why")
     run = sample()
     run["diagnosis"]["found"] |= {"blocks": [], "drivers": []}
     assert "Nothing is missing in these data." in say(run, "why")
@@ -84,7 +84,7 @@ def test_what_is_certain_is_said_with_its_conditions(say, run):
     assert "with 95 % confidence the policy is at most 12.4 worse per episode than the best policy" in text
     assert "That is 2 % of 500" in text
     assert "what this policy is worth: 7.0" in text
-    assert "Most of the bound comes from what this policy is worth if values go missing otherwise." in text
+    assert "Most of the bound comes from what this policy is worth if values go missing differently." in text
     assert "About 5,678 more samples would halve the bound (6,678 in all, 6.68 times as many)." in text
     assert "This holds for the policy graph in certified.mmpolicy, a finite memory" in text
     assert "there are too many nodes" in text

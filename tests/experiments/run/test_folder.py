@@ -195,13 +195,13 @@ def test_a_learner_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
 
 def test_what_cannot_go_well_is_told_before_any_work(tmp_path, monkeypatch):
     refuse_to(monkeypatch, reading, "collect", AssertionError("no work was to be done"))
-    with pytest.raises(DataError, match="no data can be simulated; give data"):
+    with pytest.raises(DataError, match="so no data can be simulated; pass data"):
         run(tmp_path / "out", model=ward_mdp())
     with pytest.raises(DataError, match="no feature 'fever'"):
         run(tmp_path / "out", always_observed=("fever",))
     with pytest.raises(DataError, match="smoothing must be"):
         run(tmp_path / "out", smoothing=-1.0)
-    with pytest.raises(MissMDPError, match="expected a MissMDP"):
+    with pytest.raises(MissMDPError, match="model must be a MissMDP"):
         run(tmp_path / "out", model=3)
     odd = mm.FactoredMDP(
         features={"x": [frozenset({1}), frozenset({2})]},

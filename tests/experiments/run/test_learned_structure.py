@@ -6,7 +6,7 @@ import pytest
 import missmdp as mm
 from experiments.run.wards import censored_ward, three_dice, ward
 from missmdp.data.coverage import behaviour_coverage
-from missmdp.experiments.run.learned_graph import THRESHOLD, learned_edges, learned_graph
+from missmdp.experiments.run.learning import THRESHOLD, learned_edges, learned_graph
 from missmdp.learn.em.learned_structure import factor_truths
 from missmdp.learn.table import group_truths, learned_rows
 

@@ -176,11 +176,11 @@ def test_words_for_what_is_open():
 
 WRONG = [
     ((None, "saturated"), {}, mm.DataError, "without an MDP the question is about an m-graph"),
-    ((iid(), "mnar"), {}, mm.DataError, "there is no structure 'mnar'"),
+    ((iid(), "mnar"), {}, mm.DataError, "structure must be a MissingnessGraph, 'mcar'"),
     ((iid(), "saturated"), {"blocks": [["w"]]}, mm.DataError, "no feature 'w'"),
     ((iid(), "saturated"), {"blocks": ["x"]}, mm.DataError, "'x' is no list"),
-    ((iid(), graph_of([])), {"horizon": 0}, mm.ModelError, "horizon must be a number of steps, at least 1"),
-    ((iid(), graph_of([])), {"horizon": 1.5}, mm.ModelError, "horizon must be a number of steps"),
+    ((iid(), graph_of([])), {"horizon": 0}, mm.ModelError, "horizon must be an integer of at least 1"),
+    ((iid(), graph_of([])), {"horizon": 1.5}, mm.ModelError, "horizon must be an integer"),
     ((iid(), graph_of([])), {"policy": 3}, mm.ModelError, "expected a policy"),
     ((iid(), mm.MissingnessGraph([("w", "x")])), {}, mm.DataError, "no feature 'w'"),
     (

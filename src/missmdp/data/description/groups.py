@@ -176,7 +176,7 @@ def _ordered(values: Sequence[Any], used: NDArray[np.int64]) -> NDArray[np.int64
 def _ranges(values: Sequence[Any], order: NDArray[np.int64], counts: NDArray[np.int64], most: int) -> Groups:
     """Return values in at most `most` ranges, each with about as many rows as the next.
 
-    A value goes where the middle of its rows falls, so that one with many rows is alone in its range.
+    A value goes where the middle of its rows falls, so one with many rows is alone in its range.
     """
     rows = counts[order]
     middle = 2 * np.cumsum(rows) - rows

@@ -1,11 +1,11 @@
 """Counting the observations of tables that are too large to load.
 
-A table of a query has the columns `e` (episode), `s` (step) and `idle` (whether there is no action).
-
 Parquet files and ibis tables are grouped by a query engine, values as they are; only the few distinct ones
 come back and are matched to the features. If any of them makes no sense, or if the rows do not make
 histories, and for files without types (CSV), the rows are read in batches, as `Dataset.from_table` reads them:
 with the same bounded memory, and able to say which row is at fault.
+
+A table of a query has the columns `e` (episode), `s` (step) and `idle` (whether there is no action).
 """
 
 from __future__ import annotations

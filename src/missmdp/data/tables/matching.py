@@ -1,10 +1,10 @@
-"""Which of a feature's values a cell means.
-
-In CSV files everything is a word, so the usual ones count as missing there. In tables with types a null is a
-null, and a word is one of the values unless the user says otherwise.
+"""Which of a feature's values a cell means, and which words mean missing.
 
 Cells are compared as Python compares: 3.0 means 3 and True means 1. Where nothing is equal, what counts is
 how values are written: the word "3" means 3, and the number 1 means a value that is the word "1".
+
+In CSV files everything is a word, so the usual words for "missing" count as missing there. In tables with types a null
+is a null, and a word is one of the values unless the user says otherwise.
 """
 
 from __future__ import annotations

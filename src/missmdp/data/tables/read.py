@@ -1,4 +1,4 @@
-"""Reading trajectory tables: long tables with an episode, a step, one column per feature, and an action."""
+"""Reading trajectory tables: as the parts of a dataset, as a log without a model, or with their faults collected."""
 
 from __future__ import annotations
 

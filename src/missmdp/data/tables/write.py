@@ -1,4 +1,4 @@
-"""Writing datasets as trajectory tables, such that reading them gives the same dataset.
+"""Writing datasets as trajectory tables, so that reading them gives the same dataset; their metadata both ways.
 
 Features keep their values where these have one type that tables know, and are written as words otherwise.
 """

@@ -84,7 +84,7 @@ def _bound(run: RunRecord) -> Iterator[str]:
     if not bound.guaranteed:
         yield (
             f"What {name} learned comes without a guarantee: if its assumption holds ({bound.assumes}), a bootstrap "
-            f"has it within {at_most(worst)} of the truth, at {bound.confidence:g}."
+            f"puts it within {at_most(worst)} of the truth, at {bound.confidence:g}."
         )
     elif worst >= _NO_GUARANTEE:
         yield (
@@ -93,8 +93,8 @@ def _bound(run: RunRecord) -> Iterator[str]:
         )
     else:
         yield (
-            f"If its assumption holds ({bound.assumes}), what {name} learned is nowhere off by more than "
-            f"{at_most(worst)}, with probability {bound.confidence:g}."
+            f"If its assumption holds ({bound.assumes}), every probability that {name} learned is within "
+            f"{at_most(worst)} of the truth, with probability {bound.confidence:g}."
         )
 
 
@@ -146,10 +146,10 @@ def _sensitivity(run: RunRecord) -> Iterator[str]:
     within = [row for row in rows if row.what == "missingness"]
     if within:
         guaranteed = run.learner.bound.guaranteed
-        how = "within the bound" if guaranteed else "as learned from the log drawn anew"
-        told.append(f"{_worst(within)} if values go missing otherwise, {how}")
+        how = "within the bound" if guaranteed else "as learned from the resampled log"
+        told.append(f"{_worst(within)} if values go missing differently, {how}")
     if told:
-        yield f"Of the changes to the model that were tried, the worst move its value by {', '.join(told)}."
+        yield f"The worst changes to the model that were tried change its value by {', '.join(told)}."
 
 
 def _worst(rows: Sequence[VariantRecord]) -> str:

@@ -21,7 +21,7 @@ _POLICIES = {
     "random": "acting at random (random)",
 }
 _SHAPES = {"optimal": "diamond", "prior": "ring", "random": "cross"}
-"""Marks, so that colours are not needed to tell policies apart."""
+"""Marks, so colours are not needed to tell policies apart."""
 
 
 def confidence_text(run: RunRecord) -> str:

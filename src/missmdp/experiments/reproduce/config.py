@@ -16,7 +16,7 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from missmdp.benchmarks.registry import list_benchmarks
 from missmdp.checks import checked_flag, checked_integer, checked_names, checked_number
-from missmdp.errors import DataError, FormatError, MissMDPError, ModelError, ParameterError
+from missmdp.errors import Argument, DataError, FormatError, MissMDPError, ModelError, ParameterError
 from missmdp.experiments.baselines import BASELINES
 from missmdp.experiments.reproduce.cells import learner_names
 from missmdp.model.archive import write_atomically
@@ -244,7 +244,10 @@ _MAY_BE_NOTHING = ("seed", "max_trials", "optimal_trials", "prior_trials", "base
 def _check_values(config: ReproduceConfig) -> None:
     if config.value_sizes and not {"optimal", "prior"} <= set(config.baselines):
         raise DataError(
-            "values are normalised by those of optimal and prior: add them to baselines, or give no value_sizes"
+            "values are normalised by those of optimal and prior: add them to ",
+            Argument("baselines"),
+            ", or give no ",
+            Argument("value_sizes"),
         )
     if config.episodes < 2:
         problem = "one episode has no error; evaluate at least two"

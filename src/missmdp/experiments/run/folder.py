@@ -38,16 +38,10 @@ TABLE_NAMES = (
     "sensitivity",
     "certificates",
 )
-_FILES = (
-    RUN_FILE,
-    "report.html",
-    "log.parquet",
-    "policy.mmpolicy",
-    "certified.mmpolicy",
-    *(f"tables/{name}{ending}" for name, ending in product(TABLE_NAMES, (".csv", ".parquet"))),
-)
+_FILES = (RUN_FILE, "report.html", "log.parquet", "policy.mmpolicy", "certified.mmpolicy")
 _LEARNER_FILES = ("learned.mmdp", "policy.mmpolicy", "trace.csv", "certified.mmpolicy")
-"""All that a run may write, in the folder itself and for each learner. Nothing else in the folder is touched."""
+_TABLES = tuple(f"{name}{ending}" for name, ending in product(TABLE_NAMES, (".csv", ".parquet")))
+"""All that a run may write: in the folder itself, for each learner, and tables. Nothing else there is touched."""
 _OTHER = {"model": "of another model", "files": "on other data", "data": "on other data"}
 """What is said where there is no short value to show."""
 
@@ -87,6 +81,7 @@ class RunFolder:
         """Return the files of a run that are there, by their names inside the folder, and when they were written."""
         paths = [self.path / name for name in _FILES]
         paths += [each / name for each in sorted(self.path.glob("learners/*")) for name in _LEARNER_FILES]
+        paths += [self.table(name) for name in _TABLES]
         return {self.relative(path): path.stat().st_mtime_ns for path in paths if path.is_file()}
 
     def check(self, identity: RunIdentity, *, overwrite: bool = False) -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from missmdp.benchmarks.registry import load_benchmark
 from missmdp.data.dataset import Dataset
-from missmdp.errors import DataError, ModelError
+from missmdp.errors import Argument, DataError, ParameterError
 from missmdp.experiments.grid.fingerprint import model_hash
 from missmdp.experiments.record.coding import RunIdentity, plain
 from missmdp.experiments.run.folder import RunFolder
@@ -29,7 +29,7 @@ def as_problem(model: Any, name: str | None, *, unknown_truth: bool) -> Problem:
 
     Raises
     ------
-    ModelError
+    ParameterError
         If it is none of these.
     MissMDPError
         If it cannot be saved, which what is learned will have to be.
@@ -42,9 +42,7 @@ def as_problem(model: Any, name: str | None, *, unknown_truth: bool) -> Problem:
     elif isinstance(model, FactoredMDP):
         mdp, known = model, None
     else:
-        raise ModelError(
-            f"expected a MissMDP, a FactoredMDP or a benchmark's name, got {type(model).__name__}"
-        )
+        raise ParameterError("model", model, "a MissMDP, a FactoredMDP or the name of a benchmark")
     truth = None if unknown_truth else known
     own = known.name if known is not None else None
     # What is known of M is part of the problem only where it is to be looked at.
@@ -72,33 +70,34 @@ def run(
 ) -> RunResult:
     """Return what learning, planning and evaluating find, and write all of it to a folder, with a report.
 
-    Data are read or simulated, held against the model and described, and a diagnosis says why values are missing. Each
-    learner learns from them how values go missing, with bounds, or with a bootstrap's intervals, which are no
-    guarantee. The learners are compared on data that they have not seen, and one is recommended. What each has learned
-    is solved, and the policies are evaluated: where it is known how values go missing in the true model, beside the
-    optimal policy, the prior's and random actions; where it is not, in a world for each learner, in which that one is
-    right. The model is changed, to see how much the value of the recommended policy depends on it. At last a
-    certificate says how far from optimal it can be in truth.
+    Data are read or simulated, checked against the model and described, and a diagnosis says why values are
+    missing. Each learner learns from them how values go missing, with bounds, or with bootstrap intervals, which
+    are not guaranteed. The learners are compared on data that they have not seen, and one is recommended. A policy
+    is computed for what each has learned, and the policies are evaluated: in the true model if it is known, next to
+    the optimal policy, the prior policy and random actions; otherwise in one world per learner, in which that
+    learner is right. A sensitivity analysis shows how much the value of the recommended policy depends on the
+    model. Finally, a certificate says how far from optimal it can be in the true model.
 
-    What is made is written as soon as it is there. Ctrl-C while solving goes on with the best policy so far; during the
-    diagnosis, the changes to the model or the certificate it leaves that out.
+    Results are written as soon as they are ready. Ctrl-C while solving continues with the best policy so far;
+    during the diagnosis, the sensitivity analysis or the certificate, it skips that part.
 
     Parameters
     ----------
     model
-        A miss-MDP: the truth. An MDP, where it is not known how values go missing in it. Or a benchmark's name.
+        A miss-MDP, which is then the truth; an MDP, if it is not known how values go missing; or the name of a
+        benchmark.
     data
         A `Dataset`, or a table as `Dataset.from_table` reads it; None to simulate the miss-MDP.
     folder
-        Where everything goes. It must be empty, or hold this very run.
+        Where everything is written. It must be empty, or contain this very run.
     settings
-        How it is done.
+        How to do it.
     name
         What to call the model in reports.
     table
         How to read a table: arguments of `Dataset.from_table` by name.
     overwrite
-        Whether the folder may hold another run, which is lost then.
+        Whether to replace another run in the folder.
     progress
         Whether to show stages on standard error; by default on a terminal.
 
@@ -117,7 +116,7 @@ def run(
         data = Dataset.from_table(data, problem.mdp, **options, progress=False)
     # Files are known by their names, and what is in memory by what is in it.
     content = data_hash(data) if isinstance(data, Dataset) else None
-    own = {**settings.as_dict(simulated=data is None), "table": _plain(options), "data": content}
+    own = {**settings.as_dict(simulated=data is None), "table": _table_options(options), "data": content}
     identity = RunIdentity(plain(own), problem.sha256, files)
     where.check(identity, overwrite=overwrite)
     return RunWork(problem, settings, where, identity, Stages(progress)).do(data, options)
@@ -135,15 +134,19 @@ def _check(problem: Problem, data: Any, settings: RunSettings) -> None:
     """Raise `DataError` for what cannot go well; call it before long work."""
     if data is None and problem.simulator is None:
         raise DataError(
-            f"{problem.name}: it is not known how values go missing in it, so that no data can be simulated; give data"
+            f"{problem.name}: it is not known how values go missing in it, so no data can be simulated; pass ",
+            Argument("data"),
         )
     for make in settings.makers(problem.mdp).values():
         make().check_parameters(problem.mdp.space.features)
 
 
-def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
+def _table_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return how a table is read, for a file."""
     bins: Mapping[str, Any] = options.get("bins") or {}
-    plain = {key: value for key, value in options.items() if key != "bins"}
-    plain["missing"] = list(plain.get("missing", ()))
-    return {**plain, "bins": {column: list(binning.edges) for column, binning in bins.items()}}
+    missing = list(options.get("missing", ()))
+    return {
+        **options,
+        "missing": missing,
+        "bins": {column: list(binning.edges) for column, binning in bins.items()},
+    }

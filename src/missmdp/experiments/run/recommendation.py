@@ -10,7 +10,7 @@ from missmdp.evaluation.heldout import HeldOutScore
 from missmdp.evaluation.value import student_interval
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.diagnosis.result import Diagnosis
-from missmdp.words import count, with_error
+from missmdp.words import count, listed, with_error
 
 __all__ = ["Recommendation", "margin", "much_is_outside", "recommend"]
 
@@ -65,11 +65,11 @@ def recommend(
     if len(learners) == 1:
         return Recommendation(simplest, f"{names[simplest]} is the only learner in this run.")
     if heldout is None:
+        kind = "simplest" if all(bounded.values()) else "simplest with guaranteed bounds"
         return Recommendation(
             simplest,
-            f"Nothing could be held out, so the learners cannot be compared; no other "
-            f"{'' if all(bounded.values()) else 'that has bounds which hold '}has fewer free parameters than "
-            f"{names[simplest]} ({sizes[simplest]:,}).",
+            "Nothing could be held out, so the learners cannot be compared. "
+            f"{names[simplest]} is the {kind}, with {count(sizes[simplest], 'free parameter')}.",
         )
     best = max(heldout, key=lambda label: (heldout[label].difference == 0.0, bounded[label], -sizes[label]))
     equal = [label for label in heldout if label == best or _may_be_chance(heldout[label], confidence)]
@@ -99,29 +99,30 @@ class _Compared:
         if all(self.heldout[label].difference == 0.0 for label in self.equal):
             return f"{name} predicts unseen observations as well as any: {score}{others}."
         rivals = [label for label in self.equal if label != self.best and self.bounded[label]]
+        all_bounded = len(rivals) == len(close)
         taken = (
-            f"none of {'these' if len(rivals) == len(close) else 'those with bounds that hold'} has fewer free "
-            f"parameters ({self.sizes[self.best]:,})"
+            f"none of {'these' if all_bounded else 'those with guaranteed bounds'} has fewer free parameters "
+            f"({self.sizes[self.best]:,})"
             if rivals
-            else f"it has bounds that hold, which {' and '.join(close)} has not"
+            else f"it has guaranteed error bounds, which {listed(close)} lack{'s' * (len(close) == 1)}"
         )
         return (
-            f"{name} is ahead in predicting unseen observations, but not told apart from {' and '.join(close)}: "
-            f"{score}{others}. It is taken since {taken}."
+            f"{name} is ahead in predicting unseen observations, but not clearly better than {listed(close)}: "
+            f"{score}{others}. It is preferred because {taken}."
         )
 
     def why_another(self, chosen: str) -> str:
         best, name = self.names[self.best], self.names[chosen]
         if not self.bounded[self.best]:
-            simpler = f"since it has bounds that hold, which {best} has not"
+            reason = f"it has guaranteed error bounds, which {best} lacks"
         elif self.sizes[chosen] < self.sizes[self.best]:
             own = count(self.sizes[chosen], "free parameter")
-            simpler = f"as the simpler one: {own} rather than {self.sizes[self.best]:,}"
+            reason = f"it is simpler: {own} rather than {self.sizes[self.best]:,}"
         else:
-            simpler = f"as the first: both have {count(self.sizes[chosen], 'free parameter')}"
+            reason = f"it comes first: both have {count(self.sizes[chosen], 'free parameter')}"
         return (
-            f"{best} is ahead in predicting unseen observations, but {name} is not told apart from it "
-            f"({_worse(self.heldout[chosen])}, in {_UNIT}) and is taken {simpler}{self._others(chosen)}."
+            f"{best} is ahead in predicting unseen observations, but {name} is not clearly worse "
+            f"({_worse(self.heldout[chosen])}, in {_UNIT}){self._others(chosen)}. It is preferred because {reason}."
         )
 
     def _others(self, chosen: str) -> str:
@@ -170,7 +171,7 @@ def _outside(score: HeldOutScore) -> str:
 def _score(score: HeldOutScore) -> str:
     if score.impossible:
         some = count(score.impossible, score.by[:-1])
-        return f"it takes {some} for impossible, no learner takes fewer, and it leads in the rest ({_UNIT})"
+        return f"it considers {some} impossible, no learner fewer, and it leads in the rest ({_UNIT})"
     return f"held-out log-likelihood {with_error(score.per_step, score.stderr)} {_UNIT}"
 
 
@@ -178,7 +179,7 @@ def _worse(score: HeldOutScore) -> str:
     if math.isnan(score.difference):
         return "not to be compared"
     if not math.isfinite(score.difference):
-        return "worse: it takes some of them for impossible that the best does not"
+        return "worse: it considers some of them impossible that the best does not"
     if score.difference == 0.0:
         return "no worse"
     return f"{with_error(-score.difference, score.difference_stderr)} worse"

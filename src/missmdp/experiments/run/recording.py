@@ -52,7 +52,7 @@ from missmdp.experiments.record.record import (
     VariantRecord,
     WorldRecord,
 )
-from missmdp.experiments.run.learned_graph import learned_graph
+from missmdp.experiments.run.learning import learned_graph
 from missmdp.experiments.run.reading import data_hash
 from missmdp.experiments.run.recommendation import margin, much_is_outside
 from missmdp.experiments.run.result import (

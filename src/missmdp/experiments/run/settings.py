@@ -35,7 +35,7 @@ class RunSeeds:
     """A seed for everything random, all different: a log and an evaluation with one seed would share their luck."""
 
     data: int
-    """The seed of the run itself, so that `collect` with it gives the same log."""
+    """The seed of the run itself, so `collect` with it gives the same log."""
     heldout: int
     solve: int
     evaluate: int

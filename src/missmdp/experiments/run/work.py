@@ -53,7 +53,7 @@ class RunWork:
     problem
         What is to be decided in.
     settings
-        How it is done.
+        How to do it.
     folder
         Where everything goes; checked before.
     identity

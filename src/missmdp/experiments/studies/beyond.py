@@ -58,7 +58,7 @@ def _learning_cells() -> Iterator[Cell]:
 
 
 def _value_cells() -> Iterator[Cell]:
-    """Yield solving limited by trials rather than seconds, so that every machine finds the same."""
+    """Yield solving limited by trials rather than seconds, so every machine finds the same."""
     seeds = tuple(map(episode_seed, range(VALUE_RUNS)))
     for benchmark, trials in END_TRIALS.items():
         for policy, most in zip(("optimal", "prior"), trials, strict=True):

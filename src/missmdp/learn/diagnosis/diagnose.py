@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from missmdp.checks import checked_integer, checked_seed
+from missmdp.checks import checked_integer, checked_number, checked_seed
 from missmdp.data.counts import ObservationCounts, as_counts
 from missmdp.data.dataset import Dataset
 from missmdp.errors import AssumptionWarning, DataError, MissMDPError
@@ -86,8 +86,7 @@ def diagnose(
     >>> found.type, found.self_censoring, found.recommended
     ('MNAR', ('x', 'y'), 'em')
     """
-    if not 0.0 < level < 1.0:
-        raise DataError(f"level must be between 0 and 1, such as 0.01, got {level!r}")
+    checked_number("level", level, above=0.0, below=1.0)
     checked_integer("draws", draws, least=0)
     checked_seed(seed)
     counts = as_counts(dataset)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp.checks import checked_names
-from missmdp.errors import DataError, ModelError
+from missmdp.checks import checked_integer, checked_names, checked_seed
+from missmdp.errors import ParameterError
 from missmdp.learn.blocks import Blocks, checked_feature_blocks
 from missmdp.learn.em.logistic import Logistic, logistic_model
 from missmdp.learn.em.structures import Factors, graph_factors, named_factors
@@ -40,6 +40,7 @@ from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
+from missmdp.words import listed
 
 __all__ = ["as_structure", "identifiability"]
 
@@ -103,22 +104,20 @@ def identifiability(
     """
     if mdp is None:
         if not isinstance(structure, MissingnessGraph):
-            raise DataError(
-                f"without an MDP the question is about an m-graph: give a MissingnessGraph, not {structure!r}"
-            )
+            problem = f"without an MDP the question is about an m-graph, not about {structure!r}"
+            raise ParameterError("structure", structure, "a MissingnessGraph", problem)
         return identified_from_snapshots(structure)
     if isinstance(mdp, MissMDP):
         if blocks is None and not isinstance(structure, Factors | Logistic):
             blocks = _blocks_of(mdp)
         mdp = mdp.mdp
     mdp = checked_mdp(mdp)
-    steps: Any = horizon
-    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
-        raise ModelError(f"horizon must be a number of steps, at least 1, got {horizon!r}")
+    horizon = checked_integer("horizon", horizon, least=1)
+    rng = np.random.default_rng(checked_seed(seed))
     made = as_structure(mdp, structure, blocks)
     if not made.blocks.names:
         return nothing_to_identify(mdp, made.name)
-    return _identifiability(mdp, made, policy, int(horizon), np.random.default_rng(seed))
+    return _identifiability(mdp, made, policy, horizon, rng)
 
 
 def _blocks_of(model: MissMDP) -> tuple[tuple[str, ...], ...]:
@@ -266,7 +265,7 @@ def as_structure(
     """
     if isinstance(structure, Factors | Logistic):
         if blocks is not None:
-            raise DataError("these factors have their blocks already: leave out blocks=")
+            raise ParameterError("blocks", blocks, "None", "these factors have their blocks already")
         return structure
     features = mdp.space.features
     if isinstance(structure, MissingnessGraph):
@@ -276,9 +275,8 @@ def as_structure(
         )
         return graph_factors(mdp, Blocks.of(features, own, mdp.n_states), structure)
     if structure not in _NAMES:
-        raise DataError(
-            f"there is no structure {structure!r}; give a MissingnessGraph, or one of {', '.join(map(repr, _NAMES))}"
-        )
+        names = listed([repr(name) for name in _NAMES], "or")
+        raise ParameterError("structure", structure, f"a MissingnessGraph, {names}")
     own = [(name,) for name in features.names] if blocks is None else checked_feature_blocks(features, blocks)
     made = Blocks.of(features, own, mdp.n_states)
     if structure == "logistic":
