@@ -10,6 +10,7 @@ from missmdp.checks import (
     checked_choice,
     checked_confidence,
     checked_flag,
+    checked_instance,
     checked_integer,
     checked_names,
     checked_number,
@@ -110,3 +111,9 @@ def test_arguments_in_messages_are_written_as_the_caller_wants():
     error = MissMDPError("there is no column 'step'; pass ", Argument("step", "day"))
     assert str(error) == "there is no column 'step'; pass step='day'"
     assert error.text(lambda one: f"--{one.name} {one.value}").endswith("pass --step day")
+
+
+def test_instances_are_told_by_their_class():
+    assert checked_instance("path", "x", str, "a text") == "x"
+    with pytest.raises(ParameterError, match="path: expected a text, got int"):
+        checked_instance("path", 3, str, "a text")
