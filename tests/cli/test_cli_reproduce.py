@@ -139,7 +139,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path, workers):
     finally:
         process.kill()
     assert process.returncode == 130, errors
-    assert "interrupted: run it again to go on" in output
+    assert "interrupted: run it again to resume" in output
     assert "Traceback" not in errors
     assert not (folder / "tables").exists()
     assert list(folder.glob("cells/*.cell"))

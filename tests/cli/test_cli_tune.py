@@ -104,7 +104,7 @@ def test_ctrl_c_keeps_what_is_finished(run, tmp_path, monkeypatch):
     monkeypatch.setattr(PPO, "solve", train)
     monkeypatch.setattr("missmdp.experiments.baselines.require", lambda module: None)
     out = succeeded(run("tune-ppo", "example-1", "-o", tmp_path, *SHORT))
-    assert "Interrupted: 1 of 3 trials are finished; run it again to go on." in out
+    assert "Interrupted: 1 of 3 trials are finished; run it again to resume." in out
 
 
 def test_it_trains_for_real(run, tmp_path):

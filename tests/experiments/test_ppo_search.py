@@ -236,7 +236,7 @@ def test_an_interrupted_trial_is_not_kept(model, tmp_path):
     found = search(model, tmp_path / "s", train=train)
     assert found.status == "interrupted"
     assert sorted(trial.number for trial in found.trials) == [1, 2]
-    assert "2 of 4 trials are finished; run it again to go on" in found.describe()
+    assert "2 of 4 trials are finished; run it again to resume" in found.describe()
     assert not list((tmp_path / "s").glob("trial-003-*.cell"))
     assert table(search(model, tmp_path / "s")) == table(search(model, tmp_path / "whole"))
 

@@ -83,7 +83,7 @@ class PPOSearch:
         ]
         if self.status == "interrupted":
             done = sum(trial.number <= self.wanted for trial in self.trials)
-            lines.append(f"Interrupted: {done} of {self.wanted} trials are finished; run it again to go on.")
+            lines.append(f"Interrupted: {done} of {self.wanted} trials are finished; run it again to resume.")
         return "\n".join(lines)
 
 

@@ -201,7 +201,7 @@ class TrialFolder:
             if known.get(name) != value:
                 raise DataError(
                     f"{self.path} holds a search {_difference(name, known.get(name), value)}; "
-                    "give another folder, or the same settings to go on with it"
+                    "give another folder, or the same settings to resume it"
                 )
 
     def _cell(self, number: int) -> TrialCell:

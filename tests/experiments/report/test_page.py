@@ -244,7 +244,7 @@ def test_whatever_may_be_null_can_be(tmp_path, known):
 
 def test_without_anything_known_it_still_reads_well(tmp_path):
     text = page_of(emptied(sample(known=False)), tmp_path).one("main").text
-    assert "This was not looked at in this run." in text
+    assert "This was not examined in this run." in text
     assert "No value is missing in these data." in text
     assert "None" not in text.replace("None, or left out", "")
 

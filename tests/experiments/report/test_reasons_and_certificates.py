@@ -32,7 +32,7 @@ def test_the_type_is_said_in_plain_words(say, run):
     assert "What is more, infection hides itself" in text
     assert "That is right: the true model says so." in text
     run["model"]["truth"]["name"] = "MCAR"
-    assert "In truth it is MCAR: the true model says so." in say(run, "why")
+    assert "In the true model it is MCAR: the true model says so." in say(run, "why")
 
 
 def test_reasons_have_effects_with_intervals(say, run):
@@ -46,7 +46,7 @@ def test_reasons_have_effects_with_intervals(say, run):
         in text
     )
     assert "heart_rate by whether infection is missing: 20 points" in text
-    assert "95 % intervals from a bootstrap, which is no guarantee" in text
+    assert "95 % intervals from a bootstrap, which guarantees nothing" in text
     assert "a remark on reasons." in text
 
 
@@ -73,7 +73,7 @@ def test_the_learner_that_suits_is_named_and_what_is_recommended_instead(say, ru
 
 def test_what_was_not_looked_at_is_said(say, run):
     run["diagnosis"] = {"why_not": "it was interrupted", "found": None}
-    assert "This was not looked at: it was interrupted." in say(run, "why")
+    assert "This was not examined: it was interrupted." in say(run, "why")
     run = sample()
     run["diagnosis"]["found"] |= {"blocks": [], "drivers": []}
     assert "Nothing is missing in these data." in say(run, "why")

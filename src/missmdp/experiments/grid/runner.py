@@ -45,7 +45,7 @@ class GridRun:
         if self.status == "finished":
             return f"{text}; tables in {self.folder / 'tables'}"
         if self.status == "interrupted":
-            return f"{text}; interrupted: run it again to go on"
+            return f"{text}; interrupted: run it again to resume"
         name, reason = next(iter(self.failed.items()))
         return f"{text}; {len(self.failed)} failed, the first of them {name}: {reason}"
 

@@ -146,7 +146,7 @@ def _sensitivity(run: RunRecord) -> Iterator[str]:
     within = [row for row in rows if row.what == "missingness"]
     if within:
         guaranteed = run.learner.bound.guaranteed
-        how = "within the bound" if guaranteed else "as learned from the log drawn anew"
+        how = "within the bound" if guaranteed else "as learned from the resampled log"
         told.append(f"{_worst(within)} if values go missing differently, {how}")
     if told:
         yield f"The worst changes to the model that were tried change its value by {', '.join(told)}."

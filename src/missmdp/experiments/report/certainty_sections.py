@@ -85,7 +85,7 @@ def _likely(one: CertifiedRecord) -> list[Html]:
             f"{number(between.high, between.spread)} per episode in {percent(between.confidence)} of "
             f"{between.draws} such logs (a bootstrap).",
             element("strong", "This is not a guarantee:"),
-            "it takes what was learned for about right.",
+            "it assumes that what was learned is about right.",
         )
     ]
 
@@ -201,7 +201,7 @@ def _alternatives(found: CertificateRecord) -> Html:
         for name, other in found.alternatives.items()
     ]
     rows.append([_METHODS["trivial"], no_more_than(found.trivial), "any policy"])
-    return table("At most so much worse than optimal", ["bound", "at most", "for"], rows, numbers=[1])
+    return table("At most this much worse than optimal", ["bound", "at most", "for"], rows, numbers=[1])
 
 
 def _conditions(found: CertificateRecord) -> list[Html]:
@@ -219,7 +219,7 @@ def _others(others: Sequence[CertifiedRecord]) -> Html:
     ]
     return table(
         "Policies of other learners, if what these assume is true",
-        ["learner", "at most so much worse than optimal", "which means"],
+        ["learner", "at most this much worse than optimal", "which means"],
         rows,
         numbers=[1],
     )
@@ -238,7 +238,7 @@ def sensitivity_section(run: RunRecord) -> Section:
     """Return the section on changes of the model."""
     found = run.sensitivity
     if found is None or not found.rows:
-        return Section("sensitivity", _LITTLE_WRONG, (paragraph("This was not looked at in this run."),))
+        return Section("sensitivity", _LITTLE_WRONG, (paragraph("This was not examined in this run."),))
     drawn: list[Dot | Heading] = []
     for kind in dict.fromkeys(row.what for row in found.rows):
         drawn.append(Heading(_CHANGES[kind]))

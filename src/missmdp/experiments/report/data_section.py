@@ -42,10 +42,10 @@ def _size(data: DataRecord) -> list[str]:
         size += f", {data.steps / data.episodes:,.1f} steps each on average"
     sentences = [f"{size}.", *_ends(data.terminated, data.episodes)]
     if data.behaviour == "blind":
-        sentences.append("Whoever acted did not react to what was seen.")
+        sentences.append("Actions did not depend on what was seen.")
     else:
         sentences.append(
-            "Whoever acted may have reacted to what was seen, so the intervals below are wider, to hold anyway."
+            "Actions may have depended on what was seen, so the intervals below are wider to allow for that."
         )
     return sentences
 
@@ -55,10 +55,10 @@ def _ends(terminated: int, episodes: int) -> list[str]:
     if not episodes:
         return []
     if terminated == 0:
-        return ["Each was cut off; none came to an end of its own."]
+        return ["All were cut off; none ended by itself."]
     if terminated == episodes:
-        return ["Each came to an end of its own."]
-    return [f"Of these {terminated:,} came to an end of their own; the others were cut off."]
+        return ["All ended by themselves."]
+    return [f"Of these {terminated:,} ended by themselves; the others were cut off."]
 
 
 def _rates(data: DataRecord) -> list[Html]:

@@ -59,7 +59,7 @@ def _too_few(learner: LearnerRecord) -> list[Html]:
     bound = learner.bound
     if bound.worst is None or bound.worst < _WORTHLESS:
         return []
-    by = "" if bound.guaranteed else ", as a bootstrap has it"
+    by = "" if bound.guaranteed else ", by a bootstrap"
     return [
         note(
             f"In some situations there are too few data to rely on what {learner.name} learned: a chance there may "
@@ -107,7 +107,7 @@ def _gain(run: RunRecord) -> Tile:
     gain = _over_guessing(run)
     detail = "" if gain is None else _interval(run, gain.low, gain.high, gain.stderr)
     figure = plus(None) if gain is None else plus(gain.mean, gain.stderr)
-    return Tile("Better than guessing by", figure, detail or "guessing takes every gap for a coin toss")
+    return Tile("Better than guessing by", figure, detail or "guessing assumes that every gap is a coin toss")
 
 
 def _interval(run: RunRecord, low: float | None, high: float | None, stderr: float | None) -> str:

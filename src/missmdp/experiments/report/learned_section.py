@@ -59,7 +59,8 @@ def _intervals(run: RunRecord) -> list[str]:
         )
     if unsure:
         sentences.append(
-            f"Those of {listed(unsure)} come from a bootstrap, {confidence_text(run)} each on its own: no guarantee."
+            f"Those of {listed(unsure)} come from a bootstrap, {confidence_text(run)} each separately, "
+            "and are not guaranteed."
         )
     return sentences
 
@@ -184,8 +185,8 @@ def _distance(run: RunRecord, learner: LearnerRecord) -> list[str]:
         return []
     if not learner.bound.guaranteed:
         return [
-            f"As a bootstrap has it, about {points(bound.tv)} records have other gaps in the worst situation; this "
-            "is no guarantee."
+            f"By a bootstrap, about {points(bound.tv)} records have other gaps in the worst situation; this "
+            "is not guaranteed."
         ]
     if bound.tv >= 1.0:
         return ["In the worst situation anything is possible: there are too few data to say."]

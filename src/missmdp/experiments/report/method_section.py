@@ -85,7 +85,7 @@ def _settings(run: RunRecord) -> list[tuple[str, str]]:
         for name, value in msgspec.structs.asdict(run.settings).items()
         if name not in ("data", "unknown_truth") and not _says_nothing(value)
     ]
-    return [("data", data), ("how values go missing in truth", truth), *told]
+    return [("data", data), ("how values really go missing", truth), *told]
 
 
 def _says_nothing(value: Any) -> bool:

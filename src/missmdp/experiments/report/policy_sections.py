@@ -216,8 +216,8 @@ def _normalised(run: RunRecord, rows: Sequence[ValueRecord]) -> Html:
     )
     return figure(
         chart,
-        "100 % is what a policy is worth that knows exactly how values go missing, 0 % what one is worth that takes "
-        "every gap for the toss of a coin. An arrow points to what lies outside.",
+        "100 % is the value of a policy that knows exactly how values go missing, 0 % that of one that assumes that "
+        "every gap is a coin toss. An arrow points to values outside the picture.",
     )
 
 
@@ -312,7 +312,7 @@ def _risk(run: RunRecord, world: WorldRecord) -> str | None:
     if row is None or row.difference is None or label == run.recommended.label:
         return None
     doubted = any(one.warnings for one in run.learners if one.label == label)
-    doubt = ", against which the data speak" if doubted else ""
+    doubt = ", which the data contradict" if doubted else ""
     name = run.learner_name(label)
     lost = number(abs(row.difference), row.difference_stderr)
     if row.difference_high is not None and row.difference_high < 0.0:

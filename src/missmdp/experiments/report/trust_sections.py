@@ -18,7 +18,7 @@ __all__ = ["assumptions_section", "heldout_section"]
 _PREDICTS = "Who predicts new data best?"
 Scored = tuple[LearnerRecord, HeldOutRecord]
 """A learner, and how well it predicts."""
-_TESTED = "The tests found nothing that speaks against this."
+_TESTED = "The tests found nothing against this."
 _CHOSEN = (
     "This was chosen because it explains the data best, so it is not tested against them once more; wherever the "
     "search began, it ended with the same chances."
@@ -32,7 +32,7 @@ def assumptions_section(run: RunRecord) -> Section:
         title = f"{learner.name}: {assumption(learner)}"
         counts = learner.bound.guaranteed
         if learner.warnings:
-            doubt = "the data speak against this." if counts else "what was learned is in doubt."
+            doubt = "the data contradict this." if counts else "what was learned is in doubt."
             verdict = note(doubt, kind="warning")
             content.append(subsection(title, verdict, bullets(map(sentence, learner.warnings))))
         else:
@@ -59,7 +59,7 @@ def heldout_section(run: RunRecord) -> Section:
     """Return the section on predictions."""
     known = [(learner, learner.heldout) for learner in run.ordered_learners if learner.heldout is not None]
     if not known:
-        return Section("heldout", _PREDICTS, (paragraph("This was not looked at in this run."),))
+        return Section("heldout", _PREDICTS, (paragraph("This was not examined in this run."),))
     best = max(known, key=lambda one: -math.inf if one[1].difference is None else one[1].difference)
     first = known[0][1]
     introduction = paragraph(

@@ -38,7 +38,7 @@ def why_section(run: RunRecord) -> Section:
     found = run.diagnosis.found
     if found is None:
         why = f": {run.diagnosis.why_not}" if run.diagnosis.why_not else ""
-        return Section("why", _TITLE, (paragraph(sentence(f"This was not looked at{why}")),))
+        return Section("why", _TITLE, (paragraph(sentence(f"This was not examined{why}")),))
     if not found.blocks:
         return Section("why", _TITLE, (paragraph("Nothing is missing in these data."),))
     content = [
@@ -65,11 +65,11 @@ def _verdict(run: RunRecord, found: DiagnosisRecord) -> list[Html]:
     source = (
         "The dynamics of the model were used to tell what was missing, so this is as good as the model is."
         if not found.snapshots_only
-        else "Single records were looked at only."
+        else "Only single records were examined."
     )
     truth = run.model.truth
     if truth is not None:
-        right = "That is right" if truth.name == kind else f"In truth it is {truth.name}"
+        right = "That is right" if truth.name == kind else f"In the true model it is {truth.name}"
         sentences.append(f"{right}: the true model says so.")
     return [paragraph(*sentences), paragraph(source)]
 
@@ -97,10 +97,10 @@ def _drivers(found: DiagnosisRecord) -> list[Html]:
     intervals = any(driver.interval is not None for driver in shown)
     caption = [
         "The further right, the more that value matters: shown is the difference between the values with the highest "
-        "and the lowest rate, with all else as it was in the data."
+        "and the lowest rate, with everything else as in the data."
     ]
     if intervals:
-        caption.append("Lines are 95 % intervals from a bootstrap, which is no guarantee.")
+        caption.append("Lines are 95 % intervals from a bootstrap, which guarantees nothing.")
     content = [figure(chart, *caption), bullets(map(_told, shown))]
     if len(drivers) > _MOST_DRIVERS:
         content.append(paragraph(f"{len(drivers) - _MOST_DRIVERS} weaker ones are in tables/drivers.csv."))

@@ -148,7 +148,7 @@ def _claim(tables: Tables) -> Section | None:
                 "were run, is nearly as good as one that knows how values go missing. It holds where the 95 %",
                 f"interval of the normalised value does not go below {LEAST}, fails where it stays below, and is open",
                 "where neither is so. A normalised value of 1 is the optimal",
-                "policy’s, 0 that of a prior that takes every gap for the toss of a coin. The right learner is the",
+                "policy’s, 0 that of a prior that assumes that every gap is a coin toss. The right learner is the",
                 "first of AMCAR, AsMAR and AIMI whose assumption holds.",
             ),
             _shown(tables, "claims"),

@@ -56,7 +56,7 @@ class Solving:
     def _solve(self, what: str, model: MissMDP) -> SolveResult:
         limit = "" if self._settings.timeout is None else f", {self._settings.timeout:g} s at most"
         with self._stages.stage(
-            "solve", "Solving", f"{what}{limit}; Ctrl-C goes on with the best so far"
+            "solve", "Solving", f"{what}{limit}; Ctrl-C continues with the best so far"
         ) as stage:
             found = self._settings.solver().solve(model)
             ended = "" if found.status == "precision" else f", {found.ended}"
