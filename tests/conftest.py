@@ -1,11 +1,16 @@
 """Settings for all tests: hypothesis without deadlines, since the first call of a kernel compiles it.
 
+BLAS gets one thread, unless the environment says otherwise: tests run in several processes already, and with more
+threads than cores these wait for each other so long that a second's work takes half a minute.
+
 Set MISSMDP_TEST_EXAMPLES to try more examples of each property than the few of every day.
 """
 
 import os
 
 from hypothesis import HealthCheck, settings
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 settings.register_profile(
     "missmdp",

@@ -93,19 +93,16 @@ ANY = ("settings", "table")
 
 def damages():
     """Yield runs with one fault, and what the message must name."""
-    for known in (True, False):
-        run = sample(known=known)
-        for path in places(run):
-            inside = any(key in OPEN for key in path[:-1])
-            if path[:2] == ANY and len(path) > 2:
-                continue
-            names = [key for key in path if isinstance(key, str)]
-            wrong = [{"odd": []}] if path != ANY else [3]
-            if isinstance(value_at(run, path), dict):
-                wrong = [["odd"]]
-            for change in ([] if inside else ["missing", "extra"]) + wrong:
-                named = "stranger" if change == "extra" else names[-1] if not inside else ""
-                yield changed(run, path, change), named
+    run = sample()
+    for path in places(run):
+        if path[:2] == ANY and len(path) > 2:
+            continue
+        inside = any(key in OPEN for key in path[:-1])
+        name = next(key for key in reversed(path) if isinstance(key, str))
+        wrong = ["odd"] if isinstance(value_at(run, path), dict) or path == ANY else {"odd": []}
+        for change in ([] if inside else ["missing", "extra"]) + [wrong]:
+            named = "stranger" if change == "extra" else "" if inside else name
+            yield changed(run, path, change), named
 
 
 def value_at(run, path):
