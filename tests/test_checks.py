@@ -10,12 +10,14 @@ from missmdp.checks import (
     checked_choice,
     checked_confidence,
     checked_flag,
+    checked_instance,
     checked_integer,
     checked_names,
     checked_number,
     checked_seed,
+    checked_shape,
 )
-from missmdp.errors import Argument, DataError, MissMDPError, ModelError, ParameterError
+from missmdp.errors import Argument, DataError, Message, MissMDPError, ModelError, ParameterError
 
 
 def message(check, *args, **limits):
@@ -110,3 +112,23 @@ def test_arguments_in_messages_are_written_as_the_caller_wants():
     error = MissMDPError("there is no column 'step'; pass ", Argument("step", "day"))
     assert str(error) == "there is no column 'step'; pass step='day'"
     assert error.text(lambda one: f"--{one.name} {one.value}").endswith("pass --step day")
+
+
+def test_types_and_shapes():
+    assert checked_instance("values", [1], list, "a list") == [1]
+    said = message(checked_instance, "values", (1,), list, "a list", "list(values) makes one")
+    assert said == "values: expected a list, got tuple (list(values) makes one)"
+    array = np.zeros((2, 3))
+    assert checked_shape("reward", array, (2, 3)) is array
+    assert message(checked_shape, "reward", array, (3, 2)) == "reward must be of shape (3, 2), got (2, 3)"
+    said = message(checked_shape, "reward", array, (3, 2), "(states, actions)")
+    assert said == "reward must be of shape (states, actions) = (3, 2), got (2, 3)"
+
+
+def test_a_problem_may_speak_of_other_arguments():
+    bins = Argument("bins", {"x": ...}, python="{'x': Binning.from_edges([…])}")
+    error = ParameterError("step", "t", "a number", Message("it is no number; use ", bins))
+    assert str(error) == "step: it is no number; use bins={'x': Binning.from_edges([…])}"
+    assert error.text(lambda argument: f"--{argument.name}") == "--step: it is no number; use --bins"
+    again = pickle.loads(pickle.dumps(error))
+    assert again.text(lambda argument: f"--{argument.name}") == "--step: it is no number; use --bins"

@@ -3,7 +3,11 @@
 import pytest
 
 from missmdp.words import (
+    bound_above,
+    bound_below,
+    closest,
     count,
+    did_you_mean,
     duration,
     interval,
     listed,
@@ -12,6 +16,8 @@ from missmdp.words import (
     percent_range,
     plus,
     points,
+    preview,
+    rate_text,
     rough_duration,
     sentence,
     share_text,
@@ -74,3 +80,28 @@ def test_figures_read_well(given, expected):
 def test_rough_times_are_in_the_unit_that_fits():
     times = (0.2, 75.0, 600.0, 9000.0, 200_000.0)
     assert [rough_duration(s) for s in times] == ["1 s", "75 s", "10 min", "2.5 h", "2.3 days"]
+
+
+def test_what_is_printed_of_a_bound_is_a_bound():
+    assert [bound_above(x) for x in (3.3411, 0.01234, -2.349, 0.0)] == ["3.35", "0.0124", "−2.34", "0.00"]
+    assert [bound_below(x) for x in (3.3411, 0.01234, -2.341)] == ["3.34", "0.0123", "−2.35"]
+
+
+def test_what_was_meant_whatever_the_case():
+    assert closest("Wards", ["ward", "level"]) == "ward"
+    assert closest("x", ["ward", "level"]) is None
+    assert did_you_mean("levle", ["ward", "Level"]) == "; did you mean 'Level'?"
+    assert did_you_mean("x", ["ward", "level"]) == ""
+
+
+def test_values_as_python_writes_them():
+    assert preview(["a", 1, None]) == "'a', 1, None"
+    assert preview(range(9), most=3) == "0, 1, 2, … (9 in all)"
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.0, "0.0%"), (0.0001, "<0.1%"), (0.1234, "12.3%"), (0.99951, ">99.9%"), (1.0, "100.0%")],
+)
+def test_rates_have_one_decimal(share, text):
+    assert rate_text(share) == text

@@ -63,6 +63,12 @@ class Message(str):
         message.parts = parts
         return message
 
+    @classmethod
+    def of_lines(cls, lines: Iterable[str]) -> Self:
+        """Return lines, of which some may be messages, as one."""
+        parts = [part for line in lines for part in ("\n", line)]
+        return cls(*parts[1:])
+
     def text(self, argument: Callable[[Argument], str] = str) -> str:
         """Return the text, with arguments written as `argument` says."""
         return _text(self.parts, argument)

@@ -41,7 +41,7 @@ def ended(error, monkeypatch, capsys):
     ("error", "code", "said"),
     [
         (mm.ModelError("no\n  such \n\nstate\n"), 2, "Error: no such state\n"),
-        (mm.DataError("pass per_file=True"), 2, "Error: give --per-file\n"),
+        (mm.DataError("pass ", Argument("per_file", True)), 2, "Error: pass per_file=True\n"),
         (OSError(28, "No space left on device", "/x/y.csv"), 2, "Error: /x/y.csv: No space left on device\n"),
         (OSError(28, "No space left on device"), 2, "Error: No space left on device\n"),
         (OSError("odd"), 2, "Error: odd\n"),
@@ -125,7 +125,10 @@ def fail(model, **options):
         (mm.DataError("see ", Argument("model")), "see MODEL"),
         (mm.DataError("no option: ", Argument("horizon", 3)), "no option: horizon=3"),
         (mm.DataError("a: ", *mm.DataError(Message("b ", Argument("step", "c"))).args), "a: b --step c"),
-        (ParameterError("always_observed", "x", "a list"), "--always must be a list, got 'x'"),
+        (
+            ParameterError("always_observed", "x", "a list"),
+            "--always must be a list, got 'x' (see missmdp fail --help)",
+        ),
         (ParameterError("horizon", 0, "a positive number"), "horizon must be a positive number, got 0"),
         (mm.DataError("step='day' in a value stays"), "step='day' in a value stays"),
     ],
@@ -133,7 +136,7 @@ def fail(model, **options):
 def test_arguments_in_errors_are_options_of_the_command(monkeypatch, capsys, error, said):
     monkeypatch.setattr(fail, "error", error, raising=False)
     with pytest.raises(SystemExit) as left:
-        odd(["fail", "m"])
+        odd(["fail", "m"], prog_name="missmdp")
     assert left.value.code == 2
     assert capsys.readouterr().err == f"Error: {said}\n"
 

@@ -334,44 +334,31 @@ def test_a_block_of_one_is_refused(run, log):
     )
 
 
-@pytest.mark.parametrize(
-    ("said", "typed"),
-    [
-        ("pass episode='my id'", "give --episode 'my id'"),
-        ("give blocks=[('x', 'y')]", "give --block x,y"),
-        (
-            "put them into bins: bins={'fever': Binning.from_edges([…])}",
-            "put them into bins: --bins 'fever=EDGE,…'",
-        ),
-        ("pass per_file=True", "give --per-file"),
-        ("Declare always_observed=[…] where that is known.", "Declare --always FEATURE where that is known."),
-        ("(give patterns='seen' to keep", "(give --patterns seen to keep"),
-        ("so leave out episode='x'", "so leave out --episode x"),
-        ("step= and episode= are both 'x'", "--step and --episode are both 'x'"),
-        ("always_observed: there is no feature 'x'", "--always: there is no feature 'x'"),
-        ("max_depth must be below 9", "--max-depth must be below 9"),
-        ("precision must be a number", "--precision must be a number"),
-        (
-            "seed=3 and max_depth=4; choose a smaller max_depth",
-            "seed=3 and --max-depth=4; choose a smaller --max-depth",
-        ),
-        ("x.toml: precision must be a number", "x.toml: precision must be a number"),
-        ("there are sizes, max_trials, max_depth, seed", "there are sizes, max_trials, max_depth, seed"),
-        (
-            "/max_depth/max_depth.csv: there is no precision must",
-            "/max_depth/max_depth.csv: there is no precision must",
-        ),
-        (
-            "if so, pass missing=['?'] (--missing '?' for commands)",
-            "if so, pass --missing '?'",
-        ),
-        ("nothing to change", "nothing to change"),
-    ],
-)
-def test_advice_is_what_one_can_type(said, typed):
-    from missmdp.cli.failures import as_typed
-
-    assert as_typed(said) == typed
+def test_advice_of_a_bound_and_of_findings_is_what_one_can_type(run, tmp_path):
+    """Two features that mostly go missing together, which is against what AIMI assumes; a third never does."""
+    mdp = mm.FactoredMDP(
+        {"x": range(2), "y": range(2), "z": range(2)},
+        ["stay"],
+        lambda state, action: {(a, b, c): 0.125 for a in range(2) for b in range(2) for c in range(2)},
+        0.0,
+        {(0, 0, 0): 1.0},
+        discount=0.9,
+    )
+    patterns = {
+        (True, True, True): 0.4,
+        (False, False, True): 0.4,
+        (True, False, True): 0.1,
+        (False, True, True): 0.1,
+    }
+    model = mm.MissMDP(mdp, mm.MissingnessFunction.from_patterns(mdp, lambda state: patterns))
+    model.save(tmp_path / "ward.mmdp")
+    for steps, advice in (
+        (2_000, "if they go missing together, pass --block x,y"),
+        (10, "Pass --always FEATURE if you know that it is."),
+    ):
+        mm.collect(model, steps, seed=0).to_parquet(tmp_path / "log.parquet")
+        said = run("learn", tmp_path / "ward.mmdp", tmp_path / "log.parquet", "--learner", "aimi").output
+        assert advice in " ".join(said.split())
 
 
 def test_the_command_knows_the_methods_that_there_are():

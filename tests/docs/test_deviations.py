@@ -71,7 +71,7 @@ def test_every_docstring_that_departs_is_known_to_the_page(request):
         "learn/aimi.py",
         "learn/asmar.py",
         "learn/bounds.py",
-        "learn/sample_size.py",
+        "learn/histories_needed.py",
         "model/mdp.py",
         "model/missingness.py",
         "plan/pomcp/solver.py",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from missmdp.cli.failures import as_typed
 from missmdp.cli.options import (
     POMDP_HELP,
     POSITIVE,
@@ -159,15 +157,6 @@ evaluate_options = grouped(
 """The options that say which policies, and how they are made and evaluated."""
 
 
-@contextmanager
-def _usage() -> Generator[None, None, None]:
-    """Turn what the library says about an argument into wrong usage."""
-    try:
-        yield
-    except MissMDPError as error:
-        raise click.UsageError(as_typed(error)) from None
-
-
 def check_usage(asked: Sequence[AskedPolicy], model: str, is_file: bool, options: dict[str, Any]) -> None:
     """Raise `click.UsageError` for options that do not go together, or are no numbers."""
     from missmdp.checks import checked_confidence
@@ -189,12 +178,9 @@ def check_usage(asked: Sequence[AskedPolicy], model: str, is_file: bool, options
             raise click.UsageError(f"--fully-observed is for miss-MDPs: no features go missing in {model}")
     if options["max_episodes"] is not None and options["until_stderr"] is None:
         raise click.UsageError("--max-episodes goes with --until-stderr; otherwise give --episodes")
-    with _usage():
-        checked_confidence(options["confidence"])
-        Sarsop(precision=options["precision"], timeout=options["solve_timeout"])
-        StoppingRule(
-            options["episodes"], options["until_stderr"], options["max_episodes"], options["timeout"]
-        )
+    checked_confidence(options["confidence"])
+    Sarsop(precision=options["precision"], timeout=options["solve_timeout"])
+    StoppingRule(options["episodes"], options["until_stderr"], options["max_episodes"], options["timeout"])
 
 
 def check_files(output: Path | None, returns: Path | None, folder: Path | None) -> None:

@@ -136,7 +136,8 @@ def _from_folder(folder: Path) -> FactoredMDP:
             options["features"] = _features(listed)
         return FactoredMDP.from_tables(**tables, **options)
     except (ModelError, FormatError) as error:
-        raise type(error)(f"{folder}: {error}") from error
+        kind = FormatError if isinstance(error, FormatError) else ModelError
+        raise kind(f"{folder}: {error}") from error
 
 
 def _table(folder: Path, table: str, *, needed: bool) -> Path | None:

@@ -128,7 +128,7 @@ def print_report(report: DataReport, notes: tuple[str, ...]) -> None:
     for note in notes:
         console.print(escape(f"Note: {note}"))
     for problem in report.problems:
-        console.print(escape(as_typed(f"Problem: {problem}")), style="yellow")
+        console.print(escape(f"Problem: {as_typed(problem)}"), style="yellow")
 
 
 def print_learned(
@@ -159,7 +159,7 @@ def print_learned(
             f"{distance.worst:.4f} at worst, {distance.weighted:.4f} weighted by visits."
         )
     for finding in learner.warnings_:
-        console.print(escape(as_typed(f"Warning: {finding}")), style="yellow")
+        console.print(escape(f"Warning: {as_typed(finding.message)}"), style="yellow")
 
 
 def _print_part(groups: list[GroupBound], most: int) -> None:

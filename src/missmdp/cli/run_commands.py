@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from missmdp.cli.failures import as_typed
 from missmdp.cli.options import (
     DATA_HELP,
     MDP_HELP,
@@ -138,13 +137,7 @@ def check_usage(model: str, data: tuple[str, ...], folder: Path, options: dict[s
 
 
 def run_settings(options: dict[str, Any]) -> RunSettings:
-    """Return how the run is done.
-
-    Raises
-    ------
-    click.UsageError
-        If it cannot be done so.
-    """
+    """Return how the run is done."""
     from missmdp.experiments.run.settings import RunSettings
 
     typed: dict[str, Any] = {
@@ -153,10 +146,7 @@ def run_settings(options: dict[str, Any]) -> RunSettings:
         "learners": tuple(dict.fromkeys(options["learners"])),
     }
     names = [known.name for known in fields(RunSettings) if known.name in typed]
-    try:
-        return RunSettings(**{name: typed[name] for name in names if typed[name] not in (None, ())})
-    except MissMDPError as error:
-        raise click.UsageError(as_typed(error)) from None
+    return RunSettings(**{name: typed[name] for name in names if typed[name] not in (None, ())})
 
 
 RUN_HELP = f"""\b
@@ -205,7 +195,6 @@ def run(
     from missmdp.cli.failures import Terminated
     from missmdp.cli.files import load_mdp
     from missmdp.cli.printing_run import print_kept, print_run, print_shortly, with_what_is_kept
-    from missmdp.errors import MissMDPError
     from missmdp.experiments.run.folder import RunFolder
     from missmdp.experiments.run.pipeline import run as run_all
 

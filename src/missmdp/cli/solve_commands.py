@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from missmdp.cli.failures import as_typed, what_is_wrong
+from missmdp.cli.failures import what_is_wrong
 from missmdp.cli.options import (
     MODEL_HELP,
     POMDP_HELP,
@@ -22,7 +22,6 @@ from missmdp.cli.options import (
 from missmdp.errors import MissMDPError
 
 if TYPE_CHECKING:
-    from missmdp.plan.sarsop.solver import Sarsop
     from missmdp.plan.solving import SolveResult
 
 __all__ = ["solve", "tune_ppo"]
@@ -108,13 +107,14 @@ def solve(
     """
     from missmdp.cli.files import check_outputs, load_model_or_pomdp
     from missmdp.cli.printing_results import print_problem, print_result
+    from missmdp.plan.sarsop.solver import Sarsop
 
     for path in outputs:
         if path.suffix.lower() not in _POLICIES:
             raise click.UsageError(f"{path}: a policy's name must end in {' or '.join(_POLICIES)}")
     check_outputs(path for path in (*outputs, trace, plot) if path is not None)
     files = _files(outputs, trace, plot)
-    solver = _solver(limits, progress=False if quiet else None)
+    solver = Sarsop(**limits, progress=False if quiet else None)
     loaded = load_model_or_pomdp(model)
     if not quiet:
         print_problem(loaded, model, observe_initial=solver.observe_initial)
@@ -139,21 +139,9 @@ def _files(outputs: Sequence[Path], trace: Path | None, plot: Path | None) -> di
             raise click.UsageError(f"{trace}: a trace's name must end in .csv")
         files[trace] = "trace"
     if plot is not None:
-        try:
-            check_picture_name(plot)
-        except MissMDPError as error:
-            raise click.UsageError(as_typed(error)) from None
+        check_picture_name(plot)
         files[plot] = "plot"
     return files
-
-
-def _solver(limits: dict[str, Any], *, progress: bool | None) -> Sarsop:
-    from missmdp.plan.sarsop.solver import Sarsop
-
-    try:
-        return Sarsop(**limits, progress=progress)
-    except MissMDPError as error:
-        raise click.UsageError(as_typed(error)) from None
 
 
 def _write_all(result: SolveResult, model: str, files: dict[Path, str], *, quiet: bool) -> None:

@@ -145,14 +145,14 @@ class DataReport:
         head = f"{count(self.n_steps, 'observation')} in {count(self.n_episodes, 'episode')}: "
         problems = self.problems
         head += f"{count(len(problems), 'problem')}" if problems else "nothing unknown, nothing impossible"
-        return "\n".join([head, *_items("Problems", problems), *_items("Notes", self.notes)])
+        return Message.of_lines([head, *_items("Problems", problems), *_items("Notes", self.notes)])
 
     def __str__(self) -> str:
-        return self.describe()
+        return str(self.describe())
 
 
 def _items(title: str, lines: Sequence[str]) -> list[str]:
-    return [f"{title}:", *(f"  - {line}" for line in lines)] if lines else []
+    return [f"{title}:", *(Message("  - ", line) for line in lines)] if lines else []
 
 
 def _brief(row: Any) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from missmdp.checks import checked_names
 from missmdp.data.counts import ObservationCounts
-from missmdp.errors import Argument, DataError, ParameterError
+from missmdp.errors import Argument, DataError, Message, ParameterError
 from missmdp.learn.assumptions import (
     AssumptionFinding,
     broken_blocks,
@@ -110,7 +110,10 @@ class AIMI(CountingEstimator):
         if not isinstance(self.graph, MissingnessGraph):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ParameterError("graph", self.graph, "a MissingnessGraph")
         if self.assume is not None:
-            problem = "give either graph or assume: an m-graph already says what depends on what"
+            problem = Message(
+                *("give either ", Argument("graph"), " or ", Argument("assume")),
+                ": an m-graph already says what depends on what",
+            )
             raise ParameterError("assume", self.assume, "None with a graph", problem)
         checked_names("graph", self.graph.features, features.names)
         for a, b in self.graph.edges:

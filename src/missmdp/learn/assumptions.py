@@ -19,6 +19,7 @@ from scipy import special
 
 from missmdp.data.counts import ObservationCounts
 from missmdp.data.statistics import fisher_log_p
+from missmdp.errors import Argument, Message
 from missmdp.learn.groups import GroupCounts, assigned
 from missmdp.model.space import MISSING
 
@@ -61,7 +62,7 @@ class AssumptionFinding:
     """How likely data as extreme as these are under the assumption, where there is a test for it."""
 
     def __str__(self) -> str:
-        return self.message
+        return str(self.message)
 
 
 def _p(value: float) -> str:
@@ -195,11 +196,14 @@ def dependent_indicators(
         log_p = min(_log_p_of_pair(counts, a, b), _log_p_of_pair(counts, b, a)) + math.log(2.0)
         p_value = math.exp(min(log_p, 0.0))
         if p_value * len(pairs) < _CLEAR:
-            block = ", ".join(repr(name) for name in (*a.features, *b.features))
+            block = (*a.features, *b.features)
             yield AssumptionFinding(
-                f"{', '.join(a.features)} and {', '.join(b.features)}: taken to go missing independently, but the "
-                f"data say otherwise ({_p(p_value)}); if they go missing together, give blocks=[({block})]",
-                (*a.features, *b.features),
+                Message(
+                    f"{', '.join(a.features)} and {', '.join(b.features)}: taken to go missing independently, but the "
+                    f"data say otherwise ({_p(p_value)}); if they go missing together, pass ",
+                    Argument("blocks", [block]),
+                ),
+                block,
                 p_value,
             )
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from missmdp.checks import checked_confidence
 from missmdp.data.dataset import Behaviour
+from missmdp.errors import Argument, Message
 from missmdp.learn.groups import GroupCounts
 from missmdp.learn.limits import (
     GroupLimits,
@@ -135,8 +136,8 @@ class Bound:
                 f"({count(group.samples, 'sample')}, total variation up to {group.tv:.3g})."
             )
             if group.never_missing:
-                lines.append("Declare always_observed=[…] where that is known.")
-        return "\n".join(lines)
+                lines.append(Message("Pass ", Argument("always_observed", [...]), " if you know that it is."))
+        return Message.of_lines(lines)
 
     def _statement(self) -> str:
         if not self.guaranteed:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.data.counts import ObservationCounts
-from missmdp.errors import DataError
+from missmdp.errors import Argument, DataError
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.space import MISSING, StateSpace
@@ -240,8 +240,9 @@ def _patterns(
     if 2.0**missing * n_states > _MAX_ENTRIES:
         raise DataError(
             f"{missing} features go missing, which makes 2^{missing} patterns; with {n_states:,} states that is "
-            f"{2.0**missing * n_states:.2g} probabilities, too many (give patterns='seen' to keep only those "
-            "that occur in the data)"
+            f"{2.0**missing * n_states:.2g} probabilities, too many (pass ",
+            Argument("patterns", "seen"),
+            " to keep only those that occur in the data)",
         )
     return all_patterns(counter.features), 2**missing
 

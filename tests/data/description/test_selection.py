@@ -37,6 +37,7 @@ def test_features_of_a_dataset_can_be_ignored():
         (["levle"], "did you mean 'level'"),
         (["step"], "there is no feature 'step'"),
         (["level"], "all features"),
+        (5, "ignore must be a list of features, got 5"),
     ],
 )
 def test_what_cannot_be_ignored_is_explained(ignore, message):

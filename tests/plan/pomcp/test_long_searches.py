@@ -114,7 +114,7 @@ def test_time_limits_of_evaluations_are_looked_at_after_every_episode():
         ({"particles": 10**30}, r"GB; choose a smaller particles"),
         (
             {"max_depth": 10**12},
-            r"max_depth=1,000,000,000,000 .* would take 22,351 GB; choose a smaller max_depth",
+            r"a depth of 1,000,000,000,000 .* would take 22,351 GB; choose a smaller max_depth",
         ),
         ({"max_depth": 10**30}, r"GB; choose a smaller max_depth"),
         ({"max_depth": 10**400}, r"GB; choose a smaller max_depth"),

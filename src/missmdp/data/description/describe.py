@@ -186,6 +186,9 @@ def _without(log: LogRows, ignore: str | Iterable[str], *, harmless: Collection[
         Columns that are no features, but that may be ignored as well.
     """
     names = log.features.names
+    given: Any = ignore
+    if not isinstance(given, Iterable):
+        raise ParameterError("ignore", given, "a list of features")
     ignored = (ignore,) if isinstance(ignore, str) else tuple(ignore)
     checked_names("ignore", [name for name in ignored if name not in harmless], names)
     kept = [i for i, name in enumerate(names) if name not in ignored]

@@ -79,7 +79,14 @@ class _Identity(msgspec.Struct):
 
 def encode_record(record: RunRecord) -> bytes:
     """Return a record as JSON, for people too: indented, in its order."""
-    return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
+    return msgspec.json.format(msgspec.json.encode(record, enc_hook=_as_text), indent=1) + b"\n"
+
+
+def _as_text(value: object) -> str:
+    """Return a message in parts as plain text."""
+    if isinstance(value, str):
+        return str(value)
+    raise NotImplementedError(f"{type(value).__name__} has no form in a record")
 
 
 def read_record(path: Path) -> RunRecord:

@@ -15,7 +15,7 @@ from missmdp._kernels.pomcp.deciding import Mind, Particles
 from missmdp._kernels.pomcp.search import GenerativeModel, SearchRules, SearchTree
 from missmdp.checks import checked_choice, checked_integer, checked_number
 from missmdp.data.simulation import interleaved
-from missmdp.errors import ModelError, ParameterError
+from missmdp.errors import Argument, Message, ModelError, ParameterError
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 
@@ -79,9 +79,11 @@ class SearchOptions:
                 largest,
                 getattr(self, largest),
                 "smaller",
-                f"a search with tree_queries={self.tree_queries:,}, particles={self.particles:,} and "
-                f"max_depth={self.max_depth:,} for {n_actions} actions would take {total // 2**30:,} GB; "
-                f"choose a smaller {largest}",
+                Message(
+                    f"a search with {self.tree_queries:,} tree queries, {self.particles:,} particles and a depth of "
+                    f"{self.max_depth:,} for {n_actions} actions would take {total // 2**30:,} GB; choose a smaller ",
+                    Argument(largest),
+                ),
             )
 
     def __str__(self) -> str:
