@@ -4,7 +4,7 @@
     AsMAR
     ```
 
-What is public stands in `missmdp.__all__`, and where a name lives decides under which topic it is listed: a new name is
+Public names are those in the stub of the package, and the module of a name decides its topic: a new name is
 in the reference as soon as it is public. Names in the body come first, the others follow, verbs before classes.
 """
 
@@ -24,7 +24,7 @@ from sphinx.util.docutils import SphinxDirective
 
 import missmdp
 
-HOME_OF = {name: home for home, names in missmdp._HOME.items() for name in names}
+HOME_OF = missmdp._modules()
 
 
 def names_in(package: str, first: list[str]) -> list[str]:

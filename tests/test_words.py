@@ -3,6 +3,8 @@
 import pytest
 
 from missmdp.words import (
+    bound_above,
+    bound_below,
     closest,
     count,
     did_you_mean,
@@ -78,6 +80,11 @@ def test_figures_read_well(given, expected):
 def test_rough_times_are_in_the_unit_that_fits():
     times = (0.2, 75.0, 600.0, 9000.0, 200_000.0)
     assert [rough_duration(s) for s in times] == ["1 s", "75 s", "10 min", "2.5 h", "2.3 days"]
+
+
+def test_what_is_printed_of_a_bound_is_a_bound():
+    assert [bound_above(x) for x in (3.3411, 0.01234, -2.349, 0.0)] == ["3.35", "0.0124", "−2.34", "0.00"]
+    assert [bound_below(x) for x in (3.3411, 0.01234, -2.341)] == ["3.34", "0.0123", "−2.35"]
 
 
 def test_what_was_meant_whatever_the_case():

@@ -99,9 +99,9 @@ def test_an_mdp_is_no_model(model):
 
 @pytest.mark.parametrize("bad", ["uniform", 7, ["a"], mm.UniformPolicy, object()])
 def test_what_is_no_policy(model, bad):
-    with pytest.raises(mm.ModelError, match="expected a policy, got"):
+    with pytest.raises(mm.ModelError, match="expected a policy, which has"):
         mm.evaluate(bad, model, 5, 0, **QUIET)
-    with pytest.raises(mm.ModelError, match="expected a policy, got"):
+    with pytest.raises(mm.ModelError, match="expected a policy, which has"):
         mm.compare({"bad": bad}, model, 5, 0, **QUIET)
 
 

@@ -33,6 +33,8 @@ from missmdp.learn.registry import OPTIONS, find_learner, learners, learners_wit
 from missmdp.words import listed
 
 if TYPE_CHECKING:
+    from missmdp.data.counts import ObservationCounts
+    from missmdp.data.dataset import Dataset
     from missmdp.learn.base import MissingnessEstimator
     from missmdp.learn.diagnosis.result import Diagnosis
     from missmdp.model.mdp import FactoredMDP
@@ -165,43 +167,19 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
     """
     from missmdp.cli.files import check_outputs, load_mdp
     from missmdp.cli.printing_results import print_learned
-    from missmdp.data.counts import ObservationCounts
-    from missmdp.data.dataset import Dataset
     from missmdp.errors import AssumptionWarning
     from missmdp.learn.table import write_learned
     from missmdp.model.missmdp import MissMDP
 
     check_learner_options(options)
     intervals = find_learner(options["learner"]).has_bound or bootstrap_draws(options) > 0
-    for output in outputs:
-        if output.suffix.lower() != ".mmdp" and not intervals:
-            raise click.UsageError(
-                f"{output}: without intervals (--draws) there is no table, only an .mmdp file"
-            )
-        if output.suffix.lower() not in _SUFFIXES:
-            raise click.UsageError(f"{output}: the name must end in .mmdp, .csv or .parquet")
-        if output.resolve() in _inputs(data):
-            raise click.UsageError(f"{output}: this would overwrite the log")
+    _check_outputs(outputs, data, intervals=intervals)
     check_outputs(outputs, model=model)
     if options["strict"] and not options["validate"]:
         raise click.UsageError("--strict goes with --validate, not with --no-validate")
     mdp, known = load_mdp(model)
     learner = make_learner(options, mdp, known)
-    source = data[0] if len(data) == 1 else list(data)
-    table = table_arguments(options)
-    if options["validate"]:
-        from missmdp.cli.printing_results import print_report
-        from missmdp.data.validation import validate
-
-        log = Dataset.from_table(source, mdp, **table)
-        report = validate(log, mdp)
-        print_report(report, log.notes)
-        if options["strict"] and not report.ok:
-            raise AnswerIsNo("the log does not fit the model (--strict)")
-    elif learner.needs_histories:
-        log = Dataset.from_table(source, mdp, **table)
-    else:
-        log = ObservationCounts.from_table(source, mdp, **table)
+    log = _read_log(data, mdp, options, histories=learner.needs_histories)
     with warnings.catch_warnings():
         # Printed below, as sentences.
         warnings.simplefilter("ignore", AssumptionWarning)
@@ -225,6 +203,40 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
         elif bound is not None:
             write_learned(bound, mdp.space.features.names, output)
         click.echo(f"Written to {output}")
+
+
+def _check_outputs(outputs: tuple[Path, ...], data: tuple[str, ...], *, intervals: bool) -> None:
+    """Raise `click.UsageError` for a file that what is learned cannot go to."""
+    for output in outputs:
+        if output.suffix.lower() != ".mmdp" and not intervals:
+            raise click.UsageError(
+                f"{output}: without intervals (--draws) there is no table, only an .mmdp file"
+            )
+        if output.suffix.lower() not in _SUFFIXES:
+            raise click.UsageError(f"{output}: the name must end in .mmdp, .csv or .parquet")
+        if output.resolve() in _inputs(data):
+            raise click.UsageError(f"{output}: this would overwrite the log")
+
+
+def _read_log(
+    data: tuple[str, ...], mdp: FactoredMDP, options: dict[str, Any], *, histories: bool
+) -> Dataset | ObservationCounts:
+    """Return the log, after a word on what is odd about it; or its counts, where nothing needs more."""
+    from missmdp.cli.printing_results import print_report
+    from missmdp.data.counts import ObservationCounts
+    from missmdp.data.dataset import Dataset
+    from missmdp.data.validation import validate
+
+    source = data[0] if len(data) == 1 else list(data)
+    if not options["validate"] and not histories:
+        return ObservationCounts.from_table(source, mdp, **table_arguments(options))
+    log = Dataset.from_table(source, mdp, **table_arguments(options))
+    if options["validate"]:
+        report = validate(log, mdp)
+        print_report(report, log.notes)
+        if options["strict"] and not report.ok:
+            raise AnswerIsNo("the log does not fit the model (--strict)")
+    return log
 
 
 def _inputs(data: tuple[str, ...]) -> set[Path]:

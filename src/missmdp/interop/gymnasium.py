@@ -20,7 +20,7 @@ from missmdp.errors import ModelError, ParameterError
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.space import MISSING
-from missmdp.plan.ppo.training import require
+from missmdp.plan.ppo.extra import require
 
 __all__ = ["MissMDPEnv"]
 

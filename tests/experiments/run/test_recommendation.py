@@ -71,12 +71,12 @@ def test_the_best_is_taken_or_a_simpler_one_that_is_as_good(learners, scores, ch
         (
             [(-0.05, 0.02), (-0.05, 0.02), (0.0, 0.0)],
             3,
-            "It is preferred because it is simpler: 1 free parameter rather than 2",
+            "is preferred because it is simpler: 1 free parameter rather than 2",
         ),
         (
             [(-0.5, 0.01), (-0.01, 0.02), (0.0, 0.0)],
             40,
-            "It is preferred because it comes first: both have 2 free parameters",
+            "is preferred because it comes first: both have 2 free parameters",
         ),
         ([(0.0, 0.0), (-0.01, 0.02), (-0.02, 0.02)], 40, "but not clearly better than AsMAR and AIMI"),
     ],

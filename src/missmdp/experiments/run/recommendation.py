@@ -120,18 +120,23 @@ class _Compared:
             reason = f"it is simpler: {own} rather than {self.sizes[self.best]:,}"
         else:
             reason = f"it comes first: both have {count(self.sizes[chosen], 'free parameter')}"
+        others = "".join(f"; {told}" for told in self._told(chosen))
         return (
             f"{best} is ahead in predicting unseen observations, but {name} is not clearly worse "
-            f"({_worse(self.heldout[chosen])}, in {_UNIT}){self._others(chosen)}. It is preferred because {reason}."
+            f"({_worse(self.heldout[chosen])}, in {_UNIT}{others}). {name} is preferred because {reason}."
         )
 
     def _others(self, chosen: str) -> str:
-        told = [
+        told = self._told(chosen)
+        return f" ({'; '.join(told)})" if told else ""
+
+    def _told(self, chosen: str) -> list[str]:
+        """Return how much worse than the best the others are."""
+        return [
             f"{self.names[label]} is {_worse(score)}"
             for label, score in self.heldout.items()
             if label not in (self.best, chosen)
         ]
-        return f" ({'; '.join(told)})" if told else ""
 
 
 def margin(score: HeldOutScore, confidence: float) -> float:
