@@ -74,7 +74,9 @@ def _episodes(data: Dataset, chosen: NDArray[np.int64]) -> Dataset:
     """Return some episodes of a log, as often as they are named."""
     lengths = data.lengths[chosen]
     offsets = np.append(0, np.cumsum(lengths)).astype(np.int64)
-    rows: NDArray[np.int64] = np.arange(int(offsets[-1])) + np.repeat(data.offsets[:-1][chosen] - offsets[:-1], lengths)
+    rows: NDArray[np.int64] = np.arange(int(offsets[-1])) + np.repeat(
+        data.offsets[:-1][chosen] - offsets[:-1], lengths
+    )
     return Dataset(
         data.mdp,
         data.observations[rows],
