@@ -197,7 +197,14 @@ def test_values_scale_with_rewards(seed, factor):
     assert_agree(solved(seed), result, exact, factor=factor)
 
 
-@pytest.mark.parametrize("seed", [seed for seed in range(20) if not random_pomdp(seed).terminal.any()])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        seed if seed < 20 else pytest.param(seed, marks=pytest.mark.slow)
+        for seed in range(60)
+        if not random_pomdp(seed).terminal.any()
+    ],
+)
 def test_values_shift_with_rewards(seed):
     pomdp, exact = model(seed), exactly(seed)
     step = 5.0 * max(1e-6, float(np.abs(pomdp.reward).max()))

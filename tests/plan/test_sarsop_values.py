@@ -22,6 +22,8 @@ from strategies import missmdps, some_weights
 
 EXAMPLES = mm.list_examples()
 
+SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 20))]
+
 
 def test_tiger():
     result = mm.Sarsop(precision=1e-3).solve(tiger())
@@ -41,7 +43,7 @@ def test_tiger_with_a_first_look():
     assert result.status == "precision"
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_seen_states_give_the_value_of_the_mdp(seed):
     rng = np.random.default_rng(seed)
     n, n_actions = int(rng.integers(2, 9)), int(rng.integers(1, 4))
@@ -67,7 +69,7 @@ def test_seen_states_give_the_value_of_the_mdp(seed):
         assert result.policy.value(np.eye(n)[s]) <= best + 1e-9 * scale
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_blind_models(seed):
     rng = np.random.default_rng(seed)
     n, n_actions = int(rng.integers(2, 5)), int(rng.integers(2, 4))
@@ -87,7 +89,7 @@ def test_blind_models(seed):
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_states_that_are_sometimes_seen(seed, sign):
     """What may be seen after one state cannot be after another; plans made in the one must hold in the other."""
     rng = np.random.default_rng(seed)
