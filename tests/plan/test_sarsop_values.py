@@ -324,7 +324,7 @@ def scattered_jungle():
         return 0.98 if state[2:] in jungle else 0.05 if state[:2] in mountains else 0.2
 
     mdp = mm.load_benchmark("predator-mnar-unid").mdp
-    return mm.MissMDP(mdp, mm.MissingnessFunction.components(mdp, {("x", "y"): hidden}))
+    return mm.MissMDP(mdp, mm.MissingnessFunction.blocks(mdp, {("x", "y"): hidden}))
 
 
 REFERENCE = {

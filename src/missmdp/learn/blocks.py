@@ -112,19 +112,20 @@ def checked_feature_blocks(
     expected = "a list of lists of features, such as [('x', 'y')]"
     if isinstance(blocks, str) or not isinstance(blocks, Iterable):
         raise ParameterError(name, blocks, expected)
+    listed = list(cast("Iterable[Any]", blocks))
     given: list[tuple[str, ...]] = []
-    for block in cast("Iterable[Any]", blocks):
+    for block in listed:
         if isinstance(block, str):
-            raise ParameterError(name, blocks, expected, f"expected {expected}; {block!r} is no list")
+            raise ParameterError(name, listed, expected, f"expected {expected}; {block!r} is no list")
         names = checked_names(name, block, features.names)
         if not names:
-            raise ParameterError(name, blocks, expected, "a block of features is empty")
+            raise ParameterError(name, listed, expected, "a block of features is empty")
         given.append(names)
     owned = [one for block in given for one in block]
     for one in owned:
         if owned.count(one) > 1:
             problem = f"the feature {one!r} is in two blocks, or in one twice"
-            raise ParameterError(name, blocks, expected, problem)
+            raise ParameterError(name, listed, expected, problem)
     return given
 
 

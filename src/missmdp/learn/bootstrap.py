@@ -74,7 +74,9 @@ def _episodes(data: Dataset, chosen: NDArray[np.int64]) -> Dataset:
     """Return some episodes of a log, as often as they are named."""
     lengths = data.lengths[chosen]
     offsets = np.append(0, np.cumsum(lengths)).astype(np.int64)
-    rows = np.arange(offsets[-1]) + np.repeat(data.offsets[:-1][chosen] - offsets[:-1], lengths)
+    rows: NDArray[np.int64] = np.arange(int(offsets[-1])) + np.repeat(
+        data.offsets[:-1][chosen] - offsets[:-1], lengths
+    )
     return Dataset(
         data.mdp,
         data.observations[rows],
@@ -150,7 +152,7 @@ def _groups(
     """Yield what is known of the states for which M̂ is the same, group by group."""
     space, reachable = learned.space, counts.mdp.reachable
     features = space.features
-    can_go_missing = ~learned.patterns.all(axis=0)
+    can_go_missing: NDArray[np.bool_] = ~np.all(learned.patterns, axis=0)
     if not can_go_missing.any():
         return
     given = _matters(space, learned.probabilities, reachable)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -190,7 +190,7 @@ def checked_method(value: Any) -> Method:
 
 def checked_behaviour(value: Any) -> Behaviour:
     """Return "blind" or "adaptive"."""
-    return cast("Behaviour", checked_choice("behaviour", value, ("blind", "adaptive")))
+    return checked_choice("behaviour", value, ("blind", "adaptive"))
 
 
 class GroupLimits(NamedTuple):

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from missmdp.errors import DataError, ParameterError
 from missmdp.words import did_you_mean
@@ -164,12 +164,12 @@ class RegisteredLearner:
         """
         factory = self.factory()
         known = inspect.signature(factory).parameters
-        given = {
-            self.stands_for.get(name, name): value
-            for name, value in options.items()
-            if value is not None and not (isinstance(value, tuple | list) and not value)
-        }
-        chosen = {name: value for name, value in given.items() if name in known}
+        chosen: dict[str, Any] = {}
+        for option, value in options.items():
+            name = self.stands_for.get(option, option)
+            empty = value is None or (isinstance(value, tuple | list) and len(cast("list[Any]", value)) == 0)
+            if name in known and not empty:
+                chosen[name] = value
         return factory(**({"mdp": mdp} if "mdp" in known else {}), **chosen)
 
 

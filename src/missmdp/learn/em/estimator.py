@@ -133,7 +133,7 @@ class DynamicsEM(MissingnessEstimator):
     bic_: float
     trace_: tuple[float, ...]
     converged_: bool
-    graph_: MissingnessGraph  # pyright: ignore[reportIncompatibleVariableOverride]
+    graph_: MissingnessGraph
     blocks_: tuple[tuple[str, ...], ...]
     patterns_: NDArray[np.bool_]
     expected_counts_: NDArray[np.float64]
@@ -289,7 +289,7 @@ class DynamicsEM(MissingnessEstimator):
         self.blocks_, self.patterns_ = blocks.names, blocks.patterns
         self.expected_counts_ = best.expected
         self.always_observed_ = tuple(n for n in mdp.space.features.names if n not in blocks.features)
-        self.graph_ = factors_graph(mdp, best.model)
+        self.graph_ = factors_graph(mdp, best.model)  # pyright: ignore[reportIncompatibleVariableOverride]
         self.unseen_ = cells_without_data(mdp, best)
         self.assumed_ = self.assumes
         self.warnings_ = (*never_observed(as_counts(log)), *fit_warnings(mdp, best, fits, histories))

@@ -259,10 +259,10 @@ def _check_possible(dataset: Dataset, seen: ObservationClasses) -> None:
     if nowhere.size:
         row = int(np.flatnonzero(np.isin(seen.of_row, nowhere))[0])
         episode = int(np.searchsorted(dataset.offsets, row, side="right")) - 1
-        seen = dataset.mdp.space.features.decode_observation(dataset.observations[row])
+        shown = dataset.mdp.space.features.decode_observation(dataset.observations[row])
         raise DataError(
             f"episode {episode}, step {row - int(dataset.offsets[episode])}: no state of the model can show "
-            f"{tuple(seen)!r}; missmdp.validate lists all such observations"
+            f"{tuple(shown)!r}; missmdp.validate lists all such observations"
         )
 
 
