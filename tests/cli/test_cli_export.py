@@ -12,7 +12,7 @@ def test_a_benchmark_is_written(run, tmp_path, suffix):
     result = run("export", "example-1", out)
     assert result.exit_code == 0, result.output
     assert result.output.startswith(f"4 states, 2 actions and 6 observations written to {out}")
-    assert "acts first" in result.output
+    assert "the first action comes before the first observation" in result.output
     assert len(result.output.splitlines()) == 1
     assert read_model(out).n_observations == 6
 

@@ -48,7 +48,10 @@ def test_folders_without_a_run(run, tmp_path):
     ("left_out", "message"),
     [
         (lambda cell: True, "nothing to draw, none of 42 cells is finished"),
-        (lambda cell: cell.policy != "random", "nothing to draw; 1 of 42 cells are finished, none with"),
+        (
+            lambda cell: getattr(cell, "policy", None) != "random",
+            "there is nothing to draw: 1 of 42 cells are finished, none with",
+        ),
     ],
 )
 def test_runs_with_nothing_to_draw(run, tmp_path, left_out, message):

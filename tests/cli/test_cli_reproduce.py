@@ -67,7 +67,7 @@ def test_the_folder_alone_says_what_to_go_on_with(run, finished):
     output = succeeded(run("reproduce", "-o", finished, "--workers", "1"))
     assert "14 cells (14 from before)" in output
     assert "predator-smar" in output
-    assert "1 is what the optimal policy is worth" in output
+    assert "1 is the value of the optimal policy" in output
 
 
 def test_a_dry_run_runs_nothing(run, tmp_path, finished):

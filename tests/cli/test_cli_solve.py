@@ -36,7 +36,7 @@ def test_the_result_is_printed(run):
     assert low <= 6.0975609757 <= high
     assert high - low <= 1e-3 * low
     assert lines["status"].startswith("precision: ")
-    assert "vectors in 2 blocks" in lines["policy"]
+    assert "vectors in 2 components" in lines["policy"]
     assert "first action" not in lines, "it depends on what is seen"
 
 
