@@ -10,18 +10,6 @@ from typing import Any, Protocol, TypeVar, cast
 from missmdp.errors import ParameterError
 from missmdp.words import did_you_mean, listed
 
-__all__ = [
-    "checked_choice",
-    "checked_confidence",
-    "checked_flag",
-    "checked_instance",
-    "checked_integer",
-    "checked_names",
-    "checked_number",
-    "checked_seed",
-    "checked_shape",
-]
-
 T = TypeVar("T")
 
 

@@ -8,19 +8,6 @@ from functools import partial
 from types import EllipsisType
 from typing import Any, Self, cast
 
-__all__ = [
-    "Argument",
-    "AssumptionWarning",
-    "DataError",
-    "FormatError",
-    "ImpossibleObservation",
-    "Message",
-    "MissMDPError",
-    "MissingExtra",
-    "ModelError",
-    "ParameterError",
-]
-
 
 @dataclass(frozen=True)
 class Argument:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
     from rich.status import Status
 
-__all__ = ["Advance", "Say", "show_progress", "show_status"]
-
 _DELAY = 0.5
 """Seconds before anything is shown, so short work stays silent."""
 _PAUSE = 0.1

@@ -9,40 +9,6 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from itertools import islice
 from typing import Any, TypeVar
 
-__all__ = [
-    "ROUNDING",
-    "UNKNOWN",
-    "at_most",
-    "bound_above",
-    "bound_below",
-    "closest",
-    "count",
-    "decimals",
-    "did_you_mean",
-    "duration",
-    "error_places",
-    "interval",
-    "interval_text",
-    "listed",
-    "no_more_than",
-    "number",
-    "outward",
-    "percent",
-    "percent_range",
-    "plus",
-    "points",
-    "preview",
-    "rate_text",
-    "rough_duration",
-    "rounded_up",
-    "sentence",
-    "share_text",
-    "short_number",
-    "signed",
-    "significant",
-    "with_error",
-]
-
 T = TypeVar("T")
 
 UNKNOWN = "–"

@@ -31,18 +31,6 @@ from missmdp._kernels.simulator import (
     settle,
 )
 
-__all__ = [
-    "NOWHERE",
-    "SEVERAL",
-    "ActingVectors",
-    "OwnObservations",
-    "VectorTable",
-    "component_of",
-    "look_ahead",
-    "run_alpha_episodes",
-]
-
-
 NOWHERE = -1
 """The component of terminal states, and of beliefs that hold nothing else possible."""
 SEVERAL = -2

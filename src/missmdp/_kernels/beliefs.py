@@ -13,23 +13,6 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.jit import inner, kernel
 
-__all__ = [
-    "ADMITTED",
-    "EXPECTED",
-    "FALLBACKS",
-    "IGNORED",
-    "RESTARTED",
-    "Belief",
-    "Tracker",
-    "accept_predicted",
-    "condition",
-    "condition_belief",
-    "new_belief",
-    "predict",
-    "predict_belief",
-    "start_belief",
-]
-
 
 @kernel
 def predict(

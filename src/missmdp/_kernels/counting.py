@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.jit import kernel
 
-__all__ = ["count_missing_by_step", "count_missing_by_value", "count_ranks"]
-
 
 @kernel
 def count_ranks(codes: NDArray[Any], weights: NDArray[np.int64], out: NDArray[np.int64]) -> None:

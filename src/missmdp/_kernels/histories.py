@@ -9,17 +9,6 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.jit import inner, kernel
 
-__all__ = [
-    "FilterModel",
-    "HistoryTree",
-    "TokenWeights",
-    "filter_episodes",
-    "first_nodes",
-    "forward_backward",
-    "grow_tree",
-    "passing",
-]
-
 
 class HistoryTree(NamedTuple):
     """Some nodes of the tree, parents before children; a node is a root, or a token after its parent."""

@@ -7,8 +7,6 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 
-__all__ = ["inner", "kernel"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -31,23 +31,6 @@ from missmdp._kernels.simulator import (
     settle,
 )
 
-__all__ = [
-    "GOING_ON",
-    "TERMINATED",
-    "TRUNCATED",
-    "Frames",
-    "Network",
-    "Running",
-    "begin_episodes",
-    "choose",
-    "infer",
-    "push_frame",
-    "run_network",
-    "running_places",
-    "softmax",
-    "step_episodes",
-]
-
 
 class Network(NamedTuple):
     """Dense layers, tanh between them, nothing after the last."""

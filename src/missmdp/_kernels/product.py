@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.jit import inner, kernel
 
-__all__ = ["Against", "Product", "reach_pairs", "start_value", "sweep_pairs"]
-
 
 class Product(NamedTuple):
     """Shapes: K nodes, C classes of states with the same future, A actions, S states."""

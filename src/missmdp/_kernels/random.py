@@ -18,24 +18,6 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.jit import kernel
 
-__all__ = [
-    "DRAWS_PER_STEP",
-    "DRAW_ACTION",
-    "DRAW_PATTERN",
-    "DRAW_SEARCH",
-    "DRAW_STATE",
-    "WEYL",
-    "RowSampler",
-    "bits",
-    "draw",
-    "episode_key",
-    "fill_cdf",
-    "fill_guide",
-    "mix",
-    "uniform",
-]
-
-
 DRAW_STATE, DRAW_PATTERN, DRAW_ACTION, DRAW_SEARCH = 0, 1, 2, 3
 """What a draw within a step is for; that for a search is the key of a sequence of its own."""
 DRAWS_PER_STEP = 4

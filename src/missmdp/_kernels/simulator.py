@@ -18,22 +18,6 @@ from missmdp._kernels.random import (
     uniform,
 )
 
-__all__ = [
-    "RETURN",
-    "SCORE",
-    "Outcomes",
-    "Simulation",
-    "begin_score",
-    "earn",
-    "first_state",
-    "new_score",
-    "next_state",
-    "run_episodes",
-    "score_episode",
-    "seen_as",
-    "settle",
-]
-
 
 class Simulation(NamedTuple):
     """A model as the simulator sees it: states, actions and observations are indices."""

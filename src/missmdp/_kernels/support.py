@@ -14,18 +14,6 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.jit import inner, kernel
 
-__all__ = [
-    "CONFLICT",
-    "ENDED",
-    "FIRST",
-    "GOING_ON",
-    "NO_START",
-    "NO_STATE",
-    "RESTART",
-    "PossibleMoves",
-    "follow_histories",
-]
-
 NO_STATE, NO_START, CONFLICT = 1, 2, 4
 """What is wrong with a row, at most one of them: no state admits the observation; it is the first, and no initial
 state admits it; no state that is possible so far can lead to it."""

@@ -21,8 +21,6 @@ from missmdp._kernels.simulator import (
     settle,
 )
 
-__all__ = ["Nodes", "run_controller_episodes", "run_memoryless_episodes"]
-
 
 @kernel
 def run_memoryless_episodes(

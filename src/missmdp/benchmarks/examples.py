@@ -14,8 +14,6 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
 
-__all__ = ["EXAMPLES", "example"]
-
 BOTH, FIRST, SECOND, NEITHER = (1, 1), (1, 0), (0, 1), (0, 0)
 """Patterns: which of the two features are observed."""
 

@@ -18,8 +18,6 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
 
-__all__ = ["VARIANTS", "icu"]
-
 FEATURES = {"infection": range(4), "test": range(5), "temperature": range(4), "heart_rate": range(10)}
 ACTIONS = ("wait", "antibiotics", "test")
 DISCOUNT = 0.95

@@ -15,8 +15,6 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
 
-__all__ = ["MAPS", "SCATTERED_JUNGLE", "Board", "predator"]
-
 MAPS = {
     "smar": "..^.. ..... ^...^ ..... ..^..",
     "mnar-unid": "JJ^JJ JJ.JJ ^...^ ..... ..^..",

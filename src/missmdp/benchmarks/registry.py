@@ -12,8 +12,6 @@ from missmdp.errors import ModelError
 from missmdp.model.missmdp import MissMDP
 from missmdp.words import did_you_mean
 
-__all__ = ["list_benchmarks", "list_examples", "load_benchmark"]
-
 _BENCHMARKS: dict[str, Callable[[], MissMDP]] = {
     "icu-smar": partial(icu, "smar"),
     "icu-mnar-id": partial(icu, "mnar-id"),

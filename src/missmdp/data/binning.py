@@ -15,8 +15,6 @@ from missmdp.checks import checked_integer, checked_names
 from missmdp.errors import Argument, DataError, ParameterError
 from missmdp.model.space import MISSING, is_missing, plain
 
-__all__ = ["Binning", "as_number", "bin_notes", "bins_argument", "checked_bins"]
-
 
 @dataclass(frozen=True)
 class Binning:

@@ -28,8 +28,6 @@ from missmdp.model.policy import BlindPolicy, MemorylessPolicy, Policy, as_polic
 from missmdp.model.space import NO_ACTION
 from missmdp.progress import show_progress
 
-__all__ = ["collect"]
-
 _log = logging.getLogger(__name__)
 
 _CHUNK_ROWS = 200_000

@@ -23,8 +23,6 @@ from missmdp.model.archive import encode_values, read_archive, write_archive
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.space import MISSING, FeatureSpace, Rows
 
-__all__ = ["ObservationCounts", "RankCounter", "as_counts"]
-
 KIND = "observation counts"
 
 _MAX_DENSE = 50_000_000

@@ -21,8 +21,6 @@ from missmdp.data.collect import collect
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.policy import MemorylessPolicy, Policy, as_policy
 
-__all__ = ["Coverage", "behaviour_coverage"]
-
 
 @dataclass(frozen=True, eq=False)
 class Coverage:

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
     from missmdp.data.binning import Binning
 
-__all__ = ["Behaviour", "Dataset", "Step", "action_dtype"]
-
-
 Behaviour = Literal["blind", "adaptive"]
 """Whether the policy that made a log never reacts to observations, or may."""
 

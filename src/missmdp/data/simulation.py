@@ -22,24 +22,6 @@ from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy, Policy
 from missmdp.model.pomdp import POMDP, Labels, advantages
 
-__all__ = [
-    "AgentEpisode",
-    "AgentSimulator",
-    "BulkPolicy",
-    "EpisodeRunner",
-    "Episodes",
-    "PolicySampler",
-    "compile_policy",
-    "compile_simulation",
-    "empty_episodes",
-    "interleaved",
-    "row_sampler",
-    "seed_words",
-    "seen_codes",
-    "write_outcome",
-]
-
-
 _TRAINING = 1
 """The stream of draws that is set aside for training."""
 

@@ -6,8 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-__all__ = ["fisher_log_p", "wilson_interval"]
-
 _MOST_TERMS = 5_000
 """Terms of a hypergeometric tail, far more than matter."""
 _Z95 = 1.959963984540054

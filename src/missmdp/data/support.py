@@ -23,8 +23,6 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import FeatureSpace
 from missmdp.progress import show_progress
 
-__all__ = ["Distinct", "Verdicts", "distinct_observations", "follow", "possible_transitions"]
-
 _MAX_DENSE = 50_000_000
 _MOST_SETS = 1 << 17
 _MOST_STATES = 1 << 24

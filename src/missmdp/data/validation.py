@@ -18,8 +18,6 @@ from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.space import MISSING, NO_ACTION
 from missmdp.words import count
 
-__all__ = ["DataReport", "Example", "Finding", "UnknownValue", "validate"]
-
 
 class Example(NamedTuple):
     """A place in a log."""

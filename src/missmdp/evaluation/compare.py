@@ -29,9 +29,6 @@ from missmdp.words import UNKNOWN, decimals, did_you_mean, interval_text, signed
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Comparison", "Difference", "NormalisedValue", "compare", "difference", "normalised_value"]
-
-
 Given = Policy | Callable[[Any], Any] | None
 """What `evaluate` takes as a policy."""
 Policies = Mapping[str, Given] | list[Given] | tuple[Given, ...]

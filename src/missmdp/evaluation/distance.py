@@ -14,8 +14,6 @@ from missmdp.model.missingness import MissingnessFunction, pattern_distance
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.space import StateSpace
 
-__all__ = ["TotalVariation", "total_variation"]
-
 
 @dataclass(frozen=True, eq=False)
 class TotalVariation:

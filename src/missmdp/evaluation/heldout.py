@@ -29,8 +29,6 @@ from missmdp.model.space import NO_ACTION
 from missmdp.progress import show_progress
 from missmdp.words import count, decimals, signed
 
-__all__ = ["HeldOutScore", "held_out_likelihood"]
-
 _BLOCKS_PER_FOLD = 4
 """Into how many blocks a fold is cut for the standard error, where folds are not made of episodes."""
 

@@ -26,8 +26,6 @@ from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.space import MISSING, NO_ACTION
 from missmdp.words import decimals, signed
 
-__all__ = ["LogLikelihood", "check_same_features", "log_likelihood", "log_predictions"]
-
 _PIECE = 5000
 """Observations that one thread takes at a time, but whole episodes."""
 

@@ -19,21 +19,6 @@ from missmdp.model.missingness import MissingnessFunction, pattern_distance
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.space import MISSING
 
-__all__ = [
-    "Intervals",
-    "anywhere",
-    "distance",
-    "factor_intervals",
-    "furthest",
-    "intervals_of",
-    "mixed",
-    "random_rows",
-    "random_within",
-    "with_probabilities",
-    "worst_successors",
-]
-
-
 _SAME = 1e-6
 """How far the bound's estimates may be from the model's M̂, in total variation."""
 

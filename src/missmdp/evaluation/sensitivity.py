@@ -38,8 +38,6 @@ from missmdp.model.pomdp import optimal_values
 from missmdp.progress import show_progress
 from missmdp.words import count, decimals, signed
 
-__all__ = ["SensitivityRow", "sensitivity"]
-
 What = Literal["transition", "missingness"]
 
 

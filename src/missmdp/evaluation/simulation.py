@@ -32,9 +32,6 @@ from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy, Policy, UniformPolicy
 from missmdp.model.pomdp import POMDP, optimal_values
 
-__all__ = ["Arena", "EpisodeStore", "Stopped"]
-
-
 _LONGEST = 10**12
 """Decisions per episode; more than anybody waits for."""
 

@@ -15,8 +15,6 @@ from missmdp.errors import Argument, DataError
 from missmdp.evaluation.simulation import EpisodeStore, Stopped
 from missmdp.progress import show_progress
 
-__all__ = ["Ended", "StoppingRule", "simulate"]
-
 _log = logging.getLogger(__name__)
 
 Ended = Literal["episodes", "stderr", "timeout", "interrupted"]

@@ -29,9 +29,6 @@ from missmdp.model.pomdp import POMDP
 from missmdp.pages.notebook import notebook_table
 from missmdp.words import count, decimals, interval_text, rounded_up, signed, with_error
 
-__all__ = ["Evaluation", "evaluate", "finished", "standard_error", "student_interval"]
-
-
 _log = logging.getLogger(__name__)
 
 

@@ -17,15 +17,6 @@ from missmdp.plan.ppo.solver import PPO
 from missmdp.plan.sarsop.solver import Sarsop
 from missmdp.words import did_you_mean
 
-__all__ = [
-    "BASELINES",
-    "BaselineSettings",
-    "MadePolicy",
-    "baseline_settings",
-    "check_baseline",
-    "make_baseline",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class BaselineSettings:

@@ -22,8 +22,6 @@ from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.load import load_policy
 from missmdp.plan.ppo.policy import PPOPolicy
 
-__all__ = ["KEPT", "PolicyStore"]
-
 KEPT = ("prior", "optimal", "ppo", "ppo-memory")
 """The baselines of which there is something to keep."""
 

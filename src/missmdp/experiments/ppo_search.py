@@ -33,8 +33,6 @@ from missmdp.plan.ppo.settings import PPOSettings
 from missmdp.plan.ppo.solver import PPO, PPOResult
 from missmdp.words import decimals, signed
 
-__all__ = ["PPOSearch", "Trainer", "search_ppo"]
-
 _log = logging.getLogger(__name__)
 
 Trainer = Callable[[MissMDP, PPOSettings, int], PPOResult]

@@ -40,17 +40,6 @@ from missmdp.plan.load import load_policy
 from missmdp.plan.ppo.policy import PPOPolicy
 from missmdp.plan.ppo.settings import PPOSettings
 
-__all__ = [
-    "CHOICES",
-    "INTERVALS",
-    "Trial",
-    "TrialFolder",
-    "fresh_seed",
-    "sample_settings",
-    "selection_seed",
-    "training_seed",
-]
-
 CHOICES = {
     "layers": (2, 3, 4, 5),
     "units": (32, 64, 128, 256, 512),

@@ -14,8 +14,6 @@ from missmdp.errors import MissMDPError
 from missmdp.model.archive import write_atomically
 from missmdp.words import listed
 
-__all__ = ["LONG_TABLES", "TABLES", "markdown_table", "put_tables", "write_columns", "write_table"]
-
 TABLES = (".csv", ".json", ".parquet")
 """The endings of the names of tables."""
 LONG_TABLES = (".csv", ".parquet")

@@ -13,8 +13,6 @@ from missmdp.errors import DataError
 from missmdp.evaluation.compare import Comparison, NormalisedValue, normalised_value
 from missmdp.experiments.baselines import MadePolicy
 
-__all__ = ["named_end", "normalised_values", "return_columns", "value_rows"]
-
 _BOUNDS = ("lower", "upper", "status")
 
 

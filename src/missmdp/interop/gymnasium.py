@@ -22,8 +22,6 @@ from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.space import MISSING
 from missmdp.plan.ppo.extra import require
 
-__all__ = ["MissMDPEnv"]
-
 _gymnasium: Any = require("gymnasium")
 
 

@@ -14,8 +14,6 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, cast
 
-__all__ = ["IDS", "announce"]
-
 IDS: dict[str, dict[str, Any]] = {
     "missmdp/ICU-sMAR-v0": {"model": "icu-smar"},
     "missmdp/ICU-MNAR-id-v0": {"model": "icu-mnar-id"},

@@ -20,19 +20,6 @@ from scipy import sparse
 from missmdp.errors import FormatError, ModelError
 from missmdp.model.pomdp import POMDP
 
-__all__ = [
-    "MAX_COUNT",
-    "Layers",
-    "as_index",
-    "error_at",
-    "pomdp_from_file",
-    "read_bytes",
-    "read_text",
-    "row_means",
-    "same_matrix",
-]
-
-
 MAX_COUNT = 5_000_000
 """States, actions or observations above which a count in a file is taken for a mistake."""
 

@@ -12,8 +12,6 @@ from missmdp.interop.pomdpx.writer import write_pomdpx
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 
-__all__ = ["SUFFIXES", "read_model", "write_model"]
-
 SUFFIXES = (".pomdp", ".pomdpx")
 
 

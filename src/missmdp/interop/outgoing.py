@@ -14,9 +14,6 @@ from missmdp.errors import ParameterError
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 
-__all__ = ["ACTS_FIRST", "WrittenNames", "is_name", "number_text", "outgoing_pomdp", "plain_words"]
-
-
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 

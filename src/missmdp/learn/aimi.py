@@ -25,8 +25,6 @@ from missmdp.learn.groups import Counter, GroupCounts
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.space import FeatureSpace
 
-__all__ = ["AIMI"]
-
 Assumption = Literal["simple MAR", "MCAR"]
 
 _ASSUMPTIONS: dict[str, Assumption] = {"simple mar": "simple MAR", "smar": "simple MAR", "mcar": "MCAR"}

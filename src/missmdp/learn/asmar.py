@@ -16,8 +16,6 @@ from missmdp.learn.base import CountingEstimator, Structure, UnseenChoice
 from missmdp.learn.groups import Counter, GroupCounts
 from missmdp.model.space import FeatureSpace
 
-__all__ = ["AMCAR", "AsMAR"]
-
 PatternChoice = Literal["all", "seen"]
 
 

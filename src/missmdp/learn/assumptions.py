@@ -23,16 +23,6 @@ from missmdp.errors import Argument, Message
 from missmdp.learn.groups import GroupCounts, assigned
 from missmdp.model.space import MISSING
 
-__all__ = [
-    "AssumptionFinding",
-    "broken_blocks",
-    "dependence_on_values",
-    "dependent_indicators",
-    "few_samples",
-    "never_observed",
-    "outside_the_model",
-]
-
 _log = logging.getLogger(__name__)
 
 _CLEAR = 1e-4

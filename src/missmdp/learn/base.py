@@ -27,8 +27,6 @@ from missmdp.model.missmdp import MissMDP
 from missmdp.model.space import FeatureSpace
 from missmdp.progress import show_progress
 
-__all__ = ["CountingEstimator", "MissingnessEstimator", "Structure"]
-
 UnseenChoice = Literal["uniform", "pooled"]
 
 _MOST_SMOOTHING = 1e9

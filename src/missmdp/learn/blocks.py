@@ -15,8 +15,6 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.space import FeatureSpace
 
-__all__ = ["Blocks", "checked_feature_blocks", "joined_blocks", "pattern_numbers"]
-
 _MAX_ENTRIES = 20_000_000
 """Entries of P(pattern | state) above which a structure is refused (160 MB)."""
 

@@ -16,8 +16,6 @@ from missmdp.learn.groups import Counter, count_groups, group_states
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.space import StateSpace
 
-__all__ = ["FEWEST_EPISODES", "bootstrap_bound", "drawn_anew"]
-
 FEWEST_EPISODES = 20
 """With fewer, smaller pieces of the log are drawn instead of whole episodes."""
 

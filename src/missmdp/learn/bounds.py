@@ -33,8 +33,6 @@ from missmdp.model.missingness import MissingnessFunction
 from missmdp.pages.notebook import notebook_table
 from missmdp.words import count
 
-__all__ = ["Bound", "GroupBound", "learned_bound"]
-
 
 @dataclass(frozen=True, eq=False)
 class GroupBound:

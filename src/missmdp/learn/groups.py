@@ -19,17 +19,6 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.space import MISSING, StateSpace
 
-__all__ = [
-    "Counter",
-    "GroupCounts",
-    "Unseen",
-    "all_patterns",
-    "as_missingness",
-    "assigned",
-    "count_groups",
-    "group_states",
-]
-
 _MAX_ENTRIES = 50_000_000
 """Entries of P(pattern | state) above which a learner refuses to list every pattern (400 MB)."""
 

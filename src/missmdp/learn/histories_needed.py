@@ -35,8 +35,6 @@ from missmdp.model.policy import BlindPolicy, MemorylessPolicy, Policy, as_polic
 from missmdp.model.space import FeatureSpace
 from missmdp.progress import show_progress
 
-__all__ = ["SampleSize", "histories_needed"]
-
 _BATCH = 8
 """Groups whose visits are computed together, those that need most histories first."""
 

@@ -39,8 +39,6 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.space import MISSING, FeatureSpace
 
-__all__ = ["ICIN", "Shown", "pattern_probabilities", "pattern_weights"]
-
 _CERTAIN = 800.0
 """Log odds that stand for certainty: the other side's probability is 0 in floating point."""
 

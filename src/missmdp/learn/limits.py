@@ -29,21 +29,6 @@ from missmdp.checks import checked_choice
 from missmdp.data.dataset import Behaviour
 from missmdp.errors import ParameterError
 
-__all__ = [
-    "GroupLimits",
-    "Method",
-    "checked_behaviour",
-    "checked_method",
-    "clopper_pearson",
-    "divergence_interval",
-    "divergence_tv",
-    "group_limits",
-    "mcdiarmid_radius",
-    "mixture_divergence",
-    "okamoto_radius",
-    "weissman_radius",
-]
-
 _PRIOR = 0.5
 """Dirichlet parameter of the mixture: Jeffreys' prior, within O(1) of the best for every p."""
 

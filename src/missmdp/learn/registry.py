@@ -22,19 +22,6 @@ if TYPE_CHECKING:
     from missmdp.learn.diagnosis.result import Diagnosis
     from missmdp.model.mdp import FactoredMDP
 
-__all__ = [
-    "OPTIONS",
-    "LearnerOption",
-    "RegisteredLearner",
-    "find_learner",
-    "forget_learner",
-    "learner_name",
-    "learners",
-    "learners_with",
-    "register_learner",
-    "run_by_default",
-]
-
 
 @dataclass(frozen=True)
 class LearnerOption:

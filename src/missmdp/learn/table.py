@@ -15,8 +15,6 @@ from missmdp.learn.groups import group_states
 from missmdp.model.archive import write_atomically
 from missmdp.model.missmdp import MissMDP
 
-__all__ = ["GroupTruth", "group_truths", "learned_rows", "missing_in", "write_learned"]
-
 
 def missing_in(features: tuple[str, ...], pattern: Any) -> str:
     """Return which features a pattern lacks, in words."""

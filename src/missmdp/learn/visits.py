@@ -23,15 +23,6 @@ from missmdp.model.missingness import pattern_distance
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy
 
-__all__ = [
-    "VisitedGroup",
-    "acting_probabilities",
-    "distance_from_structure",
-    "histories_for_groups",
-    "surely_enough",
-]
-
-
 _SEARCHES = 14
 """Steps of the search for λ."""
 

@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 from missmdp._version import __version__
 from missmdp.errors import FormatError, MissMDPError
 
-__all__ = ["decode_values", "encode_values", "read_archive", "write_archive", "write_atomically"]
-
 FORMAT_VERSION = 1
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """A fixed time stamp, so the same content gives the same bytes."""

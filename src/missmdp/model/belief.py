@@ -21,8 +21,6 @@ from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.probabilities import as_floats, checked_distribution
 
-__all__ = ["initial_belief", "initial_belief_ignorable", "update_belief", "update_belief_ignorable"]
-
 
 def initial_belief(observation: object, model: MissMDP) -> NDArray[np.float64]:
     """Return the belief after the first observation z⁽⁰⁾: b₀ conditioned on it, shape (S,)."""

@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = ["EqualRows", "canonical", "equal_rows"]
-
 
 class EqualRows(NamedTuple):
     """Classes of equal rows, numbered as they first occur: N rows, C classes."""

@@ -16,21 +16,6 @@ from missmdp.model.probabilities import as_floats, call, number
 from missmdp.model.space import FeatureSpace, StateSpace, is_missing, plain
 from missmdp.progress import show_progress
 
-__all__ = [
-    "Distribution",
-    "Enumeration",
-    "checked_actions",
-    "enumerate_reachable",
-    "given_initial",
-    "given_matrices",
-    "given_states",
-    "given_terminal",
-    "one_of",
-    "probability_pairs",
-    "truth",
-]
-
-
 _log = logging.getLogger(__name__)
 
 Distribution = Mapping[Any, float] | Iterable[tuple[Any, float]]

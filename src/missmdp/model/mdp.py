@@ -42,12 +42,6 @@ from missmdp.pages.notebook import notebook_table
 from missmdp.progress import show_progress
 from missmdp.words import count, did_you_mean, listed, preview
 
-__all__ = [
-    "FactoredMDP",
-    "checked_mdp",
-    "reward_horizon",
-]
-
 
 class FactoredMDP:
     """A Markov decision process whose states are combinations of named features.

@@ -27,8 +27,6 @@ from missmdp.words import did_you_mean
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["MissingnessGraph"]
-
 
 class MissingnessGraph:
     """An m-graph over features.

@@ -27,8 +27,6 @@ from missmdp.words import count, percent, percent_range
 if TYPE_CHECKING:
     from missmdp.model.mdp import FactoredMDP
 
-__all__ = ["MissingnessFunction", "Occurring", "pattern_distance"]
-
 _MAX_ENTRIES = 200_000_000
 """Entries of P(pattern | state) above which a missingness function is refused (1.6 GB)."""
 

@@ -23,18 +23,6 @@ from missmdp.model.types import MissingnessTypes, classify
 from missmdp.pages.notebook import notebook_table
 from missmdp.words import count, listed, preview
 
-__all__ = [
-    "PRIOR_RATE",
-    "MissMDP",
-    "checked_model",
-    "fully_observed_model",
-    "model_from_parts",
-    "model_parts",
-    "named_damage",
-    "prior_model",
-]
-
-
 KIND = "miss-MDP"
 
 

@@ -22,18 +22,6 @@ if TYPE_CHECKING:
 
     from missmdp.model.mgraph import MissingnessGraph
 
-__all__ = [
-    "INK",
-    "check_picture_name",
-    "draw_box",
-    "draw_mgraph",
-    "draw_text",
-    "node_colour",
-    "save_picture",
-    "shortened",
-]
-
-
 INK = "#333333"
 """The colour of text and thin lines."""
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -20,17 +20,6 @@ from missmdp.model.probabilities import call, checked_distribution, number
 if TYPE_CHECKING:
     from missmdp.model.missmdp import MissMDP
 
-__all__ = [
-    "ActionTable",
-    "Agent",
-    "BlindPolicy",
-    "MemorylessPolicy",
-    "ObservationPolicy",
-    "Policy",
-    "UniformPolicy",
-    "as_policy",
-]
-
 
 @runtime_checkable
 class Agent(Protocol):

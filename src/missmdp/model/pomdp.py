@@ -17,8 +17,6 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.probabilities import checked_discount, checked_distribution, checked_rows
 from missmdp.words import did_you_mean, preview
 
-__all__ = ["POMDP", "Labels", "action_values", "advantages", "optimal_values"]
-
 
 @dataclass(frozen=True, eq=False)
 class POMDP:

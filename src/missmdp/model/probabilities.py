@@ -12,16 +12,6 @@ from scipy import sparse
 from missmdp.checks import checked_number
 from missmdp.errors import ModelError
 
-__all__ = [
-    "as_floats",
-    "call",
-    "checked_discount",
-    "checked_distribution",
-    "checked_rows",
-    "checked_table",
-    "number",
-]
-
 SUM_TOLERANCE = 1e-5
 """Sums this close to one are rounding (probabilities typed with six digits) and are scaled to one."""
 

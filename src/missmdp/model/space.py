@@ -25,9 +25,6 @@ from missmdp.model.probabilities import call, number
 from missmdp.progress import show_progress
 from missmdp.words import did_you_mean, preview
 
-__all__ = ["MISSING", "NO_ACTION", "FeatureSpace", "Groups", "Rows", "StateSpace", "is_missing", "plain"]
-
-
 MISSING = -1
 """The code of a value that was not recorded."""
 NO_ACTION = -1

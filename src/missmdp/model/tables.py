@@ -22,18 +22,6 @@ from missmdp.model.given import given_terminal
 from missmdp.model.space import FeatureSpace, StateSpace, is_missing, plain
 from missmdp.words import did_you_mean
 
-__all__ = [
-    "Columns",
-    "CsvHeader",
-    "decimal_comma_hint",
-    "encoding_advice",
-    "mdp_from_tables",
-    "meaning",
-    "read_header",
-    "settle_types",
-]
-
-
 _DELIMITERS = (",", ";", "\t")
 
 

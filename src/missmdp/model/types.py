@@ -20,9 +20,6 @@ from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.space import Groups
 from missmdp.progress import show_progress
 
-__all__ = ["MissingnessTypes", "classify", "dependences"]
-
-
 TOLERANCE = 1e-9
 """Probabilities this close count as equal."""
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from missmdp.pages.svg import Axis, Draw, Drawing, fitted, padded, text_width
 from missmdp.words import short_number
 
-__all__ = ["BoundsPanel", "bounds_chart"]
-
 _HEIGHT, _GAP = 130.0, 32.0
 _EARLY, _LATE = 0.02, 3.0
 """Bounds count for the scale once their gap is this part of what it was first, or so many times what it is in the end;

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from missmdp.pages.markup import element, joined
 from missmdp.pages.svg import Draw, Drawing, fitted, text_width
 
-__all__ = ["graph_chart"]
-
 _ROW, _RADIUS = 40.0, 7.0
 _LEAST, _MOST = 110.0, 260.0
 """Between the two columns."""

@@ -6,8 +6,6 @@ import html
 import re
 from collections.abc import Iterable
 
-__all__ = ["Html", "element", "joined", "name", "safe"]
-
 _NO_TEXT = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff\u202a-\u202e\u2066-\u2069]"
 )

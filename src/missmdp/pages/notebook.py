@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from missmdp.pages.markup import element
 from missmdp.words import count
 
-__all__ = ["notebook_table"]
-
 _MOST_ROWS = 20
 
 

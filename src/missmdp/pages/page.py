@@ -9,22 +9,6 @@ from pathlib import Path
 from missmdp.pages.markup import Html, element, joined
 from missmdp.pages.svg import Chart
 
-__all__ = [
-    "Section",
-    "Tile",
-    "bullets",
-    "code",
-    "details",
-    "facts",
-    "figure",
-    "headline",
-    "note",
-    "page",
-    "paragraph",
-    "subsection",
-    "table",
-]
-
 _STYLE = Path(__file__).with_name("style.css")
 _SHORT_TABLE = 14
 """Rows up to which a table is kept on one page when it is printed."""

@@ -10,9 +10,6 @@ from itertools import accumulate, pairwise
 from missmdp.pages.svg import Axis, Draw, Drawing, Form, fitted, padded, percent_tick, text_width, wrapped
 from missmdp.words import short_number
 
-__all__ = ["Bar", "Dot", "Heading", "RowLayout", "RowText", "bar_chart", "dot_chart"]
-
-
 _STACKED_BELOW = 500.0
 """Width below which labels stand above their rows."""
 _GAP = 12.0

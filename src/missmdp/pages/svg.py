@@ -10,23 +10,6 @@ from dataclasses import dataclass, field
 from missmdp.pages.markup import Html, element, joined
 from missmdp.words import short_number
 
-__all__ = [
-    "NARROW",
-    "TEXT",
-    "WIDE",
-    "Axis",
-    "Chart",
-    "Draw",
-    "Drawing",
-    "Form",
-    "fitted",
-    "padded",
-    "percent_tick",
-    "text_width",
-    "wrapped",
-]
-
-
 WIDE, NARROW = 680.0, 328.0
 """Widths that every chart is drawn for: a page or screen, and a phone. Letters have the same size in both."""
 TEXT = 12.5

@@ -16,8 +16,6 @@ from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.model.space import FeatureSpace
 
-__all__ = ["EVENTS", "check_acts_in", "check_interface", "compile_tracker"]
-
 
 def checked_planning_model(model: object) -> MissMDP | POMDP:
     """Return a model that a policy can be made for."""

@@ -21,9 +21,6 @@ from missmdp.plan.value_function import Decision, ValueFunction
 if TYPE_CHECKING:
     from missmdp.plan.alpha import AlphaVectorPolicy
 
-__all__ = ["NOTHING", "AlphaVectorAgent", "CountsFallbacks", "Fallback", "alpha_runner", "check_first"]
-
-
 _log = logging.getLogger(__name__)
 
 Fallback = Literal["admitted", "restarted", "ignored"]

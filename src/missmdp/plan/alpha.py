@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from missmdp.plan.explain import Explanation
     from missmdp.plan.graph import PolicyGraph
 
-__all__ = ["KIND", "AlphaVectorPolicy", "policy_from_parts", "policy_parts"]
-
 KIND = "policy"
 """What files of such policies say they hold."""
 _MODEL = "model_"

@@ -17,8 +17,6 @@ from missmdp.words import count, significant
 if TYPE_CHECKING:
     from missmdp.plan.alpha import AlphaVectorPolicy
 
-__all__ = ["ActionValue", "Explanation", "NextObservation", "explain"]
-
 
 @dataclass(frozen=True)
 class ActionValue:

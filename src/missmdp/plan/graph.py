@@ -23,15 +23,6 @@ if TYPE_CHECKING:
 
     from missmdp.plan.alpha import AlphaVectorPolicy
 
-__all__ = [
-    "GraphEdge",
-    "GraphNode",
-    "PolicyGraph",
-    "policy_graph",
-    "write_dot",
-]
-
-
 SAME_BELIEF = 1e-9
 """Beliefs that differ by no more than this in any state count as one."""
 

@@ -21,18 +21,6 @@ from missmdp.words import significant
 if TYPE_CHECKING:
     from missmdp.plan.graph import GraphEdge, GraphNode, PolicyGraph
 
-__all__ = [
-    "LABEL_LINE",
-    "NODE_LINE",
-    "Box",
-    "EdgePlace",
-    "Layout",
-    "edge_lines",
-    "lay_out",
-    "node_colours",
-    "node_lines",
-]
-
 NODE_LETTER, NODE_LINE = 0.079, 0.165
 LABEL_LETTER, LABEL_LINE = 0.06, 0.13
 NODE_LETTERS, LABEL_LETTERS = 30, 30

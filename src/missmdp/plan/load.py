@@ -12,8 +12,6 @@ from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.ppo import policy
 from missmdp.plan.ppo.policy import PPOPolicy
 
-__all__ = ["load_policy"]
-
 
 def load_policy(path: str | Path) -> AlphaVectorPolicy | FiniteController | PPOPolicy:
     """Return the policy in an `.mmpolicy` file.

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from missmdp.plan.graph import PolicyGraph
     from missmdp.plan.trace import Trace
 
-__all__ = ["draw_graph", "draw_trace"]
-
 LOWER, UPPER, BETWEEN = "#6C8EBF", "#B5473C", "#EEEEEE"
 
 

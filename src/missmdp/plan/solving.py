@@ -21,8 +21,6 @@ from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.trace import Trace
 from missmdp.words import count, number, outward, significant
 
-__all__ = ["PlanResult", "SolveResult", "Solver", "Status"]
-
 Status = Literal["precision", "converged", "timeout", "memory", "trials", "interrupted", "trained", "online"]
 """Why a solver ended: the precision was reached, nothing was left to do, a limit was hit, Ctrl-C, all training steps
 were made, or planning happens while acting (online)."""

@@ -7,8 +7,6 @@ from typing import Any, cast
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 
-__all__ = ["full_text", "short_text"]
-
 
 def full_text(label: Any, model: MissMDP | POMDP) -> str:
     """Return a state or observation with the names of its features, "?" for missing; other labels as they are."""

@@ -11,8 +11,6 @@ from typing import Any
 
 from missmdp.plan.solving import Status
 
-__all__ = ["Stop", "Stopwatch"]
-
 
 class Stop(Exception):  # noqa: N818, it is no error
     """A limit was reached; what has been found by now holds."""

@@ -16,8 +16,6 @@ from missmdp.model.archive import write_atomically
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Trace", "TraceBuilder", "TraceRow"]
-
 
 class TraceRow(NamedTuple):
     """The state of a search at one time."""

@@ -27,19 +27,6 @@ from missmdp.errors import ModelError
 from missmdp.model.pomdp import POMDP
 from missmdp.model.probabilities import as_floats
 
-__all__ = [
-    "NO_VECTOR",
-    "Columns",
-    "ComponentVectors",
-    "Decision",
-    "Outcomes",
-    "ValueFunction",
-    "checked_components",
-    "checked_labels",
-    "state_components",
-    "vector_table",
-]
-
 NO_VECTOR = -1
 """The vector of decisions that no vector made: by lookahead, or where everything has ended."""
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.jit import inner, kernel
 
-__all__ = ["AliasRows", "fill_alias", "pick"]
-
 _ZERO, _ONE, _SIX, _EIGHT = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(8)
 _SIZE_BITS, _WORD = np.uint64(63), np.uint64(64)
 

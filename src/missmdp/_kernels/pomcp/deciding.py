@@ -33,20 +33,6 @@ from missmdp._kernels.simulator import (
     settle,
 )
 
-__all__ = [
-    "NOT_SEEN",
-    "Mind",
-    "Particles",
-    "draw_particles",
-    "draw_states",
-    "perceive",
-    "run_pomcp_episodes",
-    "sift_particles",
-    "start_particles",
-    "think",
-]
-
-
 _S11, _HALF = np.uint64(11), np.uint64(32)
 _UNIT = 2.0**-53
 

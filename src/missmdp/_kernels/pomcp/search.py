@@ -11,21 +11,6 @@ from missmdp._kernels.jit import inner, kernel
 from missmdp._kernels.pomcp.alias import AliasRows, pick
 from missmdp._kernels.random import WEYL, mix
 
-__all__ = [
-    "ROOT",
-    "GenerativeModel",
-    "SearchRules",
-    "SearchTree",
-    "best_action",
-    "choose_action",
-    "clear_tree",
-    "decided",
-    "find_or_add",
-    "grow",
-    "plant",
-]
-
-
 ROOT = 0
 """The node of the current history."""
 _FREE = -1

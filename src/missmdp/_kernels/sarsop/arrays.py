@@ -9,27 +9,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = [
-    "BACKUPS",
-    "CHOICES",
-    "ENTRIES",
-    "N_COUNTERS",
-    "POINTS",
-    "SEEN",
-    "SUPPORT",
-    "VALUES",
-    "VECTORS",
-    "WEIGHTS",
-    "WORK",
-    "Compiled",
-    "Entries",
-    "MixtureWeights",
-    "Points",
-    "Scratch",
-    "Seen",
-    "Vectors",
-]
-
 Int32s: TypeAlias = Any
 Int64s: TypeAlias = Any
 Floats: TypeAlias = Any

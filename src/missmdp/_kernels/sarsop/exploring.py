@@ -26,8 +26,6 @@ from missmdp._kernels.sarsop.points import add_belief
 from missmdp._kernels.sarsop.successors import clear, find_point, gather, hash_belief, mix, nearly, spread
 from missmdp._kernels.sarsop.upper import entry_value, mixture_value
 
-__all__ = ["expand_points", "refine_entries"]
-
 
 @inner
 def _place(

@@ -27,18 +27,6 @@ from missmdp._kernels.sarsop.arrays import (
 )
 from missmdp._kernels.sarsop.successors import clear, gather, spread
 
-__all__ = [
-    "backup_points",
-    "best_vector",
-    "choose_defaults",
-    "evaluate_plan",
-    "evaluate_vectors",
-    "plan_size",
-    "refresh_values",
-    "search_values",
-    "start_blind",
-]
-
 
 @inner
 def best_vector(

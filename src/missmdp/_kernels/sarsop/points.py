@@ -21,15 +21,6 @@ from missmdp._kernels.sarsop.lower import best_vector
 from missmdp._kernels.sarsop.successors import clear, find_point, gather, hash_belief, mix, spread
 from missmdp._kernels.sarsop.upper import entry_value, link_point, mixture_value
 
-__all__ = [
-    "add_belief",
-    "add_beliefs",
-    "follow_policy",
-    "optimistic_actions",
-    "score_entries",
-    "sweep_visits",
-]
-
 
 @inner
 def add_belief(

@@ -18,8 +18,6 @@ from missmdp._kernels.sarsop.arrays import (
 from missmdp._kernels.sarsop.lower import best_vector, choose_defaults
 from missmdp._kernels.sarsop.successors import clear, gather, spread
 
-__all__ = ["mark_certified", "prune_vectors"]
-
 
 @inner
 def _redirect(

@@ -14,9 +14,6 @@ import numpy as np
 from missmdp._kernels.jit import inner, kernel
 from missmdp._kernels.sarsop.arrays import WORK, Compiled, Points, Scratch
 
-__all__ = ["clear", "fill_slots", "find_point", "gather", "hash_belief", "mix", "nearly", "spread"]
-
-
 _GRAIN = float(2**42)
 
 

@@ -24,16 +24,6 @@ from missmdp._kernels.sarsop.arrays import (
     Seen,
 )
 
-__all__ = [
-    "entry_value",
-    "link_point",
-    "mixture_value",
-    "start_corners",
-    "sweep_mdp",
-    "sweep_seen",
-    "sweep_upper",
-]
-
 
 @kernel
 def start_corners(model: Compiled, points: Points, highest: float, counters: Any) -> None:

@@ -24,9 +24,6 @@ from missmdp.data.tables.structure import Names
 from missmdp.errors import DataError, ParameterError
 from missmdp.model.space import MISSING, FeatureSpace
 
-__all__ = ["describe", "describe_log"]
-
-
 MANY_WORDS = 50
 """Columns with at most so many different words are never taken for identifiers."""
 MOST_PATTERNS = 1000

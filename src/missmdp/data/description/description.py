@@ -16,9 +16,6 @@ from missmdp.data.description.picture import draw_description
 from missmdp.data.statistics import fisher_log_p, wilson_interval
 from missmdp.words import count, listed, rate_text
 
-__all__ = ["FAMILY_LEVEL", "Association", "Description", "find_associations"]
-
-
 FAMILY_LEVEL = 0.01
 """The probability with which anything at all is listed where nothing depends on anything, if rows were independent."""
 

@@ -12,17 +12,6 @@ from numpy.typing import NDArray
 
 from missmdp.data.statistics import wilson_interval
 
-__all__ = [
-    "FEW_ROWS",
-    "Groups",
-    "MissingBy",
-    "group_steps",
-    "group_values",
-    "range_labels",
-    "value_labels",
-]
-
-
 VALUE_DIGITS, RANGE_DIGITS = 4, 2
 """The fewest significant digits of a value and of the ends of a range."""
 EXACT_DIGITS = 3

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from missmdp.data.description.description import Description
 
-__all__ = ["draw_description"]
-
 BLUE, PALE, GRAY, EMPTY, GROUND = "#4C78B0", "#B4C8E4", "#9AA3AF", "#D5D9DF", "#F1F4F8"
 LETTER, SMALL_LETTER = 0.064, 0.055
 """The width of a letter of a name and of small print, in inches like all lengths here."""

@@ -15,20 +15,6 @@ from numpy.typing import NDArray
 
 from missmdp.model.space import is_missing, plain
 
-__all__ = [
-    "Cells",
-    "Factors",
-    "arrow_csv",
-    "cell",
-    "compute",
-    "factorise",
-    "in_order",
-    "pa",
-    "parquet",
-    "take",
-]
-
-
 pa: Any = import_module("pyarrow")
 compute: Any = import_module("pyarrow.compute")
 arrow_csv: Any = import_module("pyarrow.csv")

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from missmdp.data.binning import Binning
     from missmdp.data.dataset import Behaviour
 
-__all__ = ["CheckedRows", "DatasetParts", "LogRows", "TableOptions", "UnknownValue", "known_options"]
-
 
 class TableOptions(TypedDict, total=False):
     """How to read a trajectory table; all are optional, and every function that reads tables takes them."""

@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from missmdp.data.counts import RankCounter
     from missmdp.data.dataset import Behaviour
 
-__all__ = ["count_table", "engine", "episode_summary", "health"]
-
-
 ibis: Any = import_module("ibis")
 
 _MEMORY = "800MB"

@@ -19,17 +19,6 @@ from missmdp.errors import Message
 from missmdp.model.space import MISSING, is_missing, plain
 from missmdp.model.tables import decimal_comma_hint, meaning
 
-__all__ = [
-    "BinnedColumn",
-    "ColumnEncoder",
-    "DiscoveredColumn",
-    "StepColumn",
-    "TruthColumn",
-    "ValueColumn",
-    "code_dtype",
-]
-
-
 _YES_NO = {"yes": 1, "y": 1, "no": 0, "n": 0}
 _MANY = 30
 """So many different numbers, and more than a feature has values, look like measurements."""

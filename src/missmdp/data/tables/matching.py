@@ -17,9 +17,6 @@ from missmdp.model.space import MISSING, is_missing, plain
 from missmdp.model.tables import decimal_comma_hint
 from missmdp.words import did_you_mean, preview
 
-__all__ = ["UNKNOWN", "USUAL", "Matcher", "MissingWords", "hint", "parse_number", "same_word"]
-
-
 _USUAL = frozenset({"", "na", "n/a", "nan", "null", "none", "nat", "<na>", "#n/a", "#na"})
 _SUSPECTS = frozenset(
     {

@@ -45,18 +45,6 @@ from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.space import FeatureSpace
 from missmdp.progress import show_progress
 
-__all__ = [
-    "OpenTable",
-    "TableRows",
-    "all_parts",
-    "column_names",
-    "open_features",
-    "open_table",
-    "raise_if_broken",
-    "read_rows",
-    "understood",
-]
-
 _log = logging.getLogger(__name__)
 
 

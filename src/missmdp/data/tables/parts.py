@@ -17,8 +17,6 @@ from missmdp.data.tables.cells import Cells, arrow_csv, compute, pa, parquet
 from missmdp.errors import DataError, MissMDPError
 from missmdp.model.tables import encoding_advice, read_header
 
-__all__ = ["CSV_SUFFIXES", "PARQUET_SUFFIXES", "Batches", "Part", "file_part", "reading"]
-
 Batches = Iterator[Mapping[str, Cells]]
 
 CSV_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")

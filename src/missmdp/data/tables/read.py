@@ -33,9 +33,6 @@ from missmdp.errors import DataError, Message, ModelError
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import MISSING, NO_ACTION, FeatureSpace, StateSpace, is_missing
 
-__all__ = ["checked_rows", "dataset_from_table", "log_from_table"]
-
-
 _log = logging.getLogger(__name__)
 
 _MOST_DISTINCT = 100_000

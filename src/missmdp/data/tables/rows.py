@@ -17,8 +17,6 @@ from missmdp.data.tables.structure import Names, how_to_number
 from missmdp.errors import DataError, Message
 from missmdp.model.space import MISSING, is_missing, plain
 
-__all__ = ["Batch", "Encoders", "Episodes", "Fault", "encoded_batches"]
-
 FAULTY = -1
 """The episode of a row that has none, where that is not an error at once."""
 

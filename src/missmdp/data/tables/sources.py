@@ -19,9 +19,6 @@ from missmdp.data.tables.parts import CSV_SUFFIXES, PARQUET_SUFFIXES, Batches, P
 from missmdp.errors import DataError
 from missmdp.model.space import is_missing, plain
 
-__all__ = ["open_source"]
-
-
 _BATCH_ROWS = 1 << 19
 _EXPECTED = (
     "a path, a folder, a glob or a list of paths of CSV or Parquet files, a pandas, polars or pyarrow frame, "

@@ -16,20 +16,6 @@ from missmdp.words import closest, did_you_mean
 if TYPE_CHECKING:
     from missmdp.data.tables.parts import Part
 
-__all__ = [
-    "Names",
-    "Orderly",
-    "Place",
-    "Sorting",
-    "broken_episodes",
-    "check_columns",
-    "check_named",
-    "explain_episode",
-    "extra_columns",
-    "how_to_number",
-    "sort_rows",
-]
-
 
 @dataclass(frozen=True)
 class Names:

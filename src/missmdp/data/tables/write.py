@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
     from missmdp.data.dataset import Behaviour, Dataset
 
-__all__ = ["read_metadata", "to_arrow", "to_csv", "to_pandas", "to_parquet", "to_polars"]
-
-
 _KEY = b"missmdp"
 
 

@@ -35,19 +35,6 @@ from missmdp.evaluation.certificate.uniform import ValueSpan, closed_form, polic
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
 
-__all__ = [
-    "METHODS",
-    "SHARE",
-    "SIMULATED",
-    "Alternative",
-    "CertificateInputs",
-    "CertificateMethod",
-    "Deployed",
-    "Terms",
-    "simulated_charge",
-]
-
-
 CertificateMethod = Literal["closed form", "policy-uniform", "occupancy", "robust", "revealing"]
 Deployed = Literal["policy", "controller"]
 """The policy that tracks the belief, or the solver's finite controller: the policy graph."""

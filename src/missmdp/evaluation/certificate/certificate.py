@@ -23,9 +23,6 @@ from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.solving import SolveResult
 from missmdp.words import bound_above, bound_below, count, number
 
-__all__ = ["Certificate", "SupportTest", "conditions", "support_test"]
-
-
 _DEPLOYED: dict[Deployed, str] = {
     "policy": "the policy that tracks the belief under M̂",
     "controller": "the policy graph, the solver's finite controller",

@@ -52,8 +52,6 @@ from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.solving import Solver, SolveResult
 from missmdp.progress import show_status
 
-__all__ = ["REFERENCE", "certify"]
-
 REFERENCE = "closed form, Okamoto"
 """The closed form with the paper's radii, for comparison."""
 

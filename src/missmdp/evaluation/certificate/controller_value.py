@@ -29,9 +29,6 @@ from missmdp.model.space import MISSING
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.finite.plan import NO_SIGHT
 
-__all__ = ["ControllerValues", "controller_product"]
-
-
 TOO_LARGE = 50_000_000
 """Pairs of a node and a class of states that are too many to evaluate (400 MB)."""
 

@@ -22,19 +22,6 @@ from missmdp.model.missmdp import MissMDP
 from missmdp.model.space import StateSpace
 from missmdp.words import listed
 
-__all__ = [
-    "Halving",
-    "bound_with_more_data",
-    "can_go_missing",
-    "checked_learner",
-    "counted_patterns",
-    "data_to_halve",
-    "factor_for",
-    "revealing",
-    "revealing_missingness",
-]
-
-
 _MOST = 1e6
 """Times as much data that are not looked beyond."""
 

@@ -32,8 +32,6 @@ from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.plan.solving import Solver, SolveResult
 from missmdp.progress import show_status
 
-__all__ = ["DataPlan", "plan_data"]
-
 _FEWEST = 100
 """Samples with which searches begin."""
 _MOST = 1e12

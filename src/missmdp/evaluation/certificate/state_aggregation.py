@@ -15,8 +15,6 @@ from scipy import sparse
 
 from missmdp._kernels.product import Against, Product
 
-__all__ = ["Aggregated", "aggregate_states"]
-
 
 class Aggregated(NamedTuple):
     """A product and what is played for in it, over groups of states."""

@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.pomdp import action_values
 
-__all__ = ["ValueSpan", "closed_form", "inverse_closed_form", "policy_uniform", "value_span"]
-
 _SMALL = 1e-10
 """Of the largest value that rewards allow: iterations end when they can be off by no more than that."""
 

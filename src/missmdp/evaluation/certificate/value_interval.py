@@ -23,8 +23,6 @@ from missmdp.plan.finite.controller import FiniteController
 from missmdp.progress import show_progress
 from missmdp.words import decimals, interval_text, signed
 
-__all__ = ["ValueInterval", "value_interval"]
-
 _SOURCES = {
     "posterior": "M is drawn from the posterior of the learner's counts",
     "bootstrap": "M is learned again from resampled episodes",

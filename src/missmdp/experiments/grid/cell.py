@@ -15,8 +15,6 @@ from missmdp._version import __version__
 from missmdp.errors import AssumptionWarning
 from missmdp.experiments.grid.fingerprint import content_hash
 
-__all__ = ["KINDS", "Cell", "CellResult", "raise_if_interrupted", "run_cell"]
-
 KINDS: dict[str, type[Cell]] = {}
 """Name → kind of cell."""
 _DIGITS = 10

@@ -11,8 +11,6 @@ from missmdp._version import __version__
 from missmdp.errors import Argument, MissingExtra, MissMDPError
 from missmdp.experiments.grid.cell import Cell, CellResult, run_cell
 
-__all__ = ["Failed", "Finished", "Work", "execute"]
-
 _PATIENCE = 30
 """Seconds to wait for the first worker of a cluster."""
 

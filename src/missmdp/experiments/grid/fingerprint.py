@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from missmdp.model.missmdp import MissMDP, model_parts
 from missmdp.model.pomdp import POMDP
 
-__all__ = ["content_hash", "model_hash"]
-
 
 def content_hash(content: Mapping[str, Any]) -> str:
     """Return the SHA-256 of what can be written as JSON, whatever the order of its keys."""

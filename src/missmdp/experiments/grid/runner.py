@@ -16,8 +16,6 @@ from missmdp.experiments.grid.executors import Failed, Work, execute
 from missmdp.experiments.grid.store import CellStore
 from missmdp.progress import show_progress
 
-__all__ = ["GridRun", "Report", "run_cells"]
-
 _log = logging.getLogger(__name__)
 
 Report = Callable[[int, int, Cell, float], None]

@@ -14,8 +14,6 @@ from missmdp.errors import FormatError, MissMDPError
 from missmdp.experiments.grid.cell import Cell, CellResult
 from missmdp.model.archive import read_archive, write_archive
 
-__all__ = ["CellStore"]
-
 _log = logging.getLogger(__name__)
 
 _KIND = "missmdp cell"

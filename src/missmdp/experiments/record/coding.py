@@ -16,17 +16,6 @@ import numpy as np
 from missmdp.errors import FormatError
 from missmdp.experiments.record.record import FORMAT, KIND, RunRecord
 
-__all__ = [
-    "RUN_FILE",
-    "RunIdentity",
-    "encode_identity",
-    "encode_record",
-    "plain",
-    "read_identity",
-    "read_record",
-    "record_schema",
-]
-
 RUN_FILE = "run.json"
 
 _KINDS = {

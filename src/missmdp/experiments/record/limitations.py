@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from missmdp.experiments.record.record import RunRecord
 from missmdp.words import count, listed
 
-__all__ = ["WIDE_GAP", "limitations"]
-
 WIDE_GAP = 0.05
 """Relative gap from which a solved policy deserves a word."""
 

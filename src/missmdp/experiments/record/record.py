@@ -10,52 +10,6 @@ from typing import Any, Literal
 
 import msgspec
 
-__all__ = [
-    "FORMAT",
-    "KIND",
-    "AlternativeRecord",
-    "AssociationRecord",
-    "BaselineRecord",
-    "BoundRecord",
-    "CertificateRecord",
-    "CertifiedRecord",
-    "ClassRecord",
-    "DataRecord",
-    "DiagnosisRecord",
-    "DifferenceRecord",
-    "DistanceRecord",
-    "DriverRecord",
-    "Edge",
-    "FeatureRecord",
-    "FilesRecord",
-    "GapsRecord",
-    "GraphRecord",
-    "GroupRecord",
-    "HalvingRecord",
-    "HeldOutRecord",
-    "LearnerRecord",
-    "LikelyRecord",
-    "LossRecord",
-    "ModelRecord",
-    "PatternRecord",
-    "RareGapsRecord",
-    "RateRecord",
-    "ReasonsRecord",
-    "RecommendedRecord",
-    "Record",
-    "RunRecord",
-    "SearchRecord",
-    "SensitivityRecord",
-    "SettingsRecord",
-    "SkippedRecord",
-    "TestRecord",
-    "TraceRecord",
-    "TruthRecord",
-    "ValueRecord",
-    "VariantRecord",
-    "WorldRecord",
-]
-
 KIND = "missmdp run"
 FORMAT = 2
 """Of run.json; files of version 0.1 before this one had none."""

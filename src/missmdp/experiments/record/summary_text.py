@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from missmdp.experiments.record.record import DifferenceRecord, LikelyRecord, RunRecord, VariantRecord
 from missmdp.words import ROUNDING, at_most, decimals, interval_text, no_more_than, with_error
 
-__all__ = ["likely_range", "summary_text"]
-
 _NO_GUARANTEE = 0.995
 """Bounds from which on nothing is guaranteed."""
 _CERTIFIED = "certified.mmpolicy"

@@ -21,8 +21,6 @@ from missmdp.pages.row_charts import Bar, Dot, Heading, bar_chart, dot_chart
 from missmdp.pages.svg import Chart
 from missmdp.words import UNKNOWN, no_more_than, number, percent, plus, sentence
 
-__all__ = ["certificate_section", "limitations_section", "sensitivity_section"]
-
 _CERTAIN = "How good is the policy, for certain?"
 _LITTLE_WRONG = "If the model is a little wrong"
 _TERMS = {

@@ -9,8 +9,6 @@ from missmdp.pages.row_charts import Bar, bar_chart
 from missmdp.pages.svg import Chart
 from missmdp.words import count, listed, percent, sentence
 
-__all__ = ["data_section"]
-
 _MOST_BARS = 16
 _MOST_SENTENCES = 5
 

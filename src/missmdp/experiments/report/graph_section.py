@@ -12,8 +12,6 @@ from missmdp.pages.page import Section, bullets, details, figure, paragraph
 from missmdp.pages.svg import Chart, Draw
 from missmdp.words import count, listed, percent
 
-__all__ = ["graph_section"]
-
 _TYPES = {
     "MCAR": "what goes missing does not depend on the state",
     "simple MAR": "what goes missing depends on always-observed features only",

@@ -18,8 +18,6 @@ from missmdp.words import (
     share_text,
 )
 
-__all__ = ["headline_box", "headline_title"]
-
 _WORTHLESS = 0.5
 """A bound on probabilities that says hardly more than nothing."""
 _ROUNDING = 1e-7

@@ -11,17 +11,6 @@ from missmdp.pages.markup import Html
 from missmdp.pages.page import details, paragraph, table
 from missmdp.words import UNKNOWN, count, percent, percent_range
 
-__all__ = [
-    "Shown",
-    "ShownRow",
-    "can_lack",
-    "chosen_groups",
-    "covered",
-    "learned_table",
-    "outside",
-    "some_left_out",
-]
-
 _MOST_ROWS = 18
 """Dots that a figure has room for."""
 _MOST_PATTERNS = 4

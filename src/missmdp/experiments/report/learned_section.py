@@ -21,8 +21,6 @@ from missmdp.pages.row_charts import Dot, Heading, dot_chart
 from missmdp.pages.svg import Chart, percent_tick
 from missmdp.words import count, listed, percent, points, sentence
 
-__all__ = ["learned_section"]
-
 _MOST_DESCRIBED = 12
 """Dots that the description of a figure lists."""
 _MOST_OUTSIDE = 3

@@ -13,8 +13,6 @@ from missmdp.pages.markup import Html, element
 from missmdp.pages.page import Section, bullets, code, details, facts, paragraph, subsection
 from missmdp.words import UNKNOWN, count, duration, listed
 
-__all__ = ["method_section"]
-
 
 def method_section(run: RunRecord) -> Section:
     """Return the section on how a run was made."""

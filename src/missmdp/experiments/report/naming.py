@@ -5,16 +5,6 @@ from __future__ import annotations
 from missmdp.experiments.record.record import LearnerRecord, RunRecord
 from missmdp.learn.registry import learners
 
-__all__ = [
-    "assumption",
-    "confidence_text",
-    "policy_name",
-    "shape",
-    "short_name",
-    "style",
-    "twin",
-]
-
 _POLICIES = {
     "optimal": "perfect knowledge (optimal)",
     "prior": "guessing (prior)",

@@ -14,8 +14,6 @@ from missmdp.pages.row_charts import Dot, dot_chart
 from missmdp.pages.svg import Chart, padded, percent_tick
 from missmdp.words import UNKNOWN, count, interval, number, percent, plus, share_text
 
-__all__ = ["solver_section", "values_section"]
-
 _ENDS = {
     "precision": "as precise as asked for",
     "converged": "solved exactly",

@@ -13,8 +13,6 @@ from missmdp.pages.row_charts import Dot, dot_chart
 from missmdp.pages.svg import Chart
 from missmdp.words import UNKNOWN, count, listed, number, percent, plus, sentence
 
-__all__ = ["assumptions_section", "heldout_section"]
-
 _PREDICTS = "Who predicts new data best?"
 Scored = tuple[LearnerRecord, HeldOutRecord]
 """A learner, and how well it predicts."""

@@ -12,8 +12,6 @@ from missmdp.pages.row_charts import Dot, Heading, dot_chart
 from missmdp.pages.svg import Chart, percent_tick
 from missmdp.words import UNKNOWN, listed, number, percent, sentence
 
-__all__ = ["why_section"]
-
 _TITLE = "Why values are missing"
 _PLAIN = {
     "MCAR": "Gaps look like pure chance: nothing that was looked at changes how likely they are",

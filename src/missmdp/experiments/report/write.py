@@ -22,8 +22,6 @@ from missmdp.experiments.report.why_section import why_section
 from missmdp.model.archive import write_atomically
 from missmdp.pages.page import page
 
-__all__ = ["REPORT_FILE", "report_page", "write_report"]
-
 REPORT_FILE = "report.html"
 
 _SECTIONS = (

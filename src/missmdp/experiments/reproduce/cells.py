@@ -31,20 +31,6 @@ from missmdp.model.missmdp import MissMDP, fully_observed_model
 from missmdp.model.policy import Policy
 from missmdp.plan.sarsop.solver import Sarsop
 
-__all__ = [
-    "SCALE",
-    "TOLD",
-    "BaselineCell",
-    "BenchmarkCell",
-    "LearningCell",
-    "ValueCell",
-    "benchmark_hash",
-    "benchmark_model",
-    "learner_names",
-    "registered",
-]
-
-
 TOLD = "+graph"
 """At the end of a learner's name: it is told the true m-graph."""
 SCALE = ("random", "prior", "optimal")

@@ -22,8 +22,6 @@ from missmdp.experiments.reproduce.cells import learner_names
 from missmdp.model.archive import write_atomically
 from missmdp.words import did_you_mean
 
-__all__ = ["CONFIG", "PROFILES", "ReproduceConfig", "field_type", "is_reproduction", "profile"]
-
 CONFIG = "config.toml"
 """The configuration of a run, in its folder."""
 PAPER = ("AMCAR", "AsMAR", "AIMI")

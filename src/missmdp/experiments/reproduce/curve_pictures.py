@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["LOWEST", "MEASURES", "Curve", "curves", "curves_figure", "draw_map", "limits", "map_figure"]
-
 MEASURES = {"atv": "average TV", "wtv": "worst TV", "normalised": "normalised value"}
 """Name of a column → what it is called."""
 LOWEST = -1.0

@@ -18,23 +18,6 @@ from missmdp.experiments.reproduce.style import POLICIES
 from missmdp.experiments.reproduce.summary import Scale, Summary
 from missmdp.model.types import MissingnessTypes
 
-__all__ = [
-    "LARGEST",
-    "LEAST",
-    "Claim",
-    "ComparedPolicy",
-    "best_seeds",
-    "claims",
-    "common_size",
-    "compared_policies",
-    "holds",
-    "kind_of",
-    "learnable_by",
-    "mdp_of",
-    "right_learner",
-]
-
-
 _MDPS = {"icu": "ICU", "predator": "Predator, small map", "predator-mcar": "Predator, large map"}
 
 

@@ -41,9 +41,6 @@ from missmdp.pages.page import (
 from missmdp.pages.svg import Chart
 from missmdp.words import count, duration, listed
 
-__all__ = ["PAGE", "draw_and_write", "reproduction_page", "run_facts", "write_page"]
-
-
 PAGE = "report.html"
 Tables = dict[str, TextTable]
 

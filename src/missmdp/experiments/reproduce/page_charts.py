@@ -18,8 +18,6 @@ from missmdp.pages.row_charts import Dot, Heading, dot_chart
 from missmdp.pages.svg import Axis, Draw, Drawing, fitted, text_width
 from missmdp.words import signed
 
-__all__ = ["CurvesPanel", "curves_chart", "curves_key", "policies_chart"]
-
 _HEIGHT, _GAP = 128.0, 26.0
 _DASHES = "5 3"
 

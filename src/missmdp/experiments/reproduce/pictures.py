@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["FIGURES", "LEFT", "baselines_figure", "draw_figures", "nothing_missing_figure"]
-
 FIGURES = "figures"
 """The folder in a run's folder."""
 _APPENDIX = "predator-mnar-unid"

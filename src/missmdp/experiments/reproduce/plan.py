@@ -20,8 +20,6 @@ from missmdp.experiments.reproduce.config import ReproduceConfig
 from missmdp.model.missmdp import fully_observed_model
 from missmdp.plan.ppo.settings import PPOSettings
 
-__all__ = ["PaperCell", "all_cells"]
-
 PaperCell = LearningCell | ValueCell | BaselineCell
 
 

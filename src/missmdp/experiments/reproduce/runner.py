@@ -14,8 +14,6 @@ from missmdp.experiments.reproduce.config import CONFIG, ReproduceConfig, profil
 from missmdp.experiments.reproduce.plan import all_cells
 from missmdp.experiments.reproduce.summary import Summary, summarise, write_tables
 
-__all__ = ["Reproduction", "reproduce"]
-
 
 @dataclass(frozen=True, eq=False)
 class Reproduction(GridRun):

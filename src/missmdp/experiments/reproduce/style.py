@@ -15,21 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "COLOURS",
-    "FAINT",
-    "MARKS",
-    "POLICIES",
-    "QUIET",
-    "SHAPES",
-    "SMALL",
-    "draw_key",
-    "plain_axes",
-    "power",
-    "size_text",
-    "write_title",
-]
-
 QUIET, FAINT = "#6B6B6B", "#E4E4E4"
 """Of what stands beside learners, and of lines that guide the eye."""
 SMALL = 8.0

@@ -21,8 +21,6 @@ from missmdp.experiments.reproduce.plan import all_cells
 from missmdp.experiments.tables import write_table
 from missmdp.model.pomdp import optimal_values
 
-__all__ = ["Scale", "Summary", "over_runs", "ratio_of_means", "summarise", "write_tables"]
-
 
 @dataclass(frozen=True, eq=False)
 class Scale:

@@ -26,19 +26,6 @@ from missmdp.experiments.reproduce.summary import Rows, Summary
 from missmdp.experiments.tables import markdown_table
 from missmdp.words import UNKNOWN, decimals, duration, listed, percent, signed
 
-__all__ = [
-    "TextTable",
-    "approximation",
-    "assumptions",
-    "interval_text",
-    "markdown_tables",
-    "model_free",
-    "plus_minus",
-    "text_tables",
-    "values",
-]
-
-
 _NO_BREAK = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
 _SHOWN = (100, 1_000, 10_000, 100_000, 1_000_000)
 """Sizes in tables of total variation, where they were measured."""

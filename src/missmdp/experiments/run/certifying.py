@@ -20,14 +20,6 @@ from missmdp.plan.sarsop.solver import Sarsop
 from missmdp.plan.solving import SolveResult
 from missmdp.words import decimals, interval_text, no_more_than
 
-__all__ = [
-    "Certifying",
-    "certificate_summary",
-    "contradiction",
-    "keep_certified",
-    "worth_certifying",
-]
-
 _DRAWS = 25
 """Missingness functions over which the value of a policy without a certificate is told."""
 _EPISODES = 200

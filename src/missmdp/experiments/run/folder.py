@@ -25,8 +25,6 @@ from missmdp.experiments.record.coding import (
 from missmdp.experiments.record.record import RunRecord
 from missmdp.model.archive import write_atomically
 
-__all__ = ["TABLE_NAMES", "RunFolder"]
-
 TABLE_NAMES = (
     "data",
     "drivers",

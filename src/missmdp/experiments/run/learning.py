@@ -23,8 +23,6 @@ from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.space import MISSING
 
-__all__ = ["THRESHOLD", "Learning", "learned_edges", "learned_graph"]
-
 THRESHOLD = 0.05
 """Differences of P(missing) up to this are not worth an edge."""
 _LEVEL = 0.01

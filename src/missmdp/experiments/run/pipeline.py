@@ -21,8 +21,6 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
 
-__all__ = ["as_problem", "run"]
-
 
 def as_problem(model: Any, name: str | None, *, unknown_truth: bool) -> Problem:
     """Return the problem that a miss-MDP, an MDP or a benchmark's name poses.

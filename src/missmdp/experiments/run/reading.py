@@ -19,8 +19,6 @@ from missmdp.experiments.run.settings import RunSettings
 from missmdp.learn.diagnosis.diagnose import diagnose
 from missmdp.model.mdp import FactoredMDP
 
-__all__ = ["data_hash", "find_reasons", "read_log"]
-
 
 def read_log(
     data: Any, table: Mapping[str, Any], files: tuple[str, ...], problem: Problem, settings: RunSettings

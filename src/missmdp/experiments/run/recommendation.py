@@ -12,8 +12,6 @@ from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.diagnosis.result import Diagnosis
 from missmdp.words import count, listed, with_error
 
-__all__ = ["Recommendation", "margin", "much_is_outside", "recommend"]
-
 _UNIT = "nats per observation"
 _NO_EVIDENCE = 1.0
 """Nats over the whole log up to which a difference is none: the better one makes the log at most e times as likely."""

@@ -73,8 +73,6 @@ from missmdp.model.missmdp import MissMDP
 from missmdp.plan.solving import SolveResult
 from missmdp.plan.trace import Trace
 
-__all__ = ["run_record"]
-
 _MOST_PATTERNS = 12
 _MOST_ASSOCIATIONS = 12
 _MOST_GROUPS = 1000

@@ -33,19 +33,6 @@ from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.solving import SolveResult
 from missmdp.words import count
 
-__all__ = [
-    "Baseline",
-    "Certified",
-    "Kind",
-    "Learned",
-    "Log",
-    "Problem",
-    "Reasons",
-    "RunFindings",
-    "RunResult",
-    "World",
-]
-
 Kind = Literal["learned", "optimal", "prior", "random"]
 
 

@@ -21,8 +21,6 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.plan.sarsop.solver import Sarsop
 from missmdp.words import listed
 
-__all__ = ["AUTO", "Maker", "RunSeeds", "RunSettings"]
-
 Maker = Callable[[], MissingnessEstimator]
 """Returns a new learner."""
 

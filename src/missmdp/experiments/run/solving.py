@@ -15,9 +15,6 @@ from missmdp.model.policy import Policy, UniformPolicy
 from missmdp.plan.sarsop.loop import make_ready
 from missmdp.plan.solving import SolveResult
 
-__all__ = ["Solving", "compare_all"]
-
-
 _QUICK = 2.0
 """Seconds up to which it is not worth saying that the solver had to be made ready."""
 

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["Stage", "Stages"]
-
 _TITLES = 16
 """Columns for the names of stages."""
 

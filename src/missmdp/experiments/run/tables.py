@@ -15,8 +15,6 @@ from missmdp.experiments.tables import write_columns, write_table
 from missmdp.learn.diagnosis.result import Diagnosis
 from missmdp.learn.table import learned_rows
 
-__all__ = ["RunTables", "sensitivity_rows", "value_rows"]
-
 _DRIVERS = (
     "missing",
     "driver",

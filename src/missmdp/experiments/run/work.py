@@ -42,8 +42,6 @@ from missmdp.model.missingness import MissingnessFunction
 from missmdp.plan.solving import SolveResult
 from missmdp.words import count
 
-__all__ = ["RunWork"]
-
 
 class RunWork:
     """One run, from data to report. What is made is written as soon as it is there.

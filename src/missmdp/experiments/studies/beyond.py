@@ -14,8 +14,6 @@ from missmdp.experiments.reproduce.summary import ratio_of_means
 from missmdp.experiments.studies.study import Finished, Rows, Study
 from missmdp.experiments.tables import markdown_table
 
-__all__ = ["BEYOND"]
-
 RUNS = {10_000: 20, 100_000: 20, 1_000_000: 5}
 """Steps → how many datasets total variation is measured on."""
 TOGETHER = (("AMCAR", "AsMAR", "AIMI"), ("DynamicsEM+graph",), ("DynamicsEM",))

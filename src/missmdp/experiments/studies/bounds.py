@@ -28,8 +28,6 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
 
-__all__ = ["BOUNDS", "CASES", "CONFIDENCE", "METHODS", "CoverageCell", "PeekingCell", "model_of"]
-
 DATASETS, STEPS, SEED = 1_000, 400, 2026
 CONFIDENCE = 0.9
 METHODS = ("okamoto", "clopper-pearson", "weissman", "anytime", "auto")

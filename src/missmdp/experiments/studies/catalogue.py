@@ -8,6 +8,4 @@ from missmdp.experiments.studies.certificates import CERTIFICATES
 from missmdp.experiments.studies.diagnosis import DIAGNOSIS
 from missmdp.experiments.studies.learning import LEARNING
 
-__all__ = ["STUDIES"]
-
 STUDIES = {study.name: study for study in (BEYOND, DIAGNOSIS, CERTIFICATES, BOUNDS, LEARNING)}

@@ -19,8 +19,6 @@ from missmdp.experiments.tables import markdown_table
 from missmdp.learn.base import CountingEstimator
 from missmdp.plan.sarsop.solver import Sarsop
 
-__all__ = ["CERTIFICATES", "METHODS", "SIZES", "CertificateCell"]
-
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 CHUNK = 1_000_000
 """Steps that fit into memory."""

@@ -14,8 +14,6 @@ from missmdp.experiments.studies.study import Finished, Rows, Study
 from missmdp.experiments.tables import markdown_table
 from missmdp.learn.diagnosis.diagnose import diagnose
 
-__all__ = ["DIAGNOSIS", "DiagnosisCell"]
-
 SIZES = (10_000, 100_000)
 RUNS = 100
 TESTED = ("MCAR", "simple MAR", "no self-censoring")

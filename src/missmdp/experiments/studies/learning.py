@@ -18,8 +18,6 @@ from missmdp.experiments.reproduce.cells import BenchmarkCell, benchmark_model, 
 from missmdp.experiments.studies.study import Finished, Rows, Study
 from missmdp.experiments.tables import markdown_table
 
-__all__ = ["LEARNING", "OptionsCell"]
-
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 RUNS = 10
 _SPECIAL: dict[str, tuple[str, str, Any]] = {

@@ -12,8 +12,6 @@ from missmdp.experiments.grid.cell import Cell, CellResult
 from missmdp.experiments.grid.store import CellStore
 from missmdp.experiments.tables import write_table
 
-__all__ = ["Finished", "Rows", "Study", "read_rows", "write_study"]
-
 Rows = list[dict[str, str]]
 """Rows of a .csv file: column → what is written there."""
 Finished = Mapping[Any, CellResult]

@@ -20,9 +20,6 @@ from missmdp.errors import FormatError, ModelError
 from missmdp.interop.incoming import MAX_COUNT, error_at, read_text
 from missmdp.model.probabilities import SUM_TOLERANCE, checked_distribution
 
-__all__ = ["ALL", "RESERVED", "DeclaredNames", "Header", "Statement", "Tokens"]
-
-
 ALL = -1
 """In the place of an index: all of them."""
 

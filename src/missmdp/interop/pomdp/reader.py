@@ -27,9 +27,6 @@ from missmdp.interop.pomdp.header import ALL, DeclaredNames, Header, Statement, 
 from missmdp.model.pomdp import POMDP
 from missmdp.model.probabilities import SUM_TOLERANCE, checked_rows
 
-__all__ = ["read_pomdp"]
-
-
 _FIRST = np.zeros(1, dtype=np.int64)
 
 

@@ -16,8 +16,6 @@ from missmdp.model.archive import write_atomically
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 
-__all__ = ["write_pomdp"]
-
 _WITH_START = (
     "The model makes an observation before its first action. Here the first action does nothing but lead from the "
     "state `{name}` to the initial distribution, with reward 0, so this observation comes after it. "

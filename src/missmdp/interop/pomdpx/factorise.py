@@ -26,9 +26,6 @@ from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.model.space import MISSING, FeatureSpace
 
-__all__ = ["Factored", "StateVariable", "factorise", "split_groups"]
-
-
 _NEAR, _FAR = 250, 4000
 """How many floats to either side of the sum are tried at least and at most: a relative change below 10⁻¹²."""
 

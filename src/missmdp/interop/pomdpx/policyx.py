@@ -32,8 +32,6 @@ from missmdp.model.pomdp import POMDP
 from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.value_function import ComponentVectors, state_components
 
-__all__ = ["read_policyx", "write_policyx"]
-
 _COMMENT = "outside its block a vector has the value"
 _FILLER = re.compile(rf"<!-- {_COMMENT} (\S+) -->".encode())
 

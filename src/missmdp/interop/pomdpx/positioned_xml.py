@@ -11,8 +11,6 @@ from typing import Any
 from missmdp.errors import FormatError
 from missmdp.interop.incoming import error_at, read_bytes
 
-__all__ = ["Element", "read_xml"]
-
 _MAX_DEPTH = 200
 
 

@@ -18,9 +18,6 @@ from missmdp.interop.pomdpx.variables import Codes, Variables
 from missmdp.model.pomdp import POMDP
 from missmdp.model.probabilities import checked_discount, checked_distribution, checked_rows
 
-__all__ = ["read_pomdpx"]
-
-
 _CHUNK = 200_000
 """Pairs of state and action whose successors are worked out at once."""
 

@@ -18,9 +18,6 @@ from missmdp.interop.pomdpx.positioned_xml import Element
 from missmdp.interop.pomdpx.variables import Codes, Variables
 from missmdp.model.probabilities import SUM_TOLERANCE
 
-__all__ = ["Table", "read_table"]
-
-
 ALL, EACH = -1, -2
 """In the place of a value: `*`, the same number for all values, and `-`, one number for each."""
 

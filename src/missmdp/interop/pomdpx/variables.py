@@ -14,8 +14,6 @@ from missmdp.interop.incoming import MAX_COUNT
 from missmdp.interop.pomdpx.positioned_xml import Element
 from missmdp.model.space import FeatureSpace, Rows
 
-__all__ = ["Codes", "Variables"]
-
 Codes = dict[str, NDArray[np.int64]]
 """Values of variables by their names in tables, as codes; all arrays have one length."""
 

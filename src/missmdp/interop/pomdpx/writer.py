@@ -25,8 +25,6 @@ from missmdp.model.archive import write_atomically
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 
-__all__ = ["write_pomdpx"]
-
 Row = tuple[tuple[str, ...], NDArray[np.integer], NDArray[np.float64]]
 """The parents' values, the child's values that are possible, and their probabilities."""
 

@@ -23,19 +23,6 @@ from missmdp.learn.em.trees import Cells, block_cells
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import FeatureSpace
 
-__all__ = [
-    "ALL",
-    "MAR",
-    "MCAR",
-    "NO_SELF",
-    "SHOWN",
-    "SIMPLE",
-    "Best",
-    "best_structures",
-    "class_features",
-    "find_drivers",
-]
-
 MCAR, SIMPLE, MAR = "MCAR", "simple MAR", "MAR"
 
 NO_SELF, ALL = "no self-censoring", "all parents"

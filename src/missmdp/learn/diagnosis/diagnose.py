@@ -32,8 +32,6 @@ from missmdp.model.types import classify
 from missmdp.progress import show_status
 from missmdp.words import listed
 
-__all__ = ["diagnose"]
-
 _TOLERANCE = 1e-7
 """Of the structure that is reported, per observation in nats; searching is rougher."""
 

@@ -30,8 +30,6 @@ from missmdp.learn.em.search import Allowed, Searcher
 from missmdp.learn.em.structures import Factor, Factors
 from missmdp.learn.em.trees import Cells, block_cells
 
-__all__ = ["chain_tests", "own_tests"]
-
 _MOST_TOGETHER = 100
 """Joint values up to which each has an effect of its own; with more, the leaves of a tree have."""
 

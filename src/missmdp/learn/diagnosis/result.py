@@ -14,8 +14,6 @@ from missmdp.model.mgraph import MissingnessGraph
 if TYPE_CHECKING:
     from missmdp.learn.base import MissingnessEstimator
 
-__all__ = ["ClassScore", "Diagnosis", "Driver", "NestedTest", "p_words", "type_words", "variable_words"]
-
 
 @dataclass(frozen=True, eq=False)
 class ClassScore:

@@ -14,8 +14,6 @@ from missmdp.learn.blocks import Blocks, pattern_numbers
 from missmdp.learn.em.histories import Expected
 from missmdp.learn.em.observation_classes import admitting_states
 
-__all__ = ["Snapshots"]
-
 
 @dataclass(frozen=True, eq=False)
 class Snapshots:

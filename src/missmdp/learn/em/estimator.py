@@ -34,8 +34,6 @@ from missmdp.model.space import FeatureSpace
 from missmdp.progress import show_status
 from missmdp.words import count, listed
 
-__all__ = ["DynamicsEM", "StructureChoice"]
-
 StructureChoice = Literal["auto", "mcar", "smar", "logistic", "saturated"] | MissingnessGraph
 
 _NAMES: dict[str, str] = {

@@ -42,8 +42,6 @@ from missmdp.learn.em.observation_classes import (
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.space import NO_ACTION
 
-__all__ = ["Expected", "Histories", "checked_log", "prepare_histories"]
-
 _PARTS = 16
 """Into how many parts the tree is cut, whatever the number of threads, so sums come out the same."""
 

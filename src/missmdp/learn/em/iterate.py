@@ -17,18 +17,6 @@ from missmdp.learn.em.structures import Factors
 from missmdp.learn.groups import group_states
 from missmdp.model.space import MISSING
 
-__all__ = [
-    "EMFit",
-    "Evidence",
-    "Maximised",
-    "PenalisedFactors",
-    "StructureModel",
-    "asmar_table",
-    "iterate",
-    "penalised",
-    "perturbed",
-]
-
 Report = Callable[[int, float], None]
 """Is told the iteration and the penalised log-likelihood."""
 

@@ -19,8 +19,6 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import Edge, MissingnessGraph
 from missmdp.model.missmdp import MissMDP
 
-__all__ = ["factor_truths", "factors_graph", "fit_warnings"]
-
 _SAME, _SAME_EACH = 0.5, 1e-3
 """Nats within which two starts have found the same likelihood: these, and so many more for each parameter."""
 

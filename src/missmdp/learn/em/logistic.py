@@ -14,8 +14,6 @@ from missmdp.learn.blocks import Blocks
 from missmdp.learn.em.iterate import Maximised
 from missmdp.model.mdp import FactoredMDP
 
-__all__ = ["Logistic", "log_expit", "logistic_model", "newton_effects"]
-
 _NEWTON_STEPS = 3
 _RIDGE = 1e-8
 """Keeps Newton's steps finite where effects cannot be told apart."""

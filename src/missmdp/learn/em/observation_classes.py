@@ -20,16 +20,6 @@ from missmdp.model.equal_rows import canonical, equal_rows
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import MISSING
 
-__all__ = [
-    "Classes",
-    "Details",
-    "ObservationClasses",
-    "admitting_states",
-    "merged_states",
-    "observation_classes",
-    "transition_weights",
-]
-
 _GOES_ON, _ENDED, _OPEN = 0, 1, 2
 
 _MAX_DETAILS = 100_000_000

@@ -20,8 +20,6 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.progress import show_progress
 from missmdp.words import listed
 
-__all__ = ["bootstrap_bound", "cells_without_data", "resampled_fits", "units_of"]
-
 _MOST_ITERATIONS = 100
 
 _NO_DATA = 0.5

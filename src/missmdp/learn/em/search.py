@@ -22,8 +22,6 @@ from missmdp.learn.em.trees import Cells, QuestionTree, block_cells, grow
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 
-__all__ = ["Allowed", "Found", "Searcher", "allowed_parents"]
-
 _ROUNDS = 12
 _STALE = 3
 """Rounds without a better score after which growing and fitting in turns stops."""

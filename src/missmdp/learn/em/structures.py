@@ -21,16 +21,6 @@ from missmdp.learn.blocks import Blocks, joined_blocks
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 
-__all__ = [
-    "Factor",
-    "Factors",
-    "block_factor",
-    "by_values",
-    "graph_factors",
-    "joint_factors",
-    "named_factors",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Factor:

@@ -22,8 +22,6 @@ from missmdp.learn.blocks import Blocks
 from missmdp.learn.em.structures import Factor, block_factor
 from missmdp.model.mdp import FactoredMDP
 
-__all__ = ["Cells", "QuestionTree", "best_lumps", "block_cells", "entropy_gain", "grow", "log_partitions"]
-
 _MOST_LUMPS = 12
 
 _MOST_VALUES = 400

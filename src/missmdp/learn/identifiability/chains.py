@@ -18,8 +18,6 @@ from missmdp.learn.identifiability.spans import TOLERANCE, row_span, triangle
 from missmdp.learn.identifiability.tangent import Tangent
 from missmdp.model.mdp import FactoredMDP
 
-__all__ = ["Chains"]
-
 _MOST_ENTRIES = 40_000_000
 """Numbers in the forward vectors of one step, above which histories are not followed."""
 

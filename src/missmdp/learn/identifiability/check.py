@@ -42,8 +42,6 @@ from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
 from missmdp.words import listed
 
-__all__ = ["as_structure", "identifiability"]
-
 StructureChoice = Literal["mcar", "smar", "logistic", "saturated"] | MissingnessGraph | Factors | Logistic
 
 _NAMES = ("mcar", "smar", "logistic", "saturated")

@@ -16,8 +16,6 @@ from scipy import optimize, sparse
 from missmdp.learn.em.structures import Factors
 from missmdp.learn.identifiability.tangent import random_point, tangent_at
 
-__all__ = ["SameLaw", "counterexample"]
-
 _POINTS = 6
 """M for which another one is looked for; some may have none."""
 _STARTS = 5

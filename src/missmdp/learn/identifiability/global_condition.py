@@ -26,8 +26,6 @@ from missmdp.learn.identifiability.spans import null_space, one_step_spans, stac
 from missmdp.learn.identifiability.tangent import Tangent
 from missmdp.model.mdp import FactoredMDP
 
-__all__ = ["globally_identified"]
-
 
 def globally_identified(
     mdp: FactoredMDP,

@@ -22,8 +22,6 @@ from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import BlindPolicy, MemorylessPolicy, Policy, as_policy
 from missmdp.model.space import MISSING
 
-__all__ = ["PossibleObservations", "members_of", "possible_observations"]
-
 _MOST = 400_000
 """Pairs of a pattern and a state above which an answer is refused: a matter of minutes."""
 

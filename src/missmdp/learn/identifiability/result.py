@@ -21,14 +21,6 @@ from missmdp.learn.identifiability.tangent import Tangent
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 
-__all__ = [
-    "Identifiability",
-    "identified_from_snapshots",
-    "nothing_to_identify",
-    "open_entries",
-    "open_states",
-]
-
 _MOST_LISTED = 5
 """What `describe` lists before it only counts."""
 

@@ -20,20 +20,6 @@ from missmdp.errors import ModelError
 from missmdp.learn.identifiability.possible_observations import PossibleObservations
 from missmdp.model.mdp import FactoredMDP
 
-__all__ = [
-    "TOLERANCE",
-    "NullSpace",
-    "Span",
-    "known_rows",
-    "left_rows",
-    "null_space",
-    "one_step_spans",
-    "row_span",
-    "stacked",
-    "triangle",
-    "widest_spans",
-]
-
 TOLERANCE = 1e-9
 """Singular values below this share of the largest count as zero."""
 

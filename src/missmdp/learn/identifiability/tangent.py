@@ -21,8 +21,6 @@ from missmdp.learn.em.structures import Factors
 from missmdp.learn.identifiability.possible_observations import PossibleObservations
 from missmdp.learn.identifiability.spans import TOLERANCE, Span
 
-__all__ = ["Tangent", "is_saturated", "open_in_saturated", "random_point", "tangent_at", "tangent_of"]
-
 _EVEN = 4.0
 """Concentration of the random distributions: all patterns are well possible."""
 

@@ -23,8 +23,6 @@ from missmdp.plan.agent import NOTHING, check_first
 from missmdp.plan.alpha import AlphaVectorPolicy, policy_from_parts, policy_parts
 from missmdp.plan.finite.plan import NO_ACTION, NO_SIGHT, ControllerPlan, followed_plan
 
-__all__ = ["KIND", "FiniteController", "FiniteControllerAgent"]
-
 KIND = "finite controller"
 """What files of controllers say they hold."""
 _ARRAYS = ("action", "start", "sight", "successor", "sight_of")

@@ -13,9 +13,6 @@ from missmdp.errors import ModelError
 from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.value_function import NO_VECTOR
 
-__all__ = ["NO_ACTION", "NO_SIGHT", "ControllerPlan", "followed_plan", "stacked_plan"]
-
-
 NO_ACTION = -1
 """The action of a root that waits for the first observation."""
 NO_SIGHT = -1

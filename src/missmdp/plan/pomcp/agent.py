@@ -24,17 +24,6 @@ from missmdp.plan.agent import NOTHING, CountsFallbacks, check_first
 if TYPE_CHECKING:
     from missmdp.plan.pomcp.solver import POMCPPolicy
 
-__all__ = [
-    "Decision",
-    "ObservationReader",
-    "POMCPAgent",
-    "Search",
-    "decide",
-    "own_numbers",
-    "warn_of_impossible",
-]
-
-
 _log = logging.getLogger(__name__)
 
 

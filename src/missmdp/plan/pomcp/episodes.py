@@ -22,8 +22,6 @@ from missmdp.plan.pomcp.agent import decide, own_numbers, warn_of_impossible
 if TYPE_CHECKING:
     from missmdp.plan.pomcp.solver import POMCPPolicy
 
-__all__ = ["POMCP_EVENTS", "pomcp_runner"]
-
 POMCP_EVENTS = (*EVENTS, "collapsed")
 """What is counted: what was done on observations of probability zero, and how often no particle survived."""
 

@@ -19,19 +19,6 @@ from missmdp.errors import Argument, Message, ModelError, ParameterError
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 
-__all__ = [
-    "BeliefKind",
-    "SearchOptions",
-    "alias_rows",
-    "checked_options",
-    "compile_generative",
-    "new_mind",
-    "new_tree",
-    "search_bytes",
-    "search_rules",
-]
-
-
 BeliefKind = Literal["particles", "exact"]
 """What simulations start from."""
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from missmdp.data.simulation import EpisodeRunner
     from missmdp.plan.pomcp.agent import POMCPAgent
 
-__all__ = ["POMCP", "POMCPPolicy", "POMCPResult"]
-
 _log = logging.getLogger(__name__)
 
 

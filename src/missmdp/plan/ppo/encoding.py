@@ -31,8 +31,6 @@ from missmdp.checks import checked_number
 from missmdp.model.probabilities import checked_discount
 from missmdp.model.space import MISSING, FeatureSpace
 
-__all__ = ["ENCODINGS", "Encoder", "Encoding", "n_frames"]
-
 Encoding = Literal["one-hot", "scaled", "mixed"]
 ENCODINGS: tuple[Encoding, ...] = ("one-hot", "scaled", "mixed")
 

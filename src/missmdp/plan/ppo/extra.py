@@ -7,8 +7,6 @@ from typing import Any
 
 from missmdp.errors import MissingExtra
 
-__all__ = ["require"]
-
 
 def require(module: str) -> Any:
     """Return a module of the extra `ppo`; raise `MissingExtra` if it is not installed."""

@@ -32,8 +32,6 @@ from missmdp.model.space import FeatureSpace
 from missmdp.plan.ppo.encoding import ENCODINGS, Encoder
 from missmdp.plan.ppo.settings import PPOSettings
 
-__all__ = ["KIND", "Layer", "PPOAgent", "PPOPolicy"]
-
 KIND = "PPO policy"
 """What files of such policies say they hold."""
 _PLACES = 16

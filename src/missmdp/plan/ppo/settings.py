@@ -12,8 +12,6 @@ from missmdp.errors import ModelError, ParameterError
 from missmdp.plan.ppo.encoding import ENCODINGS, Encoding
 from missmdp.words import did_you_mean
 
-__all__ = ["PPOSettings"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PPOSettings:

@@ -21,8 +21,6 @@ from missmdp.plan.stopping import Stopwatch
 from missmdp.progress import show_status
 from missmdp.words import signed, significant
 
-__all__ = ["PPO", "PPOResult", "TrainingCurve"]
-
 _log = logging.getLogger(__name__)
 _MOST_GIGABYTES = 4.0
 """For what is kept of one round."""

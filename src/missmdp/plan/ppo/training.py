@@ -29,17 +29,6 @@ from missmdp.plan.ppo.extra import require
 from missmdp.plan.ppo.policy import Layer
 from missmdp.plan.ppo.settings import PPOSettings
 
-__all__ = [
-    "Environments",
-    "Trained",
-    "TwoRatePPO",
-    "TwoRatePolicy",
-    "actor_layers",
-    "make_learner",
-    "train",
-    "undisturbed",
-]
-
 _VecEnv: Any = require("stable_baselines3.common.vec_env").VecEnv
 _spaces: Any = require("gymnasium.spaces")
 torch: Any = require("torch")

@@ -25,8 +25,6 @@ from missmdp.model.equal_rows import canonical, equal_rows
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.value_function import state_components
 
-__all__ = ["Compilation", "Nodes", "compile_pomdp", "what_can_be_seen"]
-
 
 def what_can_be_seen(pomdp: POMDP, live: NDArray[np.int64], observe_initial: bool) -> list[sparse.csr_array]:
     """Return O with the rows of states that are terminal, or never entered by the action, left empty."""

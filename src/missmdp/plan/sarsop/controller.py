@@ -13,8 +13,6 @@ from missmdp.plan.finite.plan import NO_ACTION, ControllerPlan, stacked_plan
 from missmdp.plan.sarsop.compile import Compilation
 from missmdp.plan.value_function import ComponentVectors
 
-__all__ = ["Controller"]
-
 
 @dataclass(frozen=True, eq=False)
 class Controller:

@@ -25,8 +25,6 @@ from missmdp.plan.solving import Status
 from missmdp.plan.stopping import Stop
 from missmdp.plan.trace import TraceBuilder
 
-__all__ = ["Goal", "Loop", "make_ready"]
-
 EXPANSIONS = 3
 """How often per trial the optimistic policy is followed to where nothing is known yet."""
 ROUNDING = 1e-15

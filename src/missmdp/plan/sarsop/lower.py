@@ -17,8 +17,6 @@ from missmdp._kernels.sarsop.lower import backup_points
 from missmdp._kernels.sarsop.pruning import prune_vectors
 from missmdp.plan.sarsop.search import BUDGET, SMALL_AT_START, SWEEPS_AT_START, Search
 
-__all__ = ["improve_lower", "look_at_all", "settle_lower", "start_lower"]
-
 ROUNDS = 3
 """Rounds of backups per trial, at most."""
 WORK_AT_END = 2

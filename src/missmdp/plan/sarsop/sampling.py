@@ -19,8 +19,6 @@ from missmdp._kernels.sarsop.exploring import refine_entries
 from missmdp._kernels.sarsop.points import follow_policy
 from missmdp.plan.sarsop.search import BUDGET, Search
 
-__all__ = ["Visited", "refine", "sample", "visit"]
-
 SWEEPS = 20
 """Sweeps over the expected visits, at most; they go on where they ended last time."""
 SMALL = 1e-4

@@ -34,9 +34,6 @@ from missmdp.plan.sarsop.compile import Compilation
 from missmdp.plan.sarsop.controller import Controller
 from missmdp.plan.stopping import Stop, Stopwatch
 
-__all__ = ["BUDGET", "SMALL_AT_START", "SWEEPS_AT_START", "Pools", "Search", "SearchLimits"]
-
-
 BUDGET = 20_000_000
 """Multiplications between two looks at the clock: some hundredths of a second."""
 SWEEPS_AT_START = 1000

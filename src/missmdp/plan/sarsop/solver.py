@@ -21,8 +21,6 @@ from missmdp.plan.sarsop.start import beliefs_over_states
 from missmdp.plan.solving import SolveResult
 from missmdp.progress import show_status
 
-__all__ = ["Sarsop"]
-
 _log = logging.getLogger(__name__)
 
 

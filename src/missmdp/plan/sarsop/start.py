@@ -17,8 +17,6 @@ from missmdp._kernels.sarsop.upper import start_corners
 from missmdp.plan.sarsop.lower import improve_lower, look_at_all
 from missmdp.plan.sarsop.search import BUDGET, Search
 
-__all__ = ["begin_with", "beliefs_over_states", "set_up"]
-
 ROUNDS = 3
 """Rounds of backups at the beliefs of an earlier search."""
 

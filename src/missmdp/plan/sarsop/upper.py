@@ -9,8 +9,6 @@ from missmdp._kernels.sarsop import upper as kernels
 from missmdp._kernels.sarsop.exploring import expand_points
 from missmdp.plan.sarsop.search import BUDGET, SMALL_AT_START, SWEEPS_AT_START, Search
 
-__all__ = ["expand", "improve_upper", "start_upper"]
-
 SWEEPS = 15
 """Sweeps over the points that are visited, at most."""
 SMALL = 1e-3
