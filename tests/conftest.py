@@ -7,6 +7,7 @@ Set MISSMDP_TEST_EXAMPLES to try more examples of each property than the few of 
 """
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -20,3 +21,7 @@ settings.register_profile(
     max_examples=int(os.environ.get("MISSMDP_TEST_EXAMPLES", "30")),
 )
 settings.load_profile("missmdp")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Started in the background of a script: programs that the tests start and interrupt would ignore Ctrl-C too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -63,10 +63,10 @@ def print_run(result: RunResult) -> None:
         print_sentence(sentence)
     console.print()
     if result.report_failed is None:
-        print_sentence(f"Report: {result.report}")
-    print_sentence(f"Policy: {result.folder.policy}")
+        click.echo(f"Report: {result.report}")
+    click.echo(f"Policy: {result.folder.policy}")
     if result.folder.certified.exists():
-        print_sentence(f"Certified: {result.folder.certified}")
+        click.echo(f"Certified: {result.folder.certified}")
 
 
 def print_shortly(result: RunResult) -> None:

@@ -346,7 +346,10 @@ def register_learner(
         raise ParameterError(
             "label", label, "a new word", f"{label!r} already stands for something else in a run"
         )
-    known = inspect.signature(make).parameters
+    try:
+        known = tuple(inspect.signature(make).parameters)
+    except ValueError:  # a class written in C, such as dict
+        known = ()
     one: Any = make(**({"mdp": None} if "mdp" in known else {}))
     if not hasattr(one, "has_bound") or not hasattr(one, "fit"):
         raise DataError(f"{label}: expected a MissingnessEstimator, got {type(one).__name__}")
