@@ -75,7 +75,7 @@ def _as_text(value: object) -> str:
     """Return a message in parts as plain text."""
     if isinstance(value, str):
         return str(value)
-    raise NotImplementedError(f"{type(value).__name__} has no form in a record")
+    raise TypeError(f"{type(value).__name__} has no form in a record")
 
 
 def read_record(path: Path) -> RunRecord:
@@ -166,7 +166,7 @@ def _in_words(message: str) -> str:
     field = re.fullmatch(r"Object (missing required|contains unknown) field `(.*)`", what)
     if field is not None:
         place = f"{where}.{field[2]}".lstrip(".")
-        return f"{place}: {'is missing' if field[1] == 'missing required' else 'is not known here'}"
+        return f"{place}: {'is missing' if field[1] == 'missing required' else 'unknown field'}"
     what = re.sub(r"`([a-z |]+)`", lambda found: _types_in_words(found[1]), what)
     return f"{where}: {what[0].lower()}{what[1:]}" if where else what
 
