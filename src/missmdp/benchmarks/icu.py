@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, reduce
 from itertools import product
+from operator import add
 from typing import Any, Protocol
 
 from missmdp.model.mdp import FactoredMDP
@@ -61,7 +62,9 @@ class _State(Protocol):
 
 def _bell(centre: float, width: float, size: int) -> tuple[float, ...]:
     weights = [math.exp(-0.5 * ((k - centre) / width) ** 2) for k in range(size)]
-    total = sum(weights)
+    total = reduce(
+        add, weights
+    )  # as sum(weights) before Python 3.12, so that all versions have the same model, bit by bit
     return tuple(weight / total for weight in weights)
 
 
