@@ -22,7 +22,8 @@ import pytest
 from hypothesis import given, settings
 
 import missmdp as mm
-from missmdp.model.archive import read_archive, write_archive, write_atomically
+from missmdp.files import write_atomically
+from missmdp.model.archive import read_archive, write_archive
 from strategies import missmdps
 
 

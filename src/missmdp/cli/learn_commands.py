@@ -336,7 +336,7 @@ def diagnose(
 def _write(found: Diagnosis, output: Path) -> None:
     import json
 
-    from missmdp.model.archive import write_atomically
+    from missmdp.files import write_atomically
 
     suffix = output.suffix.lower()
     if suffix == ".json":

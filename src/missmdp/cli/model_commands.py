@@ -115,7 +115,7 @@ def show(model: str, steps: int | None, seed: int, graph: Path | None) -> None:
 def graph(model: str, output: Path | None) -> None:
     """Draw the m-graph of a model."""
     from missmdp.cli.files import check_picture, check_writable, load_model
-    from missmdp.model.archive import write_atomically
+    from missmdp.files import write_atomically
 
     as_dot = output is not None and output.suffix.lower() in (".dot", ".gv")
     if output is not None:

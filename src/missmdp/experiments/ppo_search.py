@@ -26,7 +26,7 @@ from missmdp.experiments.ppo_trials import (
     training_seed,
 )
 from missmdp.experiments.tables import write_table
-from missmdp.model.archive import write_atomically
+from missmdp.files import write_atomically
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.plan.ppo.policy import PPOPolicy
 from missmdp.plan.ppo.settings import PPOSettings

@@ -35,7 +35,7 @@ from missmdp.checks import checked_integer, checked_seed
 from missmdp.errors import DataError, FormatError
 from missmdp.experiments.grid.cell import Cell, CellResult
 from missmdp.experiments.grid.store import CellStore
-from missmdp.model.archive import write_atomically
+from missmdp.files import write_atomically
 from missmdp.plan.load import load_policy
 from missmdp.plan.ppo.policy import PPOPolicy
 from missmdp.plan.ppo.settings import PPOSettings

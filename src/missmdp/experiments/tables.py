@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from missmdp.errors import MissMDPError
-from missmdp.model.archive import write_atomically
+from missmdp.files import write_atomically
 from missmdp.words import listed
 
 TABLES = (".csv", ".json", ".parquet")

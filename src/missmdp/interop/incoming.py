@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp.errors import FormatError, ModelError
+from missmdp.files import read_bytes
 from missmdp.model.pomdp import POMDP
 
 MAX_COUNT = 5_000_000
@@ -27,15 +28,6 @@ MAX_COUNT = 5_000_000
 def error_at(path: str | Path, line: int, column: int, message: str) -> FormatError:
     """Return the error for a place in a file, lines and columns counted from one."""
     return FormatError(f"{path}:{line}:{column}: {message}")
-
-
-def read_bytes(path: str | Path) -> bytes:
-    """Return the contents of a file, or raise `FormatError` if it cannot be read."""
-    try:
-        return Path(path).read_bytes()
-    except (OSError, ValueError, TypeError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or error
-        raise FormatError(f"{path}: cannot be read ({reason})") from error
 
 
 def read_text(path: str | Path) -> str:

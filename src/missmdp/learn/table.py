@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.errors import MissMDPError
+from missmdp.files import write_atomically
 from missmdp.learn.bounds import Bound, GroupBound
 from missmdp.learn.groups import group_states
-from missmdp.model.archive import write_atomically
 from missmdp.model.missmdp import MissMDP
 
 

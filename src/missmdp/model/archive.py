@@ -7,12 +7,9 @@ wrong with a file becomes a `FormatError` that names it.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import json
-import os
-import uuid
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -24,29 +21,11 @@ from numpy.typing import NDArray
 
 from missmdp._version import __version__
 from missmdp.errors import FormatError, MissMDPError
+from missmdp.files import write_atomically
 
 FORMAT_VERSION = 1
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """A fixed time stamp, so the same content gives the same bytes."""
-
-
-def write_atomically(path: str | Path, content: bytes) -> None:
-    """Write a file so that a reader sees the old content or the new, never a part."""
-    temporary = None
-    try:
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        with temporary.open("xb") as file:
-            file.write(content)
-        os.replace(temporary, path)
-    except (OSError, ValueError, TypeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise MissMDPError(f"{path}: cannot be written ({reason})") from error
-    finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
 
 
 def write_archive(

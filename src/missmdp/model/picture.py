@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from missmdp.errors import MissMDPError
-from missmdp.model.archive import write_atomically
+from missmdp.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

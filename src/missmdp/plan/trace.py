@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.model.archive import write_atomically
+from missmdp.files import write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd

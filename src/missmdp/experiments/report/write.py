@@ -19,7 +19,7 @@ from missmdp.experiments.report.method_section import method_section
 from missmdp.experiments.report.policy_sections import solver_section, values_section
 from missmdp.experiments.report.trust_sections import assumptions_section, heldout_section
 from missmdp.experiments.report.why_section import why_section
-from missmdp.model.archive import write_atomically
+from missmdp.files import write_atomically
 from missmdp.pages.page import page
 
 REPORT_FILE = "report.html"

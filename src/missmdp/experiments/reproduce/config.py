@@ -19,7 +19,7 @@ from missmdp.checks import checked_flag, checked_integer, checked_names, checked
 from missmdp.errors import Argument, DataError, FormatError, MissMDPError, ModelError, ParameterError
 from missmdp.experiments.baselines import BASELINES
 from missmdp.experiments.reproduce.cells import learner_names
-from missmdp.model.archive import write_atomically
+from missmdp.files import write_atomically
 from missmdp.words import did_you_mean
 
 CONFIG = "config.toml"

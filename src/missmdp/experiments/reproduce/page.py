@@ -22,7 +22,7 @@ from missmdp.experiments.reproduce.text import (
     text_tables,
     values,
 )
-from missmdp.model.archive import write_atomically
+from missmdp.files import write_atomically
 from missmdp.pages.markup import Html, element
 from missmdp.pages.page import (
     Section,

@@ -23,7 +23,7 @@ from missmdp.experiments.record.coding import (
     read_identity,
 )
 from missmdp.experiments.record.record import RunRecord
-from missmdp.model.archive import write_atomically
+from missmdp.files import write_atomically
 
 TABLE_NAMES = (
     "data",

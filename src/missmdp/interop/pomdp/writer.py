@@ -10,9 +10,9 @@ from scipy import sparse
 
 from missmdp._version import __version__
 from missmdp.errors import ParameterError
+from missmdp.files import write_atomically
 from missmdp.interop.outgoing import ACTS_FIRST, WrittenNames, number_text, outgoing_pomdp
 from missmdp.interop.pomdp.header import RESERVED
-from missmdp.model.archive import write_atomically
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 

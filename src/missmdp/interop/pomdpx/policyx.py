@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.errors import FormatError, MissMDPError
+from missmdp.files import write_atomically
 from missmdp.interop.outgoing import number_text
 from missmdp.interop.pomdpx.factorise import factorise
 from missmdp.interop.pomdpx.positioned_xml import Element, read_xml
-from missmdp.model.archive import write_atomically
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.alpha import AlphaVectorPolicy

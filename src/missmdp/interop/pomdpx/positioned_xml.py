@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from missmdp.errors import FormatError
-from missmdp.interop.incoming import error_at, read_bytes
+from missmdp.files import read_bytes
+from missmdp.interop.incoming import error_at
 
 _MAX_DEPTH = 200
 

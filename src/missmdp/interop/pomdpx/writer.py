@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp._version import __version__
+from missmdp.files import write_atomically
 from missmdp.interop.outgoing import (
     ACTS_FIRST,
     WrittenNames,
@@ -21,7 +22,6 @@ from missmdp.interop.outgoing import (
     plain_words,
 )
 from missmdp.interop.pomdpx.factorise import Factored, StateVariable, factorise, split_groups
-from missmdp.model.archive import write_atomically
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 
