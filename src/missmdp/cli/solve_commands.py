@@ -232,11 +232,11 @@ def tune_ppo(
     from missmdp.experiments.ppo_search import search_ppo
     from missmdp.model.missmdp import fully_observed_model
 
-    loaded, shown = load_model(model), model
-    if fully_observed:
-        loaded, shown = fully_observed_model(loaded), f"{model}, fully observed"
-    check_baseline("ppo", loaded)
     with held_folder(folder):
+        loaded, shown = load_model(model), model
+        if fully_observed:
+            loaded, shown = fully_observed_model(loaded), f"{model}, fully observed"
+        check_baseline("ppo", loaded)
         if not quiet:
             print_problem(loaded, shown, observe_initial=None)
         search = search_ppo(
