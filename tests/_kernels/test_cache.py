@@ -177,7 +177,12 @@ def test_a_user_without_a_home_gets_no_folder_called_tilde(tmp_path):
     code = "import os; os.path.expanduser = str; import tiny; print(tiny.thrice(5))"
     environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(missmdp.__file__).parents[1])])}
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout == "15\n"
     assert done.stderr.count("\n") == 1

@@ -1,9 +1,9 @@
 """Compiled kernels on disk: they save time, and never fail.
 
-Numba decides where they are kept: in `NUMBA_CACHE_DIR`, else beside the source, else in the home of the user. Where none
-of these can be written, every process compiles for itself. Files are ours, since those of numba cannot be trusted: a
-damaged file raises, or runs as code that nobody compiled, and two processes that compile the same function for different
-arguments at the same time may each find what the other one wrote.
+Numba decides where they are kept: in `NUMBA_CACHE_DIR`, else beside the source, else in the home of the user. Where
+none of these can be written, every process compiles for itself. Files are ours, since those of numba cannot be
+trusted: a damaged file raises, or runs as code that nobody compiled, and two processes that compile the same function
+for different arguments at the same time may each find what the other one wrote.
 
 A file holds compiled code. Whoever can write to the folder decides what runs.
 """
@@ -132,5 +132,6 @@ def _tell_once(problem: str) -> None:
         return
     _told.add(problem)
     _log.warning(
-        "%s, so every command compiles again, which takes a minute; NUMBA_CACHE_DIR names another folder for it", problem
+        "%s, so every command compiles again, which takes a minute; NUMBA_CACHE_DIR names another folder for it",
+        problem,
     )
