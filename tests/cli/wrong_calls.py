@@ -18,7 +18,7 @@ CALLS = {
     "show 'icu\nsmar'": r"there is no benchmark 'icu\nsmar'",
     "show absent.mmdp": "absent.mmdp: cannot be read (No such file or directory)",
     "show /dev/null/x.mmdp": "/dev/null/x.mmdp: cannot be read (Not a directory)",
-    "show folder.mmdp": "folder.mmdp: cannot be read (Is a directory)",
+    "show folder.mmdp": "folder.mmdp: cannot be read (it is a folder, not a file)",
     "show cut.mmdp": "cut.mmdp: not a file of missmdp, or damaged",
     "show noise.mmdp": "noise.mmdp: not a file of missmdp, or damaged",
     "show empty.mmdp": "empty.mmdp: not a file of missmdp, or damaged",
