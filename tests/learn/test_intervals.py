@@ -267,7 +267,7 @@ def test_beyond_a_million_sets_pinskers_inequality_is_used():
 
 @pytest.mark.parametrize("n_features", [9, 10, 16, 40, 62])
 def test_the_mixture_is_exact_for_any_number_of_patterns(n_features):
-    """Against exact fractions: the mixture's probability is Π (½)_c / (K/2)_n, with rising factorials of whole steps."""
+    """Against exact fractions: the mixture's probability is Π (½)_c / (K/2)_n, with rising factorials."""
     n_categories = 2**n_features
     counts = [7, 0, 3, 1, 12]
     mixture = Fraction(1)

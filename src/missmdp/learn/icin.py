@@ -177,8 +177,8 @@ def _blocks(counts: ObservationCounts, named: list[tuple[str, ...]]) -> Blocks:
     names = [*given.names, *found.names]
     if len(names) > _MOST_BLOCKS:
         raise DataError(
-            f"{len(names)} features or blocks go missing on their own; ICIN compares every set of them with all its parts, "
-            f"which takes too long for more than {_MOST_BLOCKS} (AsMAR and AIMI are quick)"
+            f"{len(names)} features or blocks go missing on their own; ICIN compares every set of them with all "
+            f"its parts, which takes too long for more than {_MOST_BLOCKS} (AsMAR and AIMI are quick)"
         )
     return Blocks.of(features, names, mdp.n_states)
 

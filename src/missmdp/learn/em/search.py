@@ -140,9 +140,9 @@ class Searcher(Generic[Data]):
         size = 24.0 * len(self.blocks.patterns) * n_states * (2 * count + variables / max(count, 1))
         if size > _MOST_BYTES:
             raise DataError(
-                f"{count} features or blocks go missing on their own, which makes 2^{count} patterns; with {n_states:,} "
-                f"states, looking for what drives them takes about {size / 2**30:,.0f} GB, too much (features that are "
-                "given as one block are quicker, and so is a learner that counts, such as AsMAR)"
+                f"{count} features or blocks go missing on their own, which makes 2^{count} patterns; with "
+                f"{n_states:,} states, looking for what drives them takes about {size / 2**30:,.0f} GB, too much "
+                "(features that are given as one block take less, and so does a learner that counts, such as AsMAR)"
             )
 
     def _searched(
