@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
+from missmdp.cli.failures import echo
 from missmdp.errors import FormatError, ModelError
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
@@ -43,6 +43,7 @@ __all__ = [
     "load_model",
     "load_model_or_pomdp",
     "load_module",
+    "print_data",
     "read_policy",
 ]
 
@@ -375,4 +376,13 @@ def _print_csv(dataset: Dataset) -> None:
         path = Path(folder) / "log.csv"
         dataset.to_csv(path)
         with path.open("rb") as file:
-            shutil.copyfileobj(file, sys.stdout.buffer)
+            print_data(file)
+
+
+def print_data(lines: Iterable[bytes]) -> None:
+    """Print data for other programs, exactly as it is; on a terminal, where people read it, it is only text."""
+    for line in lines:
+        if sys.stdout.isatty():
+            echo(line.decode(errors="replace"), nl=False)
+        else:
+            sys.stdout.buffer.write(line)
