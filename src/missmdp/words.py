@@ -168,6 +168,15 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+def is_text(text: str) -> bool:
+    """Return whether a file can hold a text: halves of surrogate pairs, as from bytes that are no UTF-8, are none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def label(value: object) -> str:
     """Return a name or value of others as it is, but on one line, printable, and of at most 200 letters."""
     return printable(shortened(str(value), LONGEST_VALUE)).replace("\n", "\\n").replace("\t", "\\t")

@@ -21,6 +21,7 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.model.tables import Columns, meaning
+from missmdp.words import is_text
 
 if TYPE_CHECKING:
     from missmdp.data.dataset import Dataset
@@ -238,6 +239,11 @@ def asked_policies(words: Sequence[str]) -> list[AskedPolicy]:
     """
     asked = [_asked_policy(word) for word in words]
     names = [policy.name for policy in asked]
+    for name in names:
+        if not is_text(name):
+            raise click.UsageError(
+                f"a policy's name must be UTF-8 text, not {name!r}; name it, as in NAME=FILE"
+            )
     for i, policy in enumerate(asked):
         if policy.name in names[:i]:
             raise click.UsageError(

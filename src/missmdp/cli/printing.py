@@ -10,6 +10,7 @@ import numpy as np
 from rich.cells import cell_len
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
 from missmdp.data.coverage import Coverage, behaviour_coverage
@@ -48,9 +49,9 @@ def make_table(*columns: str, title: str | None = None) -> Table:
     return table
 
 
-def cell(value: object) -> str:
+def cell(value: object) -> Text:
     """Return a name or value for a table."""
-    return escape(label(value))
+    return Text(label(value))
 
 
 def print_benchmarks() -> None:
@@ -73,14 +74,14 @@ def print_model(model: MissMDP, graph: MissingnessGraph, name: str) -> None:
     """Print a model's size, its type of missingness, and what drives it."""
     console = make_console()
     mdp = model.mdp
-    console.print(f"[bold]{cell(model.name or name)}[/bold]")
+    console.print(cell(model.name or name), style="bold")
     sizes = ", ".join(f"{label(feature)} ({len(values)})" for feature, values in model.features.items())
     size = make_table()
     size.show_header = False
     size.add_column()
     size.add_column()
-    size.add_row("features", escape(sizes))
-    size.add_row("actions", escape(", ".join(map(label, model.actions))))
+    size.add_row("features", Text(sizes))
+    size.add_row("actions", Text(", ".join(map(label, model.actions))))
     size.add_row(
         "states", f"{model.n_states:,}" + (f", {mdp.terminal.sum():,} terminal" if mdp.terminal.any() else "")
     )

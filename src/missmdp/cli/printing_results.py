@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.markup import escape
+from rich.text import Text
 
 from missmdp.cli.failures import as_typed, echo
 from missmdp.cli.printing import Column, cell, make_table, print_columns, print_sentence
@@ -76,7 +77,7 @@ def _print_drivers(console: Console, found: Diagnosis) -> None:
         )
 
 
-def _driver_cells(driver: Driver) -> tuple[str, ...]:
+def _driver_cells(driver: Driver) -> tuple[str | Text, ...]:
     difference = f"{100.0 * driver.difference:.1f}"
     if driver.interval is not None:
         low, high = driver.interval
