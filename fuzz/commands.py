@@ -47,7 +47,8 @@ _USUAL = (
     "diagnose ward.mmdp log.csv --draws 5",
     "learn ward.mmdp log.csv --learner all --draws 5",
     "solve tiger.pomdp --timeout 1",
-    "evaluate ward.mmdp --policy vectors.mmpolicy --policy network.mmpolicy --policy pomcp --tree-queries 5 --episodes 20",
+    "evaluate ward.mmdp --policy vectors.mmpolicy --policy network.mmpolicy --episodes 20",
+    "evaluate ward.mmdp --policy pomcp --tree-queries 5 --episodes 5",
     "run ward.mmdp --steps 50 --episodes 20 --timeout 0.3 -o out",
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
