@@ -12,7 +12,9 @@ class Interrupt(KeyboardInterrupt):
 
 def main() -> None:
     """Run the command line, and leave the program; while nothing is open yet, a signal ends it at once."""
-    heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else ignored, as in background jobs
+    heard = (
+        signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )  # else ignored, as in background jobs
     terminable = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if heard:
         signal.signal(signal.SIGINT, _end)
@@ -41,7 +43,9 @@ def _interrupt(number: int, frame: object) -> None:
 def _end(number: int, frame: object) -> None:
     """End the process, with a word; an exception could be lost within an import, or show where it came from."""
     try:
-        os.write(2, (b"\n" if os.isatty(2) and number == signal.SIGINT else b"") + _SAID[signal.Signals(number)])
+        os.write(
+            2, (b"\n" if os.isatty(2) and number == signal.SIGINT else b"") + _SAID[signal.Signals(number)]
+        )
     finally:
         os._exit(128 + number)
 

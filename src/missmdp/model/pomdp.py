@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp.checks import checked_flag, checked_shape
-from missmdp.errors import ModelError, ParameterError
+from missmdp.errors import FormatError, ModelError, ParameterError
+from missmdp.model.archive import (
+    FLAGS,
+    FLOATS,
+    Array,
+    decode_values,
+    encode_values,
+    matrix_arrays,
+    matrix_from_parts,
+    matrix_parts,
+)
 from missmdp.model.given import given_matrix
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.probabilities import (
@@ -163,6 +174,83 @@ def _check_count(name: str, matrices: Any, counts: set[int], expected: str) -> N
         raise ParameterError(name, cast("Any", matrices), expected)
     if len(cast("Any", matrices)) not in counts:
         raise ParameterError(name, len(cast("Any", matrices)), expected)
+
+
+class PomdpMeta(msgspec.Struct):
+    """What a file says of a POMDP besides its arrays."""
+
+    states: list[Any]
+    actions: list[Any]
+    observations: list[Any]
+    discount: float
+    observe_initial: bool
+    observation_matrices: int
+
+
+def pomdp_arrays(meta: PomdpMeta) -> dict[str, Array]:
+    """Return what the arrays of a POMDP must be, by name."""
+    n_states, n_actions = len(meta.states), len(meta.actions)
+    if meta.observation_matrices not in (1, n_actions):
+        raise FormatError(f"it has {meta.observation_matrices} observation matrices for {n_actions} actions")
+    arrays = {
+        "reward": Array(FLOATS, (n_states, n_actions)),
+        "initial": Array(FLOATS, (n_states,)),
+        "terminal": Array(FLAGS, (n_states,)),
+    }
+    for a in range(n_actions):
+        arrays |= matrix_arrays(f"transition_{a}", n_states, n_states)
+    for a in range(meta.observation_matrices):
+        arrays |= matrix_arrays(f"observation_{a}", n_states, len(meta.observations))
+    return arrays
+
+
+def pomdp_parts(pomdp: POMDP) -> tuple[PomdpMeta, dict[str, NDArray[Any]]]:
+    """Return a POMDP as metadata and arrays, for an archive."""
+    meta = PomdpMeta(
+        states=encode_values(tuple(pomdp.states), "states"),
+        actions=encode_values(tuple(pomdp.actions), "actions"),
+        observations=encode_values(tuple(pomdp.observations), "observations"),
+        discount=pomdp.discount,
+        observe_initial=pomdp.observe_initial,
+        observation_matrices=len(pomdp.observation),
+    )
+    arrays: dict[str, NDArray[Any]] = {
+        "reward": pomdp.reward,
+        "initial": pomdp.initial,
+        "terminal": pomdp.terminal,
+    }
+    for kind, matrices in (("transition", pomdp.transition), ("observation", pomdp.observation)):
+        for a, matrix in enumerate(matrices):
+            arrays |= matrix_parts(f"{kind}_{a}", matrix)
+    return meta, arrays
+
+
+def pomdp_from_parts(meta: PomdpMeta, arrays: Mapping[str, NDArray[Any]]) -> POMDP:
+    """Return the POMDP that `pomdp_parts` was given; call it inside `named_damage`."""
+    states, actions, observations = (
+        decode_values(labels, name)
+        for name, labels in (
+            ("states", meta.states),
+            ("actions", meta.actions),
+            ("observations", meta.observations),
+        )
+    )
+
+    def matrices(kind: str, count: int, width: int) -> tuple[sparse.csr_array, ...]:
+        return tuple(matrix_from_parts(f"{kind}_{a}", arrays, (len(states), width)) for a in range(count))
+
+    return POMDP(
+        states=states,
+        actions=actions,
+        observations=observations,
+        transition=matrices("transition", len(actions), len(states)),
+        reward=arrays["reward"],
+        observation=matrices("observation", meta.observation_matrices, len(observations)),
+        initial=arrays["initial"],
+        terminal=arrays["terminal"],
+        discount=meta.discount,
+        observe_initial=meta.observe_initial,
+    )
 
 
 class Labels:
