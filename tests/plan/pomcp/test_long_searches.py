@@ -76,10 +76,10 @@ def test_calls_are_cut_by_queries_depth_particles_and_horizon():
     assert not chosen(max_depth=2000).is_short(60)
     assert not chosen(particles=10**6).is_short(60)
     assert not chosen(timeout=1e6).is_short(1)
-    assert chosen(tree_queries=10**7).at_once == 500_000
+    assert chosen(tree_queries=10**7).at_once == 50_000
     assert chosen(tree_queries=10**7, max_depth=10**8).at_once == 1
     assert chosen(tree_queries=10**7, timeout=1.0).at_once == 256
-    assert chosen(tree_queries=10**7, timeout=1.0, max_depth=10**6).at_once == 10
+    assert chosen(tree_queries=10**7, timeout=1.0, max_depth=10**5).at_once == 10
 
 
 def test_interrupts_get_through_in_the_middle_of_an_episode(monkeypatch):
