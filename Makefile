@@ -17,7 +17,7 @@ PPO_STAMP := $(VENV)/.ready-ppo
 DASK_STAMP := $(VENV)/.ready-dask
 BROWSER_STAMP := $(VENV)/.ready-browser
 
-.PHONY: help demo test test-slow test-browser test-dask test-ppo check format bench figures tables docs results beyond clean
+.PHONY: help demo test test-slow test-browser test-dask test-ppo fuzz check format bench figures tables docs results beyond clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -81,6 +81,9 @@ check: $(DEV_STAMP)  ## formatting, lint, strict types, layers
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 
+fuzz: $(DEV_STAMP)  ## hostile files, logs, commands and arguments, 10,000 of each kind; CASES=100 for a quick look
+	$(BIN)/python -m fuzz --bounds-check --cases $(or $(CASES),10000)
+
 format: $(DEV_STAMP)  ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -112,4 +115,4 @@ beyond: $(RUN_STAMP)  ## the tables of docs/results that go beyond the paper, in
 	$(BIN)/python docs/make.py results results
 
 clean:           ## remove the environment and what was made
-	rm -rf .venv .venv-* demo docs/_build .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* demo docs/_build .pytest_cache .ruff_cache .hypothesis .fuzz-kernels

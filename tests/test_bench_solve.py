@@ -1,6 +1,5 @@
 """The measurements of the solver: tables, picture and files from traces made by hand, and one short run."""
 
-import importlib
 import math
 import subprocess
 import sys
@@ -8,14 +7,13 @@ import sys
 import numpy as np
 import pytest
 
+from benchmarks import solve_report
 from missmdp.plan.trace import TraceBuilder
 
 
 @pytest.fixture
-def report(request, monkeypatch):
-    # The folder of the measurements is at the root, which is not on the path of tests.
-    monkeypatch.syspath_prepend(str(request.config.rootpath))
-    return importlib.import_module("benchmarks.solve_report")
+def report():
+    return solve_report
 
 
 @pytest.fixture

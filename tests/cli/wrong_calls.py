@@ -18,7 +18,7 @@ CALLS = {
     "show 'icu\nsmar'": r"there is no benchmark 'icu\nsmar'",
     "show absent.mmdp": "absent.mmdp: cannot be read (No such file or directory)",
     "show /dev/null/x.mmdp": "/dev/null/x.mmdp: cannot be read (Not a directory)",
-    "show folder.mmdp": "folder.mmdp: cannot be read (Is a directory)",
+    "show folder.mmdp": "folder.mmdp: cannot be read (it is a folder, not a file)",
     "show cut.mmdp": "cut.mmdp: not a file of missmdp, or damaged",
     "show noise.mmdp": "noise.mmdp: not a file of missmdp, or damaged",
     "show empty.mmdp": "empty.mmdp: not a file of missmdp, or damaged",
@@ -227,7 +227,7 @@ CALLS = {
     "evaluate one.mmdp --save-policies file": "'file' is a file",
     # tune-ppo
     "tune-ppo one.mmdp": "Missing option '-o'",
-    "tune-ppo one.mmdp -o file": "file is a file; a search needs a folder",
+    "tune-ppo one.mmdp -o file": "file is a file; give a folder",
     "tune-ppo one.mmdp -o file/x": "cannot be written (Not a directory)",
     "tune-ppo one.pomdp -o x": "one.pomdp: its states have no features",
     "tune-ppo one.mmdp -o x --trials 0": "'--trials': 0",

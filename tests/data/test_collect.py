@@ -363,9 +363,9 @@ def test_ctrl_c_ends_an_episode_of_any_length():
     mm.collect(model, 10, seed=0, progress=False)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            timer.start()
             mm.collect(model, 10**9, seed=0, progress=False)
     finally:
         timer.cancel()

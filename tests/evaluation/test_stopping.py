@@ -392,9 +392,9 @@ def test_an_episode_that_never_ends_is_stopped_by_time_and_ctrl_c(endless, kind,
         mm.evaluate(policies[kind], model, 3, 0, timeout=0.05, threads=threads, **QUIET)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            timer.start()
             mm.evaluate(policies[kind], model, 3, 0, threads=threads, **QUIET)
     finally:
         timer.cancel()

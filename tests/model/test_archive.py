@@ -16,14 +16,16 @@ import sys
 import zipfile
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 import missmdp as mm
 from missmdp.files import write_atomically
-from missmdp.model.archive import read_archive, write_archive
+from missmdp.model.archive import Array, Schema, read_archive, write_archive
 from strategies import missmdps
 
 
@@ -326,7 +328,7 @@ METADATA = {
     "feature too many": ({"features": [["level", [0, 1, 2]], ["extra", [0]]]}, "shape"),
     "action too few": ({"actions": ["wait"]}, "damaged"),
     "action too many": ({"actions": ["wait", "treat", "test"]}, "transition_2_data"),
-    "empty actions": ({"actions": []}, "at least one action"),
+    "empty actions": ({"actions": []}, "damaged"),
     "name as a list": ({"name": ["a", "list"]}, "name"),
 }
 
@@ -547,16 +549,26 @@ def test_folders_are_made_and_permissions_are_those_of_any_new_file(model, tmp_p
     assert_identical(mm.MissMDP.load(path), model)
 
 
+class Note(msgspec.Struct):
+    note: str
+    numbers: list[Any]
+
+
 def test_archives_of_another_kind_keep_their_arrays(tmp_path):
     arrays = {
         "a": np.arange(6, dtype=np.int16).reshape(2, 3)[:, ::2],
         "b": np.array(0.1),
         "c": np.zeros((0, 4)),
     }
-    write_archive(tmp_path / "x.zip", "test", {"note": "ü", "list": [1, 2.5, None]}, arrays)
-    meta, again = read_archive(tmp_path / "x.zip", "test")
-    assert meta["note"] == "ü"
-    assert meta["list"] == [1, 2.5, None]
+    write_archive(tmp_path / "x.zip", "test", {"note": "ü", "numbers": [1, 2.5, None]}, arrays)
+    meta, again = read_archive(
+        tmp_path / "x.zip",
+        Schema(
+            "test", Note, lambda _: {"a": Array("i2", (2, 2)), "b": Array("f8", ()), "c": Array("f8", (0, 4))}
+        ),
+    )
+    assert meta.note == "ü"
+    assert meta.numbers == [1, 2.5, None]
     assert set(again) == set(arrays)
     for name, array in arrays.items():
         assert again[name].dtype == array.dtype

@@ -83,7 +83,7 @@ def test_another_missingness_function_leaves_the_rest():
             {"transition": (sparse.csr_array(np.eye(4)),)},
             "transition must be 2 matrices, one per action, got 1",
         ),
-        ({"transition": (sparse.csr_array(np.eye(3)),) * 2}, r"transition.*\(4, 4\).*\(3, 3\)"),
+        ({"transition": (sparse.csr_array(np.eye(3)),) * 2}, r"transition.*\(3, 3\).*\(4, 4\)"),
         ({"transition": (sparse.csr_array(np.eye(4) / 2),) * 2}, "transition .*'x'.*'guess x'.* sum to 0.5"),
         (
             {"observation": (sparse.csr_array(np.ones((4, 6)) / 6),) * 3},

@@ -84,7 +84,15 @@ def test_a_discount_next_to_one_ends_too(model, discount):
     if isinstance(mdp, mm.POMDP):
         mdp = replace(mdp, discount=discount)
     else:
-        parts = mdp.space.features, mdp.actions, mdp.transition, mdp.reward, mdp.initial, mdp.terminal, discount
+        parts = (
+            mdp.space.features,
+            mdp.actions,
+            mdp.transition,
+            mdp.reward,
+            mdp.initial,
+            mdp.terminal,
+            discount,
+        )
         mdp = mm.FactoredMDP(*parts, states=mdp.space)
     found = optimal_values(mdp)
     largest = float(np.abs(found).max())

@@ -213,7 +213,8 @@ class GridProgress:
     """
 
     def __init__(self, cells: Sequence[Cell], folder: Path, *, enabled: bool) -> None:
-        self._left = _expected(CellStore(folder / "cells").missing(cells))
+        store = CellStore(folder / "cells")
+        self._left = _expected([cell for cell in cells if not store.path(cell).is_file()])
         self._enabled = enabled
         self._done = 0.0
         self._last = time.monotonic()

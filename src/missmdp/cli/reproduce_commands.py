@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from missmdp.cli.options import Whole, quiet_option
+from missmdp.files import held_folder
 
 if TYPE_CHECKING:
     from missmdp.experiments.grid.runner import GridRun
@@ -209,10 +210,11 @@ def reproduce(
     if dry_run:
         print_plan(all_cells(config), target, workers)
         return
-    with GridProgress(all_cells(config), target, enabled=not quiet) as progress:
-        done = run(config, target, workers=workers, dask=dask, progress=False, report=progress)
-    if done.status == "finished":
-        draw_and_write(target)
+    with held_folder(target):
+        with GridProgress(all_cells(config), target, enabled=not quiet) as progress:
+            done = run(config, target, workers=workers, dask=dask, progress=False, report=progress)
+        if done.status == "finished":
+            draw_and_write(target)
     if quiet:
         click.echo(str(done))
     else:
@@ -233,9 +235,10 @@ def _run_study(
     if dry_run:
         print_plan(cells, folder, workers)
         return
-    with GridProgress(cells, folder, enabled=not quiet) as progress:
-        done = run_cells(cells, folder, workers=workers, dask=dask, progress=False, report=progress)
-    write_study(study, folder)
+    with held_folder(folder):
+        with GridProgress(cells, folder, enabled=not quiet) as progress:
+            done = run_cells(cells, folder, workers=workers, dask=dask, progress=False, report=progress)
+        write_study(study, folder)
     click.echo(str(done))
     _raise_unless_finished(done)
 

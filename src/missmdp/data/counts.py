@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,12 +19,19 @@ from missmdp._kernels.counting import count_ranks
 from missmdp.checks import checked_instance, checked_shape
 from missmdp.data.dataset import Behaviour, Dataset
 from missmdp.data.tables.content import TableOptions, known_options
-from missmdp.errors import DataError, FormatError, MissMDPError, ParameterError
-from missmdp.model.archive import encode_values, read_archive, write_archive
+from missmdp.errors import DataError, ParameterError
+from missmdp.model.archive import (
+    CODES,
+    INTEGERS,
+    Array,
+    Schema,
+    encode_features,
+    named_damage,
+    read_archive,
+    write_archive,
+)
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.space import MISSING, FeatureSpace, Rows
-
-KIND = "observation counts"
 
 _MAX_DENSE = 50_000_000
 """Ranks up to which counting uses one counter for each (400 MB at most)."""
@@ -180,13 +188,10 @@ class ObservationCounts:
 
     def save(self, path: str | Path) -> None:
         """Save the counts: arrays and JSON, no pickle."""
-        features = self.mdp.space.features
-        meta = {
-            "features": [[n, encode_values(v, f"feature {n!r}")] for n, v in features.as_dict().items()],
-            "behaviour": self.behaviour,
-            "n_steps": self.n_steps,
-        }
-        write_archive(path, KIND, meta, {"codes": self.codes, "counts": self.counts})
+        meta = _CountsMeta(
+            features=encode_features(self.mdp.features), behaviour=self.behaviour, n_steps=self.n_steps
+        )
+        write_archive(path, _COUNTS_FILE.kind, meta, {"codes": self.codes, "counts": self.counts})
 
     @classmethod
     def load(cls, path: str | Path, mdp: FactoredMDP) -> ObservationCounts:
@@ -200,22 +205,31 @@ class ObservationCounts:
             If the MDP has other features.
         """
         mdp = checked_mdp(mdp)
-        meta, arrays = read_archive(path, KIND)
-        features = mdp.space.features
-        wanted = [[n, encode_values(v, f"feature {n!r}")] for n, v in features.as_dict().items()]
-        if meta.get("features") != wanted:
+        meta, arrays = read_archive(path, _COUNTS_FILE)
+        if meta.features != encode_features(mdp.features):
             raise DataError(f"{path}: these counts are of other features or values than the MDP has")
-        try:
-            codes, counts, behaviour = arrays["codes"], arrays["counts"], meta.get("behaviour")
-            if codes.dtype.kind != "i" or counts.dtype.kind != "i":
-                raise FormatError("codes and counts must be integers")
-            if behaviour not in (None, "blind", "adaptive"):
-                raise FormatError(f"there is no behaviour {behaviour!r}")
-            return cls(mdp, codes.astype(features.code_dtype), counts.astype(np.int64), behaviour)
-        except KeyError as error:
-            raise FormatError(f"{path}: damaged (it has no {error.args[0]!r})") from error
-        except (MissMDPError, ValueError, IndexError) as error:
-            raise FormatError(f"{path}: damaged ({error})") from error
+        with named_damage(path):
+            return cls(
+                mdp, arrays["codes"].astype(mdp.space.features.code_dtype), arrays["counts"], meta.behaviour
+            )
+
+
+class _CountsMeta(msgspec.Struct):
+    """What a file says of counts besides its arrays."""
+
+    features: list[tuple[str, Any]]
+    behaviour: Behaviour | None = None
+    n_steps: int | None = None
+
+
+def _counts_arrays(meta: _CountsMeta) -> dict[str, Array]:
+    return {
+        "codes": Array(CODES, ("observations", len(meta.features)), MISSING),
+        "counts": Array(INTEGERS, ("observations",), 1),
+    }
+
+
+_COUNTS_FILE = Schema("observation counts", _CountsMeta, _counts_arrays)
 
 
 class RankCounter:

@@ -260,25 +260,80 @@ def given_matrices(transition: Any, actions: tuple[Any, ...], n_states: int) -> 
     if len(listed) != len(actions):
         problem = f"{len(listed)} matrices for {len(actions)} actions"
         raise ParameterError("transition", len(listed), "one matrix per action", problem)
-    matrices: list[sparse.csr_array] = []
-    for action, given in zip(actions, listed, strict=True):
-        dense = (
-            cast("Any", given)
-            if sparse.issparse(given)
-            else as_floats(given, f"the matrix of action {action!r}")
-        )
-        if dense.ndim != 2 or dense.shape != (n_states, n_states):
-            shape = f"({n_states}, {n_states}) for {n_states} states"
-            problem = f"the matrix of action {action!r} has shape {dense.shape}, expected {shape}"
-            raise ParameterError("transition", dense.shape, f"matrices of shape {shape}", problem)
-        matrix = cast("sparse.csr_array", sparse.csr_array(dense, dtype=np.float64))
+    shape = (n_states, n_states)
+    return [
+        given_matrix("transition", given, shape, f"the matrix of action {action!r}")
+        for action, given in zip(actions, listed, strict=True)
+    ]
+
+
+def given_matrix(name: str, given: Any, shape: tuple[int, int], what: str) -> sparse.csr_array:
+    """Return a dense matrix, or a sparse one of any kind, as a CSR matrix of floats that is safe to compute with.
+
+    Compiled code follows indices and pointers wherever they lead, so they are checked before anything else is done.
+
+    Parameters
+    ----------
+    name
+        The argument, for errors.
+    given
+        The matrix.
+    shape
+        What its shape must be.
+    what
+        Which matrix it is, in words.
+    """
+    matrix: Any = given if sparse.issparse(given) else as_floats(given, what)
+    if matrix.shape != shape:
+        problem = f"{what} has shape {matrix.shape}, expected {shape}"
+        raise ParameterError(name, matrix.shape, f"of shape {shape}", problem)
+    if matrix.dtype.kind not in "biuf":
+        raise ModelError(f"{what}: expected a matrix of numbers, got {matrix.dtype}")
+    if sparse.issparse(matrix):
         try:
-            # Indices out of range would crash the interpreter further down.
-            matrix.check_format(full_check=True)
-        except ValueError as error:
-            raise ModelError(f"the matrix of action {action!r} is malformed ({error})") from error
-        matrices.append(matrix)
-    return matrices
+            matrix = _checked_sparse(matrix)
+        except (ValueError, TypeError, IndexError) as error:
+            raise ModelError(f"{what} is malformed ({error})") from error
+    return cast("sparse.csr_array", sparse.csr_array(matrix, dtype=np.float64))
+
+
+def _checked_sparse(matrix: Any) -> Any:
+    """Return a sparse matrix as CSR, CSC or COO, with all indices inside; raise `ValueError` if they are not.
+
+    scipy's own check (`check_format`) lets pointers pass that go up and end at 0.
+    """
+    height, width = matrix.shape
+    match matrix.format:
+        case "csr" | "csc":
+            major, minor = (height, width) if matrix.format == "csr" else (width, height)
+            form = sparse.csr_array if matrix.format == "csr" else sparse.csc_array
+            _check_pointers(matrix.indptr, matrix.indices, len(matrix.data), major, minor)
+            return form((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
+        case "bsr":
+            rows, columns = matrix.blocksize
+            _check_pointers(matrix.indptr, matrix.indices, len(matrix.data), height // rows, width // columns)
+        case _:
+            pass
+    entries: Any = matrix.tocoo()
+    return sparse.coo_array((entries.data, (entries.row, entries.col)), shape=matrix.shape)
+
+
+def _check_pointers(
+    indptr: NDArray[Any], indices: NDArray[Any], n_entries: int, major: int, minor: int
+) -> None:
+    """Raise `ValueError` unless every row has its part of the entries, whose indices are below `minor`."""
+    for name, array in (("pointers", indptr), ("indices", indices)):
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise ValueError(f"its {name} must be a row of integers")
+    if len(indptr) != major + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError(f"its pointers must be {major + 1} numbers that rise from 0")
+    if len(indices) != n_entries or indptr[-1] > n_entries:
+        raise ValueError(
+            f"its pointers end at {indptr[-1]}, with {len(indices)} indices of {n_entries} entries"
+        )
+    if len(indices) and (indices.min() < 0 or indices.max() >= minor):
+        wrong = int(indices.min()) if indices.min() < 0 else int(indices.max())
+        raise ValueError(f"it has the index {wrong}; indices go from 0 to {minor - 1}")
 
 
 def given_initial(space: StateSpace, initial: Any) -> NDArray[np.float64]:

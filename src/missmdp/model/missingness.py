@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from missmdp.checks import checked_shape
 from missmdp.errors import ModelError, ParameterError
-from missmdp.model.probabilities import as_floats, call, checked_table, number
+from missmdp.model.probabilities import as_flags, as_floats, call, checked_table, number
 from missmdp.model.space import MISSING, Rows, StateSpace
 from missmdp.pages.notebook import notebook_table
 from missmdp.progress import show_progress
@@ -71,11 +71,7 @@ class MissingnessFunction:
     def __init__(
         self, space: StateSpace, patterns: NDArray[np.bool_], probabilities: NDArray[np.float64]
     ) -> None:
-        given = as_floats(patterns, "patterns")
-        if not ((given == 0.0) | (given == 1.0)).all():
-            odd = given[(given != 0.0) & (given != 1.0)].flat[0]
-            raise ParameterError("patterns", float(odd), "True for observed and False for missing")
-        observed = given.astype(np.bool_)
+        observed = as_flags(patterns, "patterns", "True for observed and False for missing")
         table = as_floats(probabilities, "probabilities")
         if observed.ndim != 2 or observed.shape[1] != len(space.features) or len(observed) == 0:
             raise ParameterError("patterns", observed.shape, f"of shape (patterns, {len(space.features)})")

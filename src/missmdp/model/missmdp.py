@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp.checks import checked_instance
-from missmdp.errors import FormatError, MissMDPError, ModelError, ParameterError
-from missmdp.model.archive import decode_values, encode_values, read_archive, write_archive
+from missmdp.errors import ModelError, ParameterError
+from missmdp.model.archive import (
+    CODES,
+    FLAGS,
+    FLOATS,
+    Array,
+    Schema,
+    decode_features,
+    decode_values,
+    encode_features,
+    encode_values,
+    matrix_arrays,
+    matrix_from_parts,
+    matrix_parts,
+    named_damage,
+    read_archive,
+    write_archive,
+)
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missingness import MissingnessFunction
@@ -22,8 +38,6 @@ from missmdp.model.space import FeatureSpace, Rows, StateSpace
 from missmdp.model.types import MissingnessTypes, classify
 from missmdp.pages.notebook import notebook_table
 from missmdp.words import count, listed, preview
-
-KIND = "miss-MDP"
 
 
 class MissMDP:
@@ -167,7 +181,7 @@ class MissMDP:
 
     def save(self, path: str | Path) -> None:
         """Save the model as an `.mmdp` file: arrays and JSON, no pickle."""
-        write_archive(path, KIND, *model_parts(self))
+        write_archive(path, MODEL_FILE.kind, *model_parts(self))
 
     @classmethod
     def load(cls, path: str | Path) -> MissMDP:
@@ -178,22 +192,48 @@ class MissMDP:
         FormatError
             If the file is not an `.mmdp` file, is damaged, or comes from a newer version.
         """
-        meta, arrays = read_archive(path, KIND)
+        meta, arrays = read_archive(path, MODEL_FILE)
         with named_damage(path):
             return model_from_parts(meta, arrays)
 
 
-def model_parts(model: MissMDP) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+class ModelMeta(msgspec.Struct, kw_only=True):
+    """What a file says of a model besides its arrays."""
+
+    features: list[tuple[str, Any]]
+    actions: list[Any]
+    discount: float
+    name: str | None = None
+
+
+def model_arrays(meta: ModelMeta) -> dict[str, Array]:
+    """Return what the arrays of a model must be, by name."""
+    n_features, n_actions = len(meta.features), len(meta.actions)
+    arrays = {
+        "states": Array(CODES, ("states", n_features), 0),
+        "reward": Array(FLOATS, ("states", n_actions)),
+        "initial": Array(FLOATS, ("states",)),
+        "terminal": Array(FLAGS, ("states",)),
+        "patterns": Array(FLAGS, ("patterns", n_features)),
+        "probabilities": Array(FLOATS, ("states", "patterns")),
+    }
+    for a in range(n_actions):
+        arrays |= matrix_arrays(f"transition_{a}", "states", "states")
+    return arrays
+
+
+MODEL_FILE = Schema("miss-MDP", ModelMeta, model_arrays)
+
+
+def model_parts(model: MissMDP) -> tuple[ModelMeta, dict[str, NDArray[Any]]]:
     """Return a model as metadata and arrays, for an archive."""
     mdp = model.mdp
-    meta = {
-        "name": model.name,
-        "features": [
-            [name, encode_values(values, f"feature {name!r}")] for name, values in model.features.items()
-        ],
-        "actions": encode_values(model.actions, "actions"),
-        "discount": model.discount,
-    }
+    meta = ModelMeta(
+        name=model.name,
+        features=encode_features(model.features),
+        actions=encode_values(model.actions, "actions"),
+        discount=model.discount,
+    )
     arrays: dict[str, NDArray[Any]] = {
         "states": model.space.codes,
         "reward": mdp.reward,
@@ -203,50 +243,28 @@ def model_parts(model: MissMDP) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
         "probabilities": model.missingness.probabilities,
     }
     for a, matrix in enumerate(mdp.transition):
-        arrays[f"transition_{a}_data"] = matrix.data
-        arrays[f"transition_{a}_indices"] = matrix.indices
-        arrays[f"transition_{a}_indptr"] = matrix.indptr
+        arrays |= matrix_parts(f"transition_{a}", matrix)
     return meta, arrays
 
 
-def model_from_parts(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> MissMDP:
+def model_from_parts(meta: ModelMeta, arrays: Mapping[str, NDArray[Any]]) -> MissMDP:
     """Return the model that `model_parts` was given; call it inside `named_damage`."""
-    features = FeatureSpace({name: decode_values(v, f"feature {name!r}") for name, v in meta["features"]})
-    actions = decode_values(meta["actions"], "actions")
-    for name, array in arrays.items():
-        if name.endswith(("states", "indices", "indptr")) and array.dtype.kind != "i":
-            raise FormatError(f"{name} must hold integers, not {array.dtype}")
+    features = FeatureSpace(decode_features(meta.features))
+    actions = decode_values(meta.actions, "actions")
     space = StateSpace(features, arrays["states"])
     shape = (len(space), len(space))
     mdp = FactoredMDP(
         features,
         actions,
-        [
-            sparse.csr_array(
-                tuple(arrays[f"transition_{a}_{part}"] for part in ("data", "indices", "indptr")),
-                shape=shape,
-            )
-            for a in range(len(actions))
-        ],
+        [matrix_from_parts(f"transition_{a}", arrays, shape) for a in range(len(actions))],
         arrays["reward"],
         arrays["initial"],
         arrays["terminal"],
-        meta["discount"],
+        meta.discount,
         states=space,
     )
     missingness = MissingnessFunction(mdp.space, arrays["patterns"], arrays["probabilities"])
-    return MissMDP(mdp, missingness, name=meta.get("name"))
-
-
-@contextmanager
-def named_damage(path: str | Path) -> Generator[None]:
-    """Turn whatever is wrong with a file's content into a `FormatError` that names the file."""
-    try:
-        yield
-    except KeyError as error:
-        raise FormatError(f"{path}: damaged (it has no {error.args[0]!r})") from error
-    except (MissMDPError, ValueError, TypeError, IndexError) as error:
-        raise FormatError(f"{path}: damaged ({error})") from error
+    return MissMDP(mdp, missingness, name=meta.name)
 
 
 def checked_model(model: object) -> MissMDP:

@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import linalg
 
-from missmdp.checks import checked_shape
-from missmdp.errors import ModelError, ParameterError
+from missmdp.checks import checked_flag, checked_shape
+from missmdp.errors import FormatError, ModelError, ParameterError
+from missmdp.model.archive import (
+    FLAGS,
+    FLOATS,
+    Array,
+    decode_values,
+    encode_values,
+    matrix_arrays,
+    matrix_from_parts,
+    matrix_parts,
+)
+from missmdp.model.given import given_matrix
 from missmdp.model.mdp import FactoredMDP
-from missmdp.model.probabilities import checked_discount, checked_distribution, checked_rewards, checked_rows
+from missmdp.model.probabilities import (
+    as_flags,
+    as_floats,
+    checked_discount,
+    checked_distribution,
+    checked_rewards,
+    checked_rows,
+)
 from missmdp.words import did_you_mean, preview
 
 
@@ -58,43 +77,13 @@ class POMDP:
     observe_initial: bool
 
     def __post_init__(self) -> None:
-        n_states, n_actions, n_observations = len(self.states), len(self.actions), len(self.observations)
-        checked_discount(self.discount)
-        for name, array, shape in (
-            ("initial", self.initial, (n_states,)),
-            ("terminal", self.terminal, (n_states,)),
-            ("reward", self.reward, (n_states, n_actions)),
-        ):
-            checked_shape(name, array, shape)
-        checked_rewards(
-            self.reward, self.discount, lambda s, a: f"reward({self.states[s]!r}, {self.actions[a]!r})"
-        )
-        checked_distribution(self.initial, "the initial distribution", self.states.__getitem__)
-        if len(self.transition) != n_actions:
-            raise ParameterError("transition", len(self.transition), f"{n_actions} matrices, one per action")
-        if len(self.observation) not in (1, n_actions):
-            expected = f"1 matrix, or {n_actions}, one per action"
-            raise ParameterError("observation", len(self.observation), expected)
-        # Frozen for users; rows are kept as checked, so tiny excesses do not reach a solver's bounds.
-        object.__setattr__(self, "transition", self._checked("transition", self.transition, n_states))
+        # Frozen for users. All is kept as checked: kernels rely on types and indices, and rows that sum to a little
+        # more than one must not reach a solver's bounds.
+        for name, value in _checked_parts(self).items():
+            object.__setattr__(self, name, value)
         if self.terminal.any():
             object.__setattr__(self, "reward", np.where(self.terminal[:, None], 0.0, self.reward))
             object.__setattr__(self, "transition", tuple(map(self._absorbed, self.transition)))
-        object.__setattr__(
-            self, "observation", self._checked("observation", self.observation, n_observations)
-        )
-
-    def _checked(
-        self, kind: str, matrices: tuple[sparse.csr_array, ...], width: int
-    ) -> tuple[sparse.csr_array, ...]:
-        for matrix in matrices:
-            checked_shape(kind, matrix, (len(self.states), width))
-        return tuple(
-            checked_rows(
-                matrix, lambda s, a=a: f"{kind} of state {self.states[s]!r}, action {self.actions[a]!r}"
-            )
-            for a, matrix in enumerate(matrices)
-        )
 
     def _absorbed(self, matrix: sparse.csr_array) -> sparse.csr_array:
         """Return a transition matrix in which terminal states stay where they are."""
@@ -131,6 +120,139 @@ class POMDP:
     def observation_of(self, action: int) -> sparse.csr_array:
         """Return O(z | s′) after an action given by its index, shape (S, Z)."""
         return self.observation[action if len(self.observation) > 1 else 0]
+
+
+def _checked_parts(given: POMDP) -> dict[str, Any]:
+    """Return the parts of a POMDP, each checked and in its proper type."""
+    states, actions, observations = (
+        _checked_labels(name, getattr(given, name)) for name in ("states", "actions", "observations")
+    )
+    reward = checked_shape("reward", as_floats(given.reward, "reward"), (len(states), len(actions)))
+    discount = checked_discount(given.discount)
+    checked_rewards(reward, discount, lambda s, a: f"reward({states[s]!r}, {actions[a]!r})")
+    initial = checked_shape("initial", as_floats(given.initial, "initial"), (len(states),))
+    checked_distribution(initial, "the initial distribution", states.__getitem__)
+
+    def matrices(name: str, width: int) -> tuple[sparse.csr_array, ...]:
+        return tuple(
+            checked_rows(
+                given_matrix(
+                    name, matrix, (len(states), width), f"the {name} matrix of action {actions[a]!r}"
+                ),
+                lambda s, a=a: f"{name} of state {states[s]!r}, action {actions[a]!r}",
+            )
+            for a, matrix in enumerate(getattr(given, name))
+        )
+
+    n_actions = len(actions)
+    _check_count("transition", given.transition, {n_actions}, f"{n_actions} matrices, one per action")
+    _check_count(
+        "observation", given.observation, {1, n_actions}, f"1 matrix, or {n_actions}, one per action"
+    )
+    return {
+        "states": states,
+        "actions": actions,
+        "observations": observations,
+        "transition": matrices("transition", len(states)),
+        "reward": reward,
+        "observation": matrices("observation", len(observations)),
+        "initial": initial,
+        "terminal": checked_shape("terminal", as_flags(given.terminal, "terminal"), (len(states),)),
+        "discount": discount,
+        "observe_initial": checked_flag("observe_initial", given.observe_initial),
+    }
+
+
+def _checked_labels(name: str, labels: Any) -> Sequence[Any]:
+    listed = labels.tolist() if isinstance(labels, np.ndarray) else labels
+    if isinstance(listed, str | bytes) or not isinstance(listed, Sequence) or not len(cast("Any", listed)):
+        raise ParameterError(name, cast("Any", listed), "a list with at least one label")
+    return cast("Sequence[Any]", listed)
+
+
+def _check_count(name: str, matrices: Any, counts: set[int], expected: str) -> None:
+    """Raise unless there are as many matrices as there should be."""
+    if not isinstance(matrices, Sequence) and not (isinstance(matrices, np.ndarray) and matrices.ndim == 3):
+        raise ParameterError(name, cast("Any", matrices), expected)
+    if len(cast("Any", matrices)) not in counts:
+        raise ParameterError(name, len(cast("Any", matrices)), expected)
+
+
+class PomdpMeta(msgspec.Struct):
+    """What a file says of a POMDP besides its arrays."""
+
+    states: list[Any]
+    actions: list[Any]
+    observations: list[Any]
+    discount: float
+    observe_initial: bool
+    observation_matrices: int
+
+
+def pomdp_arrays(meta: PomdpMeta) -> dict[str, Array]:
+    """Return what the arrays of a POMDP must be, by name."""
+    n_states, n_actions = len(meta.states), len(meta.actions)
+    if meta.observation_matrices not in (1, n_actions):
+        raise FormatError(f"it has {meta.observation_matrices} observation matrices for {n_actions} actions")
+    arrays = {
+        "reward": Array(FLOATS, (n_states, n_actions)),
+        "initial": Array(FLOATS, (n_states,)),
+        "terminal": Array(FLAGS, (n_states,)),
+    }
+    for a in range(n_actions):
+        arrays |= matrix_arrays(f"transition_{a}", n_states, n_states)
+    for a in range(meta.observation_matrices):
+        arrays |= matrix_arrays(f"observation_{a}", n_states, len(meta.observations))
+    return arrays
+
+
+def pomdp_parts(pomdp: POMDP) -> tuple[PomdpMeta, dict[str, NDArray[Any]]]:
+    """Return a POMDP as metadata and arrays, for an archive."""
+    meta = PomdpMeta(
+        states=encode_values(tuple(pomdp.states), "states"),
+        actions=encode_values(tuple(pomdp.actions), "actions"),
+        observations=encode_values(tuple(pomdp.observations), "observations"),
+        discount=pomdp.discount,
+        observe_initial=pomdp.observe_initial,
+        observation_matrices=len(pomdp.observation),
+    )
+    arrays: dict[str, NDArray[Any]] = {
+        "reward": pomdp.reward,
+        "initial": pomdp.initial,
+        "terminal": pomdp.terminal,
+    }
+    for kind, matrices in (("transition", pomdp.transition), ("observation", pomdp.observation)):
+        for a, matrix in enumerate(matrices):
+            arrays |= matrix_parts(f"{kind}_{a}", matrix)
+    return meta, arrays
+
+
+def pomdp_from_parts(meta: PomdpMeta, arrays: Mapping[str, NDArray[Any]]) -> POMDP:
+    """Return the POMDP that `pomdp_parts` was given; call it inside `named_damage`."""
+    states, actions, observations = (
+        decode_values(labels, name)
+        for name, labels in (
+            ("states", meta.states),
+            ("actions", meta.actions),
+            ("observations", meta.observations),
+        )
+    )
+
+    def matrices(kind: str, count: int, width: int) -> tuple[sparse.csr_array, ...]:
+        return tuple(matrix_from_parts(f"{kind}_{a}", arrays, (len(states), width)) for a in range(count))
+
+    return POMDP(
+        states=states,
+        actions=actions,
+        observations=observations,
+        transition=matrices("transition", len(actions), len(states)),
+        reward=arrays["reward"],
+        observation=matrices("observation", meta.observation_matrices, len(observations)),
+        initial=arrays["initial"],
+        terminal=arrays["terminal"],
+        discount=meta.discount,
+        observe_initial=meta.observe_initial,
+    )
 
 
 class Labels:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp.checks import checked_number
-from missmdp.errors import ModelError
+from missmdp.errors import ModelError, ParameterError
 
 SUM_TOLERANCE = 1e-5
 """Sums this close to one are rounding (probabilities typed with six digits) and are scaled to one."""
@@ -132,9 +132,20 @@ def as_floats(values: Any, what: str) -> NDArray[np.float64]:
         array = np.asarray(values)
         if array.dtype.kind not in "biufO":
             raise TypeError(f"got {array.dtype}")
-        return array.astype(np.float64)
+        with np.errstate(over="ignore"):
+            # Wider floats become infinite, which is refused by those who need finite numbers.
+            return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"{what}: expected an array of numbers ({error})") from None
+
+
+def as_flags(values: Any, what: str, expected: str = "True or False, or 1 or 0") -> NDArray[np.bool_]:
+    """Return an array of booleans, from booleans or from the numbers 0 and 1."""
+    given = as_floats(values, what)
+    odd = given[(given != 0.0) & (given != 1.0)]
+    if odd.size:
+        raise ParameterError(what, float(odd[0]), expected)
+    return given.astype(np.bool_)
 
 
 def call(function: Callable[..., Any], what: str, *arguments: Any) -> Any:

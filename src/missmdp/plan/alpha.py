@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from missmdp.errors import FormatError, ModelError
-from missmdp.model.archive import decode_values, encode_values, read_archive, write_archive
+from missmdp.model.archive import (
+    FLOATS,
+    INTEGERS,
+    Array,
+    Schema,
+    checked_fields,
+    named_damage,
+    read_archive,
+    write_archive,
+)
 from missmdp.model.given import probability_pairs
-from missmdp.model.missmdp import MissMDP, model_from_parts, model_parts, named_damage
-from missmdp.model.pomdp import POMDP, Labels
+from missmdp.model.missmdp import MissMDP, ModelMeta, model_arrays, model_from_parts, model_parts
+from missmdp.model.pomdp import POMDP, Labels, PomdpMeta, pomdp_arrays, pomdp_from_parts, pomdp_parts
 from missmdp.model.probabilities import as_floats, checked_distribution
 from missmdp.plan.acting import check_acts_in, check_interface, checked_planning_model
 from missmdp.plan.value_function import ComponentVectors, ValueFunction
@@ -27,12 +36,8 @@ if TYPE_CHECKING:
     from missmdp.plan.explain import Explanation
     from missmdp.plan.graph import PolicyGraph
 
-KIND = "policy"
-"""What files of such policies say they hold."""
 _MODEL = "model_"
 """Prefix of the model's arrays in a file, to keep them apart from the policy's."""
-_POMDP_LABELS = ("states", "actions", "observations")
-_MATRIX_PARTS = ("data", "indices", "indptr")
 
 Belief = ArrayLike | Mapping[Any, float]
 """A distribution over states: an array of shape (S,), or {state: probability}."""
@@ -198,7 +203,7 @@ class AlphaVectorPolicy:
         An agent can be deployed from the file alone. Labels of a POMDP must be strings, numbers, booleans or
         tuples of these.
         """
-        write_archive(path, KIND, *policy_parts(self))
+        write_archive(path, POLICY_FILE.kind, *policy_parts(self))
 
     @classmethod
     def load(cls, path: str | Path) -> AlphaVectorPolicy:
@@ -209,7 +214,7 @@ class AlphaVectorPolicy:
         FormatError
             If the file is of another kind, damaged, or from a newer version.
         """
-        meta, arrays = read_archive(path, KIND)
+        meta, arrays = read_archive(path, POLICY_FILE)
         with named_damage(path):
             return policy_from_parts(meta, arrays)
 
@@ -235,19 +240,42 @@ class AlphaVectorPolicy:
         return Labels(self.pomdp.states, "state")
 
 
-def policy_parts(policy: AlphaVectorPolicy) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+class PolicyMeta(msgspec.Struct):
+    """What a file says of a policy besides its arrays."""
+
+    model: dict[str, Any]
+    model_kind: str
+    observe_initial: bool
+
+
+def policy_arrays(meta: PolicyMeta) -> dict[str, Array]:
+    """Return what the arrays of a policy and its model must be, by name."""
+    own = _checked_model_meta(meta)
+    if isinstance(own, ModelMeta):
+        arrays, n_states, most_states = model_arrays(own), "states", "states+1"
+    else:
+        arrays, n_states, most_states = pomdp_arrays(own), len(own.states), len(own.states) + 1
+    return {_MODEL + name: array for name, array in arrays.items()} | {
+        "block_states": Array(INTEGERS, ("entries of components",), 0, n_states),
+        "block_sizes": Array(INTEGERS, ("components",), 1, most_states),
+        "block_vectors": Array(INTEGERS, ("components",), 1, "vectors+1"),
+        "vector_actions": Array(INTEGERS, ("vectors",), 0, len(own.actions)),
+        "vector_values": Array(FLOATS, ("values",)),
+    }
+
+
+POLICY_FILE = Schema("policy", PolicyMeta, policy_arrays)
+
+
+def policy_parts(policy: AlphaVectorPolicy) -> tuple[PolicyMeta, dict[str, NDArray[Any]]]:
     """Return a policy and its model as metadata and arrays, for an archive."""
-    missmdp = isinstance(policy.model, MissMDP)
-    meta, arrays = (
-        model_parts(policy.model) if isinstance(policy.model, MissMDP) else _pomdp_parts(policy.pomdp)
-    )
+    if isinstance(policy.model, MissMDP):
+        kind, (meta, arrays) = "miss-MDP", model_parts(policy.model)
+    else:
+        kind, (meta, arrays) = "POMDP", pomdp_parts(policy.pomdp)
     components = policy.components
     empty = np.empty(0, dtype=np.int64)
-    return {
-        "model": meta,
-        "model_kind": "miss-MDP" if missmdp else "POMDP",
-        "observe_initial": policy.observe_initial,
-    }, {
+    return PolicyMeta(cast("dict[str, Any]", msgspec.to_builtins(meta)), kind, policy.observe_initial), {
         **{_MODEL + name: array for name, array in arrays.items()},
         "block_states": np.concatenate([empty, *(component.states for component in components)]),
         "block_sizes": np.array([len(component.states) for component in components], dtype=np.int64),
@@ -259,27 +287,30 @@ def policy_parts(policy: AlphaVectorPolicy) -> tuple[dict[str, Any], dict[str, N
     }
 
 
-def policy_from_parts(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> AlphaVectorPolicy:
+def policy_from_parts(meta: PolicyMeta, arrays: Mapping[str, NDArray[Any]]) -> AlphaVectorPolicy:
     """Return the policy that `policy_parts` was given; call it inside `named_damage`."""
     parts = {name.removeprefix(_MODEL): array for name, array in arrays.items() if name.startswith(_MODEL)}
-    observe_initial = meta["observe_initial"]
-    if not isinstance(observe_initial, bool):
-        raise FormatError(f"observe_initial is {observe_initial!r}, not true or false")
-    match meta["model_kind"]:
+    own = _checked_model_meta(meta)
+    model = model_from_parts(own, parts) if isinstance(own, ModelMeta) else pomdp_from_parts(own, parts)
+    return AlphaVectorPolicy(model, _components(arrays), observe_initial=meta.observe_initial)
+
+
+def _checked_model_meta(meta: PolicyMeta) -> ModelMeta | PomdpMeta:
+    """Return what a file says of the policy's model."""
+    match meta.model_kind:
         case "miss-MDP":
-            model = model_from_parts(meta["model"], parts)
+            return checked_fields(meta.model, ModelMeta)
         case "POMDP":
-            model = _pomdp_from_parts(meta["model"], parts)
+            return checked_fields(meta.model, PomdpMeta)
         case kind:
             raise FormatError(f"the policy is for {kind!r}, which this missmdp does not know")
-    return AlphaVectorPolicy(model, _components(arrays), observe_initial=observe_initial)
 
 
 def _components(arrays: Mapping[str, NDArray[Any]]) -> list[ComponentVectors]:
     sizes, counts = arrays["block_sizes"], arrays["block_vectors"]
     states, actions, values = arrays["block_states"], arrays["vector_actions"], arrays["vector_values"]
     expected = (sizes.sum(), counts.sum(), (sizes * counts).sum())
-    if (len(states), len(actions), len(values)) != expected or (sizes < 0).any() or (counts < 0).any():
+    if (len(states), len(actions), len(values)) != expected:
         raise FormatError("the sizes of its components do not match their content")
     return (
         [
@@ -295,40 +326,4 @@ def _components(arrays: Mapping[str, NDArray[Any]]) -> list[ComponentVectors]:
         ]
         if len(sizes)
         else []
-    )
-
-
-def _pomdp_parts(pomdp: POMDP) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    meta: dict[str, Any] = {name: encode_values(tuple(getattr(pomdp, name)), name) for name in _POMDP_LABELS}
-    meta |= {"discount": pomdp.discount, "observe_initial": pomdp.observe_initial}
-    meta["observation_matrices"] = len(pomdp.observation)
-    arrays: dict[str, NDArray[Any]] = {
-        "reward": pomdp.reward,
-        "initial": pomdp.initial,
-        "terminal": pomdp.terminal,
-    }
-    for kind, matrices in (("transition", pomdp.transition), ("observation", pomdp.observation)):
-        for a, matrix in enumerate(matrices):
-            arrays |= {f"{kind}_{a}_{part}": getattr(matrix, part) for part in _MATRIX_PARTS}
-    return meta, arrays
-
-
-def _pomdp_from_parts(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> POMDP:
-    states, actions, observations = (decode_values(meta[name], name) for name in _POMDP_LABELS)
-
-    def matrices(kind: str, count: int, width: int) -> tuple[sparse.csr_array, ...]:
-        parts = [tuple(arrays[f"{kind}_{a}_{part}"] for part in _MATRIX_PARTS) for a in range(count)]
-        return tuple(sparse.csr_array(part, shape=(len(states), width)) for part in parts)
-
-    return POMDP(
-        states=states,
-        actions=actions,
-        observations=observations,
-        transition=matrices("transition", len(actions), len(states)),
-        reward=arrays["reward"],
-        observation=matrices("observation", meta["observation_matrices"], len(observations)),
-        initial=arrays["initial"],
-        terminal=arrays["terminal"],
-        discount=meta["discount"],
-        observe_initial=meta["observe_initial"],
     )

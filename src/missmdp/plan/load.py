@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
 from pathlib import Path
 
+from missmdp.model.archive import archive_kind
 from missmdp.plan.alpha import AlphaVectorPolicy
-from missmdp.plan.finite import controller
-from missmdp.plan.finite.controller import FiniteController
-from missmdp.plan.ppo import policy
-from missmdp.plan.ppo.policy import PPOPolicy
+from missmdp.plan.finite.controller import CONTROLLER_FILE, FiniteController
+from missmdp.plan.ppo.policy import NETWORK_FILE, PPOPolicy
 
 
 def load_policy(path: str | Path) -> AlphaVectorPolicy | FiniteController | PPOPolicy:
@@ -23,18 +20,10 @@ def load_policy(path: str | Path) -> AlphaVectorPolicy | FiniteController | PPOP
     FormatError
         If the file is of another kind, damaged, or from a newer version.
     """
-    kind = _kind(path)
-    if kind == policy.KIND:
-        return PPOPolicy.load(path)
-    if kind == controller.KIND:
-        return FiniteController.load(path)
-    return AlphaVectorPolicy.load(path)
-
-
-def _kind(path: str | Path) -> object:
-    """Return what a file says it holds, or None; what is wrong with it is said by who reads all of it."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return json.loads(archive.read("meta.json"))["kind"]
-    except Exception:
-        return None
+    match archive_kind(path):
+        case NETWORK_FILE.kind:
+            return PPOPolicy.load(path)
+        case CONTROLLER_FILE.kind:
+            return FiniteController.load(path)
+        case _:
+            return AlphaVectorPolicy.load(path)

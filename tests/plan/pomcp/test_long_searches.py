@@ -33,6 +33,7 @@ def in_short_calls(monkeypatch, most_steps):
         raise AssertionError("the episode went through one call")
 
     monkeypatch.setattr(search, "_MOST_STEPS", most_steps)
+    monkeypatch.setattr(search, "_MOST_STEPS_OF_EPISODES", most_steps)
     monkeypatch.setattr(deciding, "think", listed)
     monkeypatch.setattr(episodes, "run_pomcp_episodes", whole)
     return sizes
@@ -87,6 +88,7 @@ def test_interrupts_get_through_in_the_middle_of_an_episode(monkeypatch):
     model = mm.load_benchmark("predator-smar")
     policy = mm.POMCP(tree_queries=100).solve(model).policy
     monkeypatch.setattr(search, "_MOST_STEPS", 500)
+    monkeypatch.setattr(search, "_MOST_STEPS_OF_EPISODES", 500)
     think, calls = deciding.think, []
 
     def interrupted(*arguments):

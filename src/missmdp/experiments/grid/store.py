@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import logging
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from missmdp.errors import FormatError, MissMDPError
 from missmdp.experiments.grid.cell import Cell, CellResult
-from missmdp.model.archive import read_archive, write_archive
+from missmdp.files import remove_leftovers
+from missmdp.model.archive import FLOATS, Array, Schema, read_archive, write_archive
 
 _log = logging.getLogger(__name__)
 
-_KIND = "missmdp cell"
 _ENDING = ".cell"
-_ABANDONED = 3600.0
-"""Seconds after which nobody writes to a file any more."""
+
+
+class _CellMeta(msgspec.Struct):
+    """What the file of a cell says besides its estimates."""
+
+    cell: dict[str, Any]
+    key: str
+    found: dict[str, Any]
+    files: dict[str, str]
+    seconds: float
+    version: str
+
+
+_CELL_FILE = Schema("missmdp cell", _CellMeta, lambda _: {"estimates": Array(FLOATS, ("runs", "episodes"))})
 
 
 class CellStore:
@@ -47,14 +59,14 @@ class CellStore:
         if not path.is_file():
             return None
         try:
-            meta, arrays = read_archive(path, _KIND)
-            if meta["key"] != cell.key:
+            meta, arrays = read_archive(path, _CELL_FILE)
+            if meta.key != cell.key:
                 raise FormatError("it is another cell")
-            for ending, digest in meta["files"].items():
+            for ending, digest in meta.files.items():
                 if _sha256(self.path(cell, ending)) != digest:
                     raise FormatError(f"{self.path(cell, ending).name} is not what was finished")
-            return CellResult(meta["found"], arrays["estimates"], meta["seconds"], meta["version"])
-        except (OSError, KeyError, AttributeError, FormatError) as error:
+            return CellResult(meta.found, arrays["estimates"], meta.seconds, meta.version)
+        except (OSError, FormatError) as error:
             _log.warning("%s: damaged (%s); the cell counts as not finished", path, error)
             return None
 
@@ -70,15 +82,15 @@ class CellStore:
         files
             Endings of files that belong to it and have been written already, such as ".mmpolicy".
         """
-        meta: dict[str, Any] = {
-            "cell": {"kind": cell.kind, "version": cell.version, **cell.parameters()},
-            "key": cell.key,
-            "found": result.found,
-            "files": {ending: _sha256(self.path(cell, ending)) for ending in files},
-            "seconds": result.seconds,
-            "version": result.version,
-        }
-        write_archive(self.path(cell), _KIND, meta, {"estimates": result.estimates})
+        meta = _CellMeta(
+            cell={"kind": cell.kind, "version": cell.version, **cell.parameters()},
+            key=cell.key,
+            found=result.found,
+            files={ending: _sha256(self.path(cell, ending)) for ending in files},
+            seconds=result.seconds,
+            version=result.version,
+        )
+        write_archive(self.path(cell), _CELL_FILE.kind, meta, {"estimates": result.estimates})
 
     def missing(self, cells: Iterable[Cell]) -> list[Cell]:
         """Return the cells that are not finished."""
@@ -98,17 +110,13 @@ class CellStore:
         try:
             probe.parent.mkdir(parents=True, exist_ok=True)
             probe.write_bytes(b"")
-            # Another run in the same folder may have taken it away.
             probe.unlink(missing_ok=True)
         except OSError as error:
             raise MissMDPError(f"{self.folder}: cannot be written to ({error.strerror or error})") from error
 
     def sweep(self) -> None:
-        """Remove what was being written when an earlier run was killed, long enough ago to be nobody's."""
-        for path in self.folder.glob(f".*{_ENDING}.*"):
-            with contextlib.suppress(OSError):
-                if time.time() - path.stat().st_mtime > _ABANDONED:
-                    path.unlink()
+        """Remove what was being written when an earlier run was killed; the caller must hold the folder."""
+        remove_leftovers(self.folder / f"*{_ENDING}")
 
 
 def _sha256(path: Path) -> str:

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -14,17 +15,15 @@ from missmdp._kernels.simulator import Simulation
 from missmdp._kernels.table_episodes import Nodes, run_controller_episodes
 from missmdp.checks import checked_instance
 from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes, seen_codes
-from missmdp.errors import FormatError, ModelError
-from missmdp.model.archive import read_archive, write_archive
-from missmdp.model.missmdp import MissMDP, named_damage
+from missmdp.errors import ModelError
+from missmdp.model.archive import INTEGERS, Array, Schema, named_damage, read_archive, write_archive
+from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP, Labels
 from missmdp.plan.acting import check_acts_in, check_interface
 from missmdp.plan.agent import NOTHING, check_first
-from missmdp.plan.alpha import AlphaVectorPolicy, policy_from_parts, policy_parts
+from missmdp.plan.alpha import AlphaVectorPolicy, PolicyMeta, policy_arrays, policy_from_parts, policy_parts
 from missmdp.plan.finite.plan import NO_ACTION, NO_SIGHT, ControllerPlan, followed_plan
 
-KIND = "finite controller"
-"""What files of controllers say they hold."""
 _ARRAYS = ("action", "start", "sight", "successor", "sight_of")
 _NODE = "node_"
 """Prefix of the plan's arrays in a file."""
@@ -119,7 +118,8 @@ class FiniteController:
         """Save the controller with its model, such as `ward.mmpolicy`: arrays and JSON, no pickle."""
         meta, arrays = policy_parts(self.policy)
         plan = {_NODE + name: getattr(self.plan, name) for name in _ARRAYS}
-        write_archive(path, KIND, {**meta, "root": self.plan.root}, {**arrays, **plan})
+        own = ControllerMeta(**msgspec.structs.asdict(meta), root=self.plan.root)
+        write_archive(path, CONTROLLER_FILE.kind, own, {**arrays, **plan})
 
     @classmethod
     def load(cls, path: str | Path) -> FiniteController:
@@ -130,14 +130,9 @@ class FiniteController:
         FormatError
             If the file is no such file, damaged, or from a newer version.
         """
-        meta, arrays = read_archive(path, KIND)
+        meta, arrays = read_archive(path, CONTROLLER_FILE)
         with named_damage(path):
-            for name in _ARRAYS:
-                if arrays[_NODE + name].dtype != np.int64:
-                    raise FormatError(f"{_NODE + name} must hold integers, not {arrays[_NODE + name].dtype}")
-            if not isinstance(meta["root"], int):
-                raise FormatError(f"root is {meta['root']!r}, not a number")
-            plan = ControllerPlan(root=meta["root"], **{name: arrays[_NODE + name] for name in _ARRAYS})
+            plan = ControllerPlan(root=meta.root, **{name: arrays[_NODE + name] for name in _ARRAYS})
             return cls(policy_from_parts(meta, arrays), plan)
 
     def places_of_codes(self, codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
@@ -184,6 +179,28 @@ class FiniteController:
         component = components[b]
         scores = component.values[:, label[component.states] == b].sum(axis=1)
         return int(table.first[b]) + int(np.argmax(scores))
+
+
+class ControllerMeta(PolicyMeta):
+    """What a file says of a controller besides its arrays."""
+
+    root: int
+
+
+def _controller_arrays(meta: ControllerMeta) -> dict[str, Array]:
+    """Return what the arrays of a controller, its policy and its model must be, by name."""
+    arrays = policy_arrays(meta)
+    n_actions = arrays["vector_actions"].below
+    return arrays | {
+        "node_action": Array(INTEGERS, ("nodes",), NO_ACTION, n_actions),
+        "node_start": Array(INTEGERS, ("nodes+1",), 0, "entries of nodes+1"),
+        "node_sight": Array(INTEGERS, ("entries of nodes",), 0),
+        "node_successor": Array(INTEGERS, ("entries of nodes",), 0, "nodes"),
+        "node_sight_of": Array(INTEGERS, ("rows of sights", "observations"), NO_SIGHT),
+    }
+
+
+CONTROLLER_FILE = Schema("finite controller", ControllerMeta, _controller_arrays)
 
 
 class FiniteControllerAgent:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,17 +24,26 @@ from missmdp._kernels.network import (
 )
 from missmdp._kernels.simulator import Simulation
 from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes, seen_codes
-from missmdp.errors import FormatError, ModelError
-from missmdp.model.archive import decode_values, encode_values, read_archive, write_archive
+from missmdp.errors import ModelError
+from missmdp.model.archive import (
+    SHORT_FLOATS,
+    Array,
+    Schema,
+    decode_features,
+    decode_values,
+    encode_features,
+    encode_values,
+    named_damage,
+    read_archive,
+    write_archive,
+)
 from missmdp.model.given import checked_actions
-from missmdp.model.missmdp import MissMDP, named_damage
+from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.model.space import FeatureSpace
-from missmdp.plan.ppo.encoding import ENCODINGS, Encoder
+from missmdp.plan.ppo.encoding import Encoder, Encoding
 from missmdp.plan.ppo.settings import PPOSettings
 
-KIND = "PPO policy"
-"""What files of such policies say they hold."""
 _PLACES = 16
 """Episodes that are simulated in parallel."""
 
@@ -295,53 +305,63 @@ class PPOAgent:
         return self.policy.actions[self._last]
 
 
+class NetworkMeta(msgspec.Struct):
+    """What a file says of a policy besides its arrays."""
+
+    features: list[tuple[str, Any]]
+    actions: list[Any]
+    encoding: Encoding
+    frames: Annotated[int, msgspec.Meta(ge=1)] | None
+    deterministic: bool
+    settings: dict[str, Any] | None
+    layers: Annotated[int, msgspec.Meta(ge=1, le=1000)]
+
+
+def _encoder(meta: NetworkMeta) -> Encoder:
+    return Encoder(
+        FeatureSpace(decode_features(meta.features)), len(meta.actions), meta.encoding, meta.frames
+    )
+
+
+def _network_arrays(meta: NetworkMeta) -> dict[str, Array]:
+    """Return what the arrays of a policy must be, by name."""
+    units = [_encoder(meta).size, *(f"units {i}" for i in range(meta.layers - 1)), len(meta.actions)]
+    arrays: dict[str, Array] = {}
+    for i in range(meta.layers):
+        arrays[f"weight_{i}"] = Array(SHORT_FLOATS, (units[i], units[i + 1]))
+        arrays[f"bias_{i}"] = Array(SHORT_FLOATS, (units[i + 1],))
+    return arrays
+
+
+NETWORK_FILE = Schema("PPO policy", NetworkMeta, _network_arrays)
+
+
 def _save(policy: PPOPolicy, path: str | Path) -> None:
     """Write a policy to a file."""
     encoder = policy.encoder
-    meta: dict[str, Any] = {
-        "features": [
-            [name, encode_values(values, f"feature {name!r}")]
-            for name, values in encoder.features.as_dict().items()
-        ],
-        "actions": encode_values(policy.actions, "actions"),
-        "encoding": encoder.encoding,
-        "frames": encoder.frames,
-        "deterministic": policy.deterministic,
-        "settings": None if policy.settings is None else asdict(policy.settings),
-        "layers": len(policy.layers),
-    }
+    meta = NetworkMeta(
+        features=encode_features(encoder.features.as_dict()),
+        actions=encode_values(policy.actions, "actions"),
+        encoding=encoder.encoding,
+        frames=encoder.frames,
+        deterministic=policy.deterministic,
+        settings=None if policy.settings is None else asdict(policy.settings),
+        layers=len(policy.layers),
+    )
     arrays: dict[str, NDArray[Any]] = {}
     for i, layer in enumerate(policy.layers):
         arrays |= {f"weight_{i}": layer.weight, f"bias_{i}": layer.bias}
-    write_archive(path, KIND, meta, arrays)
+    write_archive(path, NETWORK_FILE.kind, meta, arrays)
 
 
 def _load(path: str | Path) -> PPOPolicy:
     """Return the policy in a file."""
-    meta, arrays = read_archive(path, KIND)
+    meta, arrays = read_archive(path, NETWORK_FILE)
     with named_damage(path):
-        features = FeatureSpace(
-            {
-                str(name): decode_values(values, f"feature {name!r}")
-                for name, values in cast("list[tuple[Any, Any]]", meta["features"])
-            }
-        )
-        actions = decode_values(meta["actions"], "actions")
-        encoding, frames = meta["encoding"], meta["frames"]
-        if encoding not in ENCODINGS or not (frames is None or (type(frames) is int and frames > 0)):
-            raise FormatError(f"its input is {encoding!r} with {frames!r} frames")
-        deterministic = meta["deterministic"]
-        if not isinstance(deterministic, bool):
-            raise FormatError(f"deterministic is {deterministic!r}, not true or false")
-        layers = [
-            Layer(np.asarray(arrays[f"weight_{i}"]), np.asarray(arrays[f"bias_{i}"]))
-            for i in range(meta["layers"])
-        ]
-        settings = meta["settings"]
         return PPOPolicy(
-            actions,
-            layers,
-            Encoder(features, len(actions), encoding, frames),
-            deterministic=deterministic,
-            settings=None if settings is None else PPOSettings.from_dict(settings),
+            decode_values(meta.actions, "actions"),
+            [Layer(arrays[f"weight_{i}"], arrays[f"bias_{i}"]) for i in range(meta.layers)],
+            _encoder(meta),
+            deterministic=meta.deterministic,
+            settings=None if meta.settings is None else PPOSettings.from_dict(meta.settings),
         )
