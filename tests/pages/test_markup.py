@@ -22,5 +22,5 @@ def test_numbers_in_attributes_are_short():
     assert element("rect", x=1 / 3, y=2.0, data_of="a_b") == '<rect x="0.33" y="2" data-of="a_b"/>'
 
 
-def test_characters_that_no_document_holds_are_replaced():
-    assert safe("in\x00fec\x1btion\ud800\u202e") == "in\ufffdfec\ufffdtion\ufffd\ufffd"
+def test_characters_that_no_document_holds_are_escaped():
+    assert safe("in\x00fec\x1btion\ud800\u202e") == r"in\x00fec\x1btion\ud800\u202e"

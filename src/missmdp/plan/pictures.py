@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from missmdp.errors import MissMDPError
-from missmdp.model.picture import INK, check_picture_name, draw_text, save_picture
+from missmdp.model.picture import INK, check_picture_name, draw_text, picture_text, save_picture
 from missmdp.plan.graph_layout import (
     BEND,
     LABEL_LINE,
@@ -46,7 +46,7 @@ def draw_trace(trace: Trace, path: Path, *, title: str | None = None) -> Path:
     _draw_bounds(above, trace)
     _draw_gap(below, trace)
     if title:
-        figure.suptitle(title, fontsize=11, color=INK, parse_math=False)
+        figure.suptitle(picture_text(title), fontsize=11, color=INK, parse_math=False)
     return save_picture(figure, path)
 
 
