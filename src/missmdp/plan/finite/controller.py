@@ -288,7 +288,7 @@ def _runner(
 
     def run(first: int, count: int) -> Episodes:
         episodes = empty_episodes(count, len(_EVENTS))
-        run_controller_episodes(
+        count = run_controller_episodes(
             simulation,
             nodes,
             words,
@@ -299,7 +299,7 @@ def _runner(
             episodes.outcomes,
             episodes.events,
         )
-        return episodes
+        return episodes.first(count)
 
     return EpisodeRunner(run, _EVENTS)
 
