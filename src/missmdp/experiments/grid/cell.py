@@ -20,7 +20,10 @@ from missmdp.experiments.grid.fingerprint import content_hash
 Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 Number = Annotated[float, msgspec.Meta(ge=-sys.float_info.max)]
 """Infinite where there is no bound."""
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Value = Annotated[float, msgspec.Meta(ge=-1e100, le=1e100)]
+"""Of a policy in a benchmark; squares and sums of such numbers are finite."""
+Share = Annotated[float, msgspec.Meta(ge=-1e-9, le=1.0 + 1e-9)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**48)]
 
 KINDS: dict[str, type[Cell]] = {}
 """Name → kind of cell."""

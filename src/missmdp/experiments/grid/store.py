@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from missmdp.errors import FormatError, MissMDPError
 from missmdp.experiments.grid.cell import Cell, CellResult, Finite
@@ -20,6 +21,8 @@ _log = logging.getLogger(__name__)
 
 _KIND = "missmdp cell"
 _ENDING = ".cell"
+_MOST = 1e100
+"""Estimates beyond that could not be added up."""
 
 
 class _CellMeta(msgspec.Struct):
@@ -66,6 +69,8 @@ class CellStore:
             meta, arrays = read_archive(path, _cell_file(cell))
             with named_damage(path):
                 found = self._checked(cell, meta)
+                if arrays["estimates"].size and not np.abs(arrays["estimates"]).max() <= _MOST:
+                    raise FormatError("it has estimates that no benchmark gives")
         except FormatError as error:
             _log.warning("%s; the cell counts as not finished", error)
             return None

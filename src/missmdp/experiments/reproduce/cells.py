@@ -22,7 +22,7 @@ from missmdp.data.dataset import Dataset
 from missmdp.evaluation.distance import TotalVariation, total_variation
 from missmdp.evaluation.value import evaluate
 from missmdp.experiments.baselines import BaselineSettings, baseline_settings, make_baseline
-from missmdp.experiments.grid.cell import Cell, CellResult, Count, Finite, each, raise_if_interrupted
+from missmdp.experiments.grid.cell import Cell, CellResult, Count, Share, Value, each, raise_if_interrupted
 from missmdp.experiments.grid.fingerprint import model_hash
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.registry import RegisteredLearner, find_learner, learners
@@ -64,9 +64,9 @@ class BenchmarkCell(Cell):
 class Distances(TypedDict):
     """How far what a learner made of a dataset is from the truth."""
 
-    atv: Finite
-    weighted: Finite
-    wtv: Finite
+    atv: Share
+    weighted: Share
+    wtv: Share
     parameters: Count
 
 
@@ -110,7 +110,7 @@ class LearningCell(BenchmarkCell, kind="learning", version=1):
 class Simulated(TypedDict):
     """What evaluating a policy tells besides its value."""
 
-    returns: Finite
+    returns: Value
     impossible: Count
     decisions: Count
 
@@ -118,19 +118,19 @@ class Simulated(TypedDict):
 class LearnedPolicy(Simulated):
     """What comes of solving a learned model."""
 
-    lower: Finite
-    upper: Finite
+    lower: Value
+    upper: Value
     status: Status
     vectors: Count
-    atv: Finite
-    wtv: Finite
+    atv: Share
+    wtv: Share
 
 
 class BaselinePolicy(Simulated):
     """What comes of making a baseline."""
 
-    lower: Finite | None
-    upper: Finite | None
+    lower: Value | None
+    upper: Value | None
     status: Status | None
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 from missmdp.benchmarks.registry import list_benchmarks
 from missmdp.data.collect import collect
-from missmdp.experiments.grid.cell import Cell, CellResult, Finite
+from missmdp.experiments.grid.cell import Cell, CellResult, Share
 from missmdp.experiments.reproduce.cells import BenchmarkCell, benchmark_model
 from missmdp.experiments.studies.study import Finished, Rows, Study
 from missmdp.experiments.tables import markdown_table
@@ -28,7 +28,7 @@ class Named(TypedDict):
     type: str
     self_censoring: list[str]
     same_graph: bool
-    p_values: dict[str, Finite]
+    p_values: dict[str, Share]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from missmdp.benchmarks.registry import list_benchmarks
 from missmdp.data.collect import collect
 from missmdp.data.counts import as_counts
 from missmdp.evaluation.distance import total_variation
-from missmdp.experiments.grid.cell import Cell, CellResult, Finite, each
+from missmdp.experiments.grid.cell import Cell, CellResult, Share, each
 from missmdp.experiments.reproduce.cells import BenchmarkCell, benchmark_model, registered
 from missmdp.experiments.studies.study import Finished, Rows, Study
 from missmdp.experiments.tables import markdown_table
@@ -30,8 +30,8 @@ _SPECIAL: dict[str, tuple[str, str, Any]] = {
 class Distance(TypedDict):
     """How far what a learner made of a dataset is from the truth."""
 
-    atv: Finite
-    wtv: Finite
+    atv: Share
+    wtv: Share
 
 
 @dataclass(frozen=True)
