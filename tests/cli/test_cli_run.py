@@ -228,7 +228,7 @@ def test_options_reach_the_run(run, model, tmp_path):
         (("MODEL", "--precision", "-1"), "--precision"),
         (("MODEL", "--timeout", "soon"), "--timeout"),
         (("MODEL", "--seed", "-1"), "--seed"),
-        (("MODEL", "-o", "TABLE"), "is a file; a run needs a folder"),
+        (("MODEL", "-o", "TABLE"), "is a file; give a folder"),
         (("MODEL", "-o", "TABLES"), "is not empty, and holds no run"),
         (("MODEL", "-o", "TABLE/below"), "cannot be written"),
         (("MODEL", "TABLE", "--bins", "infection=high"), "--bins"),

@@ -129,7 +129,7 @@ def test_without_the_extra_it_is_said_how_to_get_it(run, tmp_path, monkeypatch):
     ("words", "message"),
     [
         ([], "Missing option '-o'"),
-        (["-o", "file"], "file is a file; a search needs a folder"),
+        (["-o", "file"], "file is a file; give a folder"),
         (["-o", "file/tuned"], "cannot be written (Not a directory)"),
         (["-o", "tuned", "--trials", "0"], "--trials"),
         (["-o", "tuned", "--trials", "all"], "--trials"),

@@ -227,7 +227,7 @@ CALLS = {
     "evaluate one.mmdp --save-policies file": "'file' is a file",
     # tune-ppo
     "tune-ppo one.mmdp": "Missing option '-o'",
-    "tune-ppo one.mmdp -o file": "file is a file; a search needs a folder",
+    "tune-ppo one.mmdp -o file": "file is a file; give a folder",
     "tune-ppo one.mmdp -o file/x": "cannot be written (Not a directory)",
     "tune-ppo one.pomdp -o x": "one.pomdp: its states have no features",
     "tune-ppo one.mmdp -o x --trials 0": "'--trials': 0",

@@ -408,7 +408,7 @@ def test_trials_of_an_earlier_version_are_refused(model, tmp_path):
 
 def test_a_file_is_no_folder(model, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(mm.DataError, match="is a file; a search needs a folder"):
+    with pytest.raises(mm.DataError, match="is a file; give a folder"):
         search(model, tmp_path / "file")
 
 

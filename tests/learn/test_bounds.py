@@ -624,3 +624,41 @@ def test_blind_bounds_do_not_survive_that_adversary():
 
     assert mdp.n_states == 1
     assert stopped_badly(p, 200, outside) > 0.2
+
+
+def many_gaps(count):
+    """Two states that `count` features show, each of which goes missing on its own."""
+    mdp = mm.FactoredMDP(
+        features={"seen": range(2), **{f"f{i}": range(2) for i in range(count)}},
+        actions=["wait"],
+        transition=lambda s, _: {tuple(s): 0.7, tuple(1 - value for value in s): 0.3},
+        reward=0.0,
+        initial={(0,) * (count + 1): 1.0},
+    )
+    return mm.MissMDP(
+        mdp, mm.MissingnessFunction.independent(mdp, {f"f{i}": 0.02 + 0.01 * i for i in range(count)})
+    )
+
+
+@pytest.mark.parametrize("count", [9, 10, 12, 16])
+@pytest.mark.parametrize("behaviour", ["blind", "adaptive"])
+def test_bounds_with_many_features_that_go_missing(count, behaviour):
+    """2¹⁶ patterns and no overflow; the bound holds (with probability 0.95), listed patterns or all."""
+    truth = many_gaps(count)
+    log = mm.collect(truth, 500, seed=0)
+    for learner in (mm.AsMAR(), mm.AMCAR(), mm.AsMAR(patterns="seen"), mm.AIMI()):
+        fitted = learner.fit(log)
+        bound = fitted.bound(behaviour=behaviour)
+        apart = mm.total_variation(fitted.missingness_, truth)
+        assert apart.worst <= bound.tv <= 1.0
+        assert bound.worst <= bound.tv
+
+
+@pytest.mark.parametrize(("learner", "count"), [("icin", 15), ("em", 12)])
+def test_too_many_features_that_go_missing_are_refused_in_words(learner, count, monkeypatch):
+    monkeypatch.setattr("missmdp.learn.em.search._MOST_BYTES", 1e6)
+    truth = many_gaps(count)
+    log = mm.collect(truth, 3000, seed=0)
+    make = {"icin": mm.ICIN, "em": lambda: mm.DynamicsEM(truth.mdp)}[learner]
+    with pytest.raises(mm.DataError, match=f"{count} features or blocks go missing on their own"):
+        make().fit(log)

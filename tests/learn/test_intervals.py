@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -262,3 +263,29 @@ def test_beyond_a_million_sets_pinskers_inequality_is_used():
     assert divergence_tv(few, np.array([0.08]))[0] < 0.19
     many = divergence_tv(np.repeat(few, 300_000, axis=0), np.full(300_000, 0.08))
     assert many == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("n_features", [9, 10, 16, 40, 62])
+def test_the_mixture_is_exact_for_any_number_of_patterns(n_features):
+    """Against exact fractions: the mixture's probability is Π (½)_c / (K/2)_n, with rising factorials."""
+    n_categories = 2**n_features
+    counts = [7, 0, 3, 1, 12]
+    mixture = Fraction(1)
+    for times in counts:
+        mixture *= math.prod((Fraction(1, 2) + i for i in range(times)), start=Fraction(1))
+    mixture /= math.prod((Fraction(n_categories, 2) + i for i in range(sum(counts))), start=Fraction(1))
+    best = math.prod((Fraction(times, sum(counts)) ** times for times in counts), start=Fraction(1))
+    ratio = best / mixture / Fraction(0.05)
+    expected = (math.log(ratio.numerator) - math.log(ratio.denominator)) / sum(counts)
+    found = mixture_divergence(np.array([counts]), n_categories, 0.05)
+    assert found[0] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("n_categories", [19, 20, 1023, 1024, 2**16])
+def test_many_categories_take_pinskers_inequality(n_categories):
+    """Sets of categories are tried up to a million; beyond, nothing overflows."""
+    frequency = np.full((1, n_categories), 1.0 / n_categories)
+    found = divergence_tv(frequency, np.array([0.02]))
+    pinsker = math.sqrt(0.02 / 2.0)
+    assert found[0] <= pinsker
+    assert n_categories < 20 or found[0] == pinsker

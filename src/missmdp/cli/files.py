@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
@@ -16,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
+from missmdp.cli.failures import echo
 from missmdp.errors import FormatError, ModelError
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.model.tables import Columns, meaning
+from missmdp.words import is_text
 
 if TYPE_CHECKING:
     from missmdp.data.dataset import Dataset
@@ -43,6 +44,7 @@ __all__ = [
     "load_model",
     "load_model_or_pomdp",
     "load_module",
+    "print_data",
     "read_policy",
 ]
 
@@ -237,6 +239,11 @@ def asked_policies(words: Sequence[str]) -> list[AskedPolicy]:
     """
     asked = [_asked_policy(word) for word in words]
     names = [policy.name for policy in asked]
+    for name in names:
+        if not is_text(name):
+            raise click.UsageError(
+                f"a policy's name must be UTF-8 text, not {name!r}; name it, as in NAME=FILE"
+            )
     for i, policy in enumerate(asked):
         if policy.name in names[:i]:
             raise click.UsageError(
@@ -375,4 +382,13 @@ def _print_csv(dataset: Dataset) -> None:
         path = Path(folder) / "log.csv"
         dataset.to_csv(path)
         with path.open("rb") as file:
-            shutil.copyfileobj(file, sys.stdout.buffer)
+            print_data(file)
+
+
+def print_data(lines: Iterable[bytes]) -> None:
+    """Print data for other programs, exactly as it is; on a terminal, where people read it, it is only text."""
+    for line in lines:
+        if sys.stdout.isatty():
+            echo(line.decode(errors="replace"), nl=False)
+        else:
+            sys.stdout.buffer.write(line)

@@ -10,7 +10,7 @@ import click
 
 from missmdp._version import __version__
 from missmdp.cli.evaluate_command import evaluate
-from missmdp.cli.failures import Commands, sigterm_raises
+from missmdp.cli.failures import Commands, echo, sigterm_raises
 from missmdp.cli.learn_commands import diagnose, learn
 from missmdp.cli.model_commands import (
     benchmarks,
@@ -79,7 +79,7 @@ def cli(context: click.Context) -> None:
     feature and value, which sets the order of values; without it, words are in alphabetical order.
     """
     if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+        echo(context.get_help())
 
 
 for section in SECTIONS.values():

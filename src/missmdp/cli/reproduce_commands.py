@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from missmdp.cli.failures import echo
 from missmdp.cli.options import Whole, quiet_option
+from missmdp.files import held_folder
 
 if TYPE_CHECKING:
     from missmdp.experiments.grid.runner import GridRun
@@ -209,12 +211,13 @@ def reproduce(
     if dry_run:
         print_plan(all_cells(config), target, workers)
         return
-    with GridProgress(all_cells(config), target, enabled=not quiet) as progress:
-        done = run(config, target, workers=workers, dask=dask, progress=False, report=progress)
-    if done.status == "finished":
-        draw_and_write(target)
+    with held_folder(target):
+        with GridProgress(all_cells(config), target, enabled=not quiet) as progress:
+            done = run(config, target, workers=workers, dask=dask, progress=False, report=progress)
+        if done.status == "finished":
+            draw_and_write(target)
     if quiet:
-        click.echo(str(done))
+        echo(str(done))
     else:
         print_reproduction(done)
     _raise_unless_finished(done)
@@ -233,10 +236,11 @@ def _run_study(
     if dry_run:
         print_plan(cells, folder, workers)
         return
-    with GridProgress(cells, folder, enabled=not quiet) as progress:
-        done = run_cells(cells, folder, workers=workers, dask=dask, progress=False, report=progress)
-    write_study(study, folder)
-    click.echo(str(done))
+    with held_folder(folder):
+        with GridProgress(cells, folder, enabled=not quiet) as progress:
+            done = run_cells(cells, folder, workers=workers, dask=dask, progress=False, report=progress)
+        write_study(study, folder)
+    echo(str(done))
     _raise_unless_finished(done)
 
 
@@ -319,6 +323,6 @@ def plot(run: Path, formats: tuple[str, ...], folder: Path | None) -> None:
             f"{run}: there is nothing to draw: {done}, none with total variation or normalised values"
         )
     for path in paths:
-        click.echo(str(path))
+        echo(str(path))
     if summary.finished < len(summary.cells):
-        click.echo(f"{done}; the figures show these", err=True)
+        echo(f"{done}; the figures show these", err=True)

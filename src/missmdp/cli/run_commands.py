@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from missmdp.cli.failures import echo
 from missmdp.cli.options import (
     DATA_HELP,
     MDP_HELP,
@@ -27,6 +28,7 @@ from missmdp.cli.options import (
     table_options,
 )
 from missmdp.errors import MissMDPError
+from missmdp.files import held_folder
 from missmdp.learn.registry import run_by_default
 
 if TYPE_CHECKING:
@@ -208,23 +210,24 @@ def run(
     # That simulating was interrupted is said below the table.
     logging.getLogger("missmdp.evaluation").addHandler(logging.NullHandler())
     where = RunFolder(folder)
-    before = where.made()
-    try:
-        result = run_all(
-            mdp if known is None else known,
-            list(data) or None,
-            folder,
-            settings,
-            name=model,
-            table=table if data else None,
-            overwrite=overwrite,
-            progress=not quiet,
-        )
-    except (KeyboardInterrupt, Terminated):
-        print_kept(where, before)
-        raise
-    except (MissMDPError, OSError) as error:
-        raise with_what_is_kept(error, where, before) from error
+    with held_folder(folder):
+        before = where.made()
+        try:
+            result = run_all(
+                mdp if known is None else known,
+                list(data) or None,
+                folder,
+                settings,
+                name=model,
+                table=table if data else None,
+                overwrite=overwrite,
+                progress=not quiet,
+            )
+        except (KeyboardInterrupt, Terminated):
+            print_kept(where, before)
+            raise
+        except (MissMDPError, OSError) as error:
+            raise with_what_is_kept(error, where, before) from error
     (print_shortly if quiet else print_run)(result)
     if result.report_failed is not None:
         raise click.ClickException(f"the report could not be written: {result.report_failed}")
@@ -244,7 +247,7 @@ def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> N
     if wanted and not context.resilient_parsing:
         from missmdp.experiments.record.coding import record_schema
 
-        click.echo(record_schema(), nl=False)
+        echo(record_schema(), nl=False)
         context.exit()
 
 
@@ -271,7 +274,8 @@ def report(folder: Path) -> None:
     from missmdp.experiments.reproduce.config import is_reproduction
 
     if (folder / RUN_FILE).exists():
-        path = write_report(folder)
+        with held_folder(folder):
+            path = write_report(folder)
     elif is_reproduction(folder):
         from missmdp.experiments.reproduce.page import write_page
 
@@ -281,4 +285,4 @@ def report(folder: Path) -> None:
             f"{folder} is not a folder of `missmdp run` (it has no {RUN_FILE}) or of `missmdp reproduce` "
             "(it has no config.toml)"
         )
-    click.echo(str(path))
+    echo(str(path))

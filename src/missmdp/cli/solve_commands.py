@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from missmdp.cli.failures import what_is_wrong
+from missmdp.cli.failures import echo, what_is_wrong
 from missmdp.cli.options import (
     MODEL_HELP,
     POMDP_HELP,
@@ -20,6 +20,7 @@ from missmdp.cli.options import (
     seed_option,
 )
 from missmdp.errors import MissMDPError
+from missmdp.files import held_folder
 
 if TYPE_CHECKING:
     from missmdp.plan.solving import SolveResult
@@ -121,7 +122,7 @@ def solve(
     result = solver.solve(loaded)
     try:
         if quiet:
-            click.echo(str(result))
+            echo(str(result))
         else:
             print_result(result)
     finally:
@@ -164,7 +165,7 @@ def _write_all(result: SolveResult, model: str, files: dict[Path, str], *, quiet
             failed.append(what_is_wrong(error))
     if not quiet:
         for path in written:
-            click.echo(f"Written to {path}")
+            echo(f"Written to {path}")
     if failed:
         raise click.ClickException("; ".join(failed))
 
@@ -225,34 +226,32 @@ def tune_ppo(
     larger --trials extends it. At the end FOLDER contains the best policy (best.mmpolicy), its hyperparameters
     (best.json) and a table of all trials (trials.csv).
     """
-    from missmdp.cli.files import check_writable, load_model
+    from missmdp.cli.files import load_model
     from missmdp.cli.printing_results import print_problem, print_search, print_trial
     from missmdp.experiments.baselines import check_baseline
     from missmdp.experiments.ppo_search import search_ppo
     from missmdp.model.missmdp import fully_observed_model
 
-    if folder.is_file():
-        raise click.UsageError(f"{folder} is a file; a search needs a folder")
-    check_writable(folder / "search.json")
-    loaded, shown = load_model(model), model
-    if fully_observed:
-        loaded, shown = fully_observed_model(loaded), f"{model}, fully observed"
-    check_baseline("ppo", loaded)
-    if not quiet:
-        print_problem(loaded, shown, observe_initial=None)
-    search = search_ppo(
-        loaded,
-        folder,
-        trials,
-        steps,
-        memory,
-        seed,
-        episodes,
-        progress=False if quiet else None,
-        horizon=horizon,
-        report=None if quiet else lambda trial, known: print_trial(trial, trials, known=known),
-    )
+    with held_folder(folder):
+        loaded, shown = load_model(model), model
+        if fully_observed:
+            loaded, shown = fully_observed_model(loaded), f"{model}, fully observed"
+        check_baseline("ppo", loaded)
+        if not quiet:
+            print_problem(loaded, shown, observe_initial=None)
+        search = search_ppo(
+            loaded,
+            folder,
+            trials,
+            steps,
+            memory,
+            seed,
+            episodes,
+            progress=False if quiet else None,
+            horizon=horizon,
+            report=None if quiet else lambda trial, known: print_trial(trial, trials, known=known),
+        )
     if quiet:
-        click.echo(str(search))
+        echo(str(search))
     else:
         print_search(search)

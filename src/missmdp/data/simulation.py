@@ -70,6 +70,7 @@ def compile_simulation(model: MissMDP | POMDP, potential: NDArray[np.float64] | 
         terminal=np.array(mdp.terminal),
         n_actions=mdp.n_actions,
         n_watched=n_watched,
+        stop=np.zeros(1, dtype=np.uint8),
     )
 
 
@@ -130,6 +131,10 @@ def seed_words(seed: int | None, *, training: bool = False) -> tuple[int, NDArra
     return entropy, sequence.generate_state(2, np.uint64).astype(np.uint64)
 
 
+class Stopped(Exception):  # noqa: N818 (not an error: what was asked for)
+    """The time was up before all episodes were simulated."""
+
+
 class AgentEpisode(NamedTuple):
     """What happened, as indices. There is one action fewer than there are states and observations."""
 
@@ -159,7 +164,7 @@ class AgentSimulator:
         self._acts_first = isinstance(model, POMDP) and not model.observe_initial
 
     def episode(self, number: int, decisions: int) -> AgentEpisode:
-        """Return an episode with at most that many decisions."""
+        """Return an episode with at most that many decisions; raise `Stopped` if told to stop before its end."""
         simulation, key = self._simulation, np.uint64(episode_key(self._words, number))
         own_seed = int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0])
         agent: Any = self._policy.agent(self._model, seed=own_seed)
@@ -169,6 +174,8 @@ class AgentSimulator:
             step = len(episode.states)
             episode.states.append(state)
             episode.observations.append(seen_as(simulation, key, step, state, action))
+            if simulation.stop[0]:
+                raise Stopped
             if step == decisions or simulation.terminal[state]:
                 return episode
             if step == 0 and self._acts_first:
@@ -200,6 +207,18 @@ class Episodes(NamedTuple):
         """All but the events, as kernels fill it."""
         return Outcomes(self.returns, self.advantages, self.decisions, self.terminated)
 
+    def first(self, count: int) -> Episodes:
+        """Return the first episodes."""
+        if count == len(self.returns):
+            return self
+        return Episodes(
+            self.returns[:count],
+            self.advantages[:count],
+            self.decisions[:count],
+            self.terminated[:count],
+            self.events[:count],
+        )
+
 
 def empty_episodes(count: int, events: int = 0) -> Episodes:
     """Return room for outcomes, for kernels to fill."""
@@ -230,7 +249,8 @@ class EpisodeRunner:
     """Simulates episodes of one policy in one model, with one seed."""
 
     run: Callable[[int, int], Episodes]
-    """(first, count) → the episodes first, …, first + count − 1. Called from several threads at once."""
+    """(first, count) → the episodes first, …, first + count − 1. Called from several threads at once. Where the
+    simulation's `stop` is set, it returns soon, with those of the first episodes that are finished."""
     events: tuple[str, ...] = ()
     """What is counted besides, in words, such as "impossible observations"."""
     task: int = 32

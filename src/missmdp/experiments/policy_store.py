@@ -16,6 +16,7 @@ from missmdp.experiments.baselines import BaselineSettings, MadePolicy, baseline
 from missmdp.experiments.grid.cell import Cell, CellResult
 from missmdp.experiments.grid.fingerprint import model_hash
 from missmdp.experiments.grid.store import CellStore
+from missmdp.files import held_folder
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.alpha import AlphaVectorPolicy
@@ -27,6 +28,8 @@ KEPT = ("prior", "optimal", "ppo", "ppo-memory")
 
 _log = logging.getLogger(__name__)
 _POLICY = ".mmpolicy"
+_PATIENCE = 10.0
+"""Seconds to wait for another evaluation, which needs only as long as writing takes."""
 _TOLD = ("how", "seconds", "lower", "upper", "status")
 """What is kept of a `MadePolicy` besides the policy."""
 
@@ -90,7 +93,9 @@ class PolicyStore:
         """Write a baseline; return where."""
         assert isinstance(made.policy, AlphaVectorPolicy | PPOPolicy)
         path = self.file(name)
-        made.policy.save(path)
         found = {key: getattr(made, key) for key in _TOLD}
-        self._store.write(self._cell(name), CellResult(found), files=(_POLICY,))
+        # Several evaluations may share the folder; the two files must be of one.
+        with held_folder(path.parent, patience=_PATIENCE):
+            made.policy.save(path)
+            self._store.write(self._cell(name), CellResult(found), files=(_POLICY,))
         return path

@@ -26,7 +26,7 @@ from missmdp.experiments.ppo_trials import (
     training_seed,
 )
 from missmdp.experiments.tables import write_table
-from missmdp.files import write_atomically
+from missmdp.files import held_folder, write_atomically
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.plan.ppo.policy import PPOPolicy
 from missmdp.plan.ppo.settings import PPOSettings
@@ -140,7 +140,7 @@ def search_ppo(
     Raises
     ------
     DataError
-        If the folder holds a search of another model, or with other settings.
+        If the folder holds a search of another model, or with other settings, or another one is under way there.
     """
     search = _Search(
         model=checked_model(model),
@@ -152,26 +152,8 @@ def search_ppo(
         train=_trainer(progress) if train is None else train,
     )
     checked_integer("trials", trials, least=1)
-    store = TrialFolder(folder, search.identity())
-    finished = search.finished(store)
-    status: SearchStatus = "finished"
-    for number in range(1, trials + 1):
-        known = number in finished
-        try:
-            if not known:
-                finished[number] = search.run(number, store)
-        except KeyboardInterrupt:
-            if not finished:
-                raise
-            status = "interrupted"
-            break
-        if report is not None:
-            report(finished[number], known)
-    ranked = tuple(sorted(finished.values(), key=lambda trial: (-trial.value, trial.number)))
-    policy = store.policy(ranked[0].number)
-    _write_winner(store, ranked, policy)
-    again = search.value_of(policy, fresh_seed(search.seed))
-    return PPOSearch(ranked, trials, again, policy, store.path, status)
+    with held_folder(folder):
+        return search.do(TrialFolder(folder, search.identity()), trials, report)
 
 
 @dataclass(frozen=True)
@@ -214,6 +196,28 @@ class _Search:
         return evaluate(
             policy, self.model, self.episodes, seed, horizon=self.common.horizon, progress=self.progress
         )
+
+    def do(self, store: TrialFolder, trials: int, report: Callable[[Trial, bool], None] | None) -> PPOSearch:
+        """Do the trials that the folder does not have, and return what came of all."""
+        finished = self.finished(store)
+        status: SearchStatus = "finished"
+        for number in range(1, trials + 1):
+            known = number in finished
+            try:
+                if not known:
+                    finished[number] = self.run(number, store)
+            except KeyboardInterrupt:
+                if not finished:
+                    raise
+                status = "interrupted"
+                break
+            if report is not None:
+                report(finished[number], known)
+        ranked = tuple(sorted(finished.values(), key=lambda trial: (-trial.value, trial.number)))
+        policy = store.policy(ranked[0].number)
+        _write_winner(store, ranked, policy)
+        again = self.value_of(policy, fresh_seed(self.seed))
+        return PPOSearch(ranked, trials, again, policy, store.path, status)
 
     def run(self, number: int, store: TrialFolder) -> Trial:
         """Train, evaluate and keep a trial; raise `KeyboardInterrupt` if Ctrl-C came in between."""

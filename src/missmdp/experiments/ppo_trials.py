@@ -173,8 +173,6 @@ class TrialFolder:
         self.path = Path(path)
         self._store = CellStore(path)
         self._identity = dict(identity)
-        if self.path.exists() and not self.path.is_dir():
-            raise DataError(f"{self.path} is a file; a search needs a folder")
         if any(self.path.glob("trial-*.json")):
             raise FormatError(
                 f"{self.path}: has trials of an earlier version of missmdp, which cannot be used; give another folder"

@@ -51,6 +51,9 @@ _CLEARLY = 10.0
 _MOST_NAMED = 3
 """Patterns that one warning names."""
 
+_MOST_BLOCKS = 14
+"""Blocks up to which M̂ is computed: that takes 3ᵐ steps."""
+
 
 class ICIN(MissingnessEstimator):
     """Learns M when indicators may depend on each other, but none on its own feature.
@@ -171,7 +174,13 @@ def _blocks(counts: ObservationCounts, named: list[tuple[str, ...]]) -> Blocks:
     inside = features.mask(name for block in named for name in block)
     given = Blocks.seen_in(mdp, counts.observed | ~inside, named)
     found = Blocks.seen_in(mdp, counts.observed | inside)
-    return Blocks.of(features, [*given.names, *found.names], mdp.n_states)
+    names = [*given.names, *found.names]
+    if len(names) > _MOST_BLOCKS:
+        raise DataError(
+            f"{len(names)} features or blocks go missing on their own; ICIN compares every set of them with all "
+            f"its parts, which takes too long for more than {_MOST_BLOCKS} (AsMAR and AIMI are quick)"
+        )
+    return Blocks.of(features, names, mdp.n_states)
 
 
 def _count(counts: ObservationCounts, pattern: NDArray[np.bool_]) -> _Set:
@@ -229,9 +238,14 @@ def _impossible_patterns(
     blocks: Blocks, weights: PatternWeights, sets: Sequence[_Set]
 ) -> Iterator[AssumptionFinding]:
     """Yield the sets that are never missing though the data say that they could be, against positivity."""
-    seen = [bool(one.shown.times.any()) for one in sets]
+    seen = np.array([bool(one.shown.times.any()) for one in sets])
+    within = seen.copy()
+    for i in range(len(blocks.names)):
+        # Set m is within set m + 2ⁱ.
+        halves = within.reshape(-1, 2, 2**i)
+        halves[:, 0] |= halves[:, 1]
     numbers = range(1, len(sets))
-    within_more = [m for m in numbers if not seen[m] and any(seen[k] for k in numbers if k & m == m)]
+    within_more = [m for m in numbers if within[m] and not seen[m]]
     never = [m for m in numbers if not seen[m] and m not in within_more and weights.expected[m] > _CLEARLY]
     for which, what in ((within_more, "only missing together with more"), (never, "never missing at once")):
         if which:

@@ -23,7 +23,7 @@ from missmdp.checks import checked_instance, checked_shape
 from missmdp.errors import ModelError, ParameterError
 from missmdp.model.probabilities import as_integers, call, number
 from missmdp.progress import show_progress
-from missmdp.words import did_you_mean, preview
+from missmdp.words import did_you_mean, is_text, preview, shown
 
 MISSING = -1
 """The code of a value that was not recorded."""
@@ -146,7 +146,9 @@ class FeatureSpace:
             raise ParameterError("features", features, "features", "a model needs at least one feature")
         for name in features:
             if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise ModelError(f"a feature's name must be a string that is not blank, got {name!r}")
+                raise ModelError(f"a feature's name must be a string that is not blank, got {shown(name)}")
+            if not is_text(name):
+                raise ModelError(f"a feature's name must be text that a file can hold, got {shown(name)}")
         self.names: tuple[str, ...] = tuple(features)
         self.values: tuple[tuple[Any, ...], ...] = tuple(
             _checked_values(name, values) for name, values in features.items()

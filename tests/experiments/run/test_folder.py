@@ -56,7 +56,7 @@ def test_a_folder_with_something_else_is_refused_before_any_work(tmp_path, monke
         run(tmp_path)
     with pytest.raises(DataError, match="is not empty"):
         run(tmp_path, overwrite=True)
-    with pytest.raises(DataError, match="mine.txt is a file; a run needs a folder"):
+    with pytest.raises(DataError, match="mine.txt is a file; give a folder"):
         run(tmp_path / "mine.txt")
     with pytest.raises(DataError, match="cannot be written"):
         run(tmp_path / "mine.txt" / "below")

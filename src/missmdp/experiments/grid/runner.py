@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from missmdp.experiments.grid.cell import Cell, run_cell
-from missmdp.experiments.grid.executors import Failed, Work, execute
+from missmdp.experiments.grid.executors import Failed, Finished, Work, execute
 from missmdp.experiments.grid.store import CellStore
+from missmdp.files import held_folder
 from missmdp.progress import show_progress
 
 _log = logging.getLogger(__name__)
@@ -60,6 +61,8 @@ def run_cells(
 ) -> GridRun:
     """Do the cells that the folder does not have yet; it may be stopped at any time, and another call goes on.
 
+    The folder is held meanwhile: another call there, by any process, is refused.
+
     Parameters
     ----------
     cells
@@ -77,32 +80,45 @@ def run_cells(
     work
         What to do with a cell; another function than its own is for tests.
     """
-    store = CellStore(Path(folder) / "cells")
-    store.check()
-    store.check_writable()
-    store.sweep()
-    missing = store.missing(cells)
-    began, finished, failed = time.monotonic(), 0, dict[str, str]()
-    status: Literal["finished", "interrupted", "failed"] = "finished"
+    folder = Path(folder)
     count = (os.cpu_count() or 1) if workers is None else workers
-    with (
-        show_progress("Running cells", len(missing), enabled=progress) as advance,
-        closing(execute(missing, workers=count, dask=dask, work=work)) as results,
-    ):
-        try:
-            for cell, result in results:
-                if isinstance(result, Failed):
-                    _log.error("%s failed: %s", cell.name, result.reason)
-                    failed[cell.name] = result.reason
-                    continue
-                store.write(cell, result)
-                finished += 1
+    with held_folder(folder):
+        store = CellStore(folder / "cells")
+        store.check()
+        store.check_writable()
+        store.sweep()
+        missing = store.missing(cells)
+        with (
+            show_progress("Running cells", len(missing), enabled=progress) as advance,
+            closing(execute(missing, workers=count, dask=dask, work=work)) as results,
+        ):
+
+            def tell(finished: int, cell: Cell, seconds: float) -> None:
                 advance()
                 if report is not None:
-                    report(finished, len(missing), cell, time.monotonic() - began)
-        except KeyboardInterrupt:
-            status = "interrupted"
+                    report(finished, len(missing), cell, seconds)
+
+            done = _keep(results, store, tell)
+    return GridRun(folder, len(cells), len(cells) - len(missing), *done)
+
+
+def _keep(
+    results: Iterable[Finished], store: CellStore, tell: Callable[[int, Cell, float], None]
+) -> tuple[int, dict[str, str], Literal["finished", "interrupted", "failed"], float]:
+    """Keep cells as they are finished; return how many, what went wrong, how it ended, and the seconds it took."""
+    began, finished, failed = time.monotonic(), 0, dict[str, str]()
+    status: Literal["finished", "interrupted", "failed"] = "finished"
+    try:
+        for cell, result in results:
+            if isinstance(result, Failed):
+                _log.error("%s failed: %s", cell.name, result.reason)
+                failed[cell.name] = result.reason
+                continue
+            store.write(cell, result)
+            finished += 1
+            tell(finished, cell, time.monotonic() - began)
+    except KeyboardInterrupt:
+        status = "interrupted"
     if failed:
         status = "failed"
-    seconds = time.monotonic() - began
-    return GridRun(Path(folder), len(cells), len(cells) - len(missing), finished, failed, status, seconds)
+    return finished, failed, status, time.monotonic() - began

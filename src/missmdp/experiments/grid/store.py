@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import logging
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,13 +12,12 @@ import msgspec
 
 from missmdp.errors import FormatError, MissMDPError
 from missmdp.experiments.grid.cell import Cell, CellResult
+from missmdp.files import remove_leftovers
 from missmdp.model.archive import FLOATS, Array, Schema, read_archive, write_archive
 
 _log = logging.getLogger(__name__)
 
 _ENDING = ".cell"
-_ABANDONED = 3600.0
-"""Seconds after which nobody writes to a file any more."""
 
 
 class _CellMeta(msgspec.Struct):
@@ -113,17 +110,13 @@ class CellStore:
         try:
             probe.parent.mkdir(parents=True, exist_ok=True)
             probe.write_bytes(b"")
-            # Another run in the same folder may have taken it away.
             probe.unlink(missing_ok=True)
         except OSError as error:
             raise MissMDPError(f"{self.folder}: cannot be written to ({error.strerror or error})") from error
 
     def sweep(self) -> None:
-        """Remove what was being written when an earlier run was killed, long enough ago to be nobody's."""
-        for path in self.folder.glob(f".*{_ENDING}.*"):
-            with contextlib.suppress(OSError):
-                if time.time() - path.stat().st_mtime > _ABANDONED:
-                    path.unlink()
+        """Remove what was being written when an earlier run was killed; the caller must hold the folder."""
+        remove_leftovers(self.folder / f"*{_ENDING}")
 
 
 def _sha256(path: Path) -> str:

@@ -13,6 +13,7 @@ from missmdp.experiments.reproduce.cells import benchmark_model
 from missmdp.experiments.reproduce.config import CONFIG, ReproduceConfig, profile
 from missmdp.experiments.reproduce.plan import all_cells
 from missmdp.experiments.reproduce.summary import Summary, summarise, write_tables
+from missmdp.files import held_folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,7 @@ def reproduce(
 
     It may be stopped at any time, even by force: another call goes on, and ends with the same tables, byte for byte,
     where solving is limited by trials rather than by seconds. A call with another configuration uses what fits.
+    One call at a time can write to a folder; others are refused.
 
     Parameters
     ----------
@@ -62,10 +64,11 @@ def reproduce(
     for benchmark in config.benchmarks:
         for name in config.of(benchmark).baselines:
             check_baseline(name, benchmark_model(benchmark))
-    config.save(Path(folder) / CONFIG)
-    done = run_cells(
-        all_cells(config), folder, workers=workers, dask=dask, progress=progress, report=report, work=work
-    )
-    if done.status == "finished":
-        write_tables(folder)
+    with held_folder(folder):
+        config.save(Path(folder) / CONFIG)
+        done = run_cells(
+            all_cells(config), folder, workers=workers, dask=dask, progress=progress, report=report, work=work
+        )
+        if done.status == "finished":
+            write_tables(folder)
     return Reproduction(**vars(done), config=config)

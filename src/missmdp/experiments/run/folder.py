@@ -7,7 +7,6 @@ one that is finished. A folder with neither is nobody's: it must be empty.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import product
@@ -23,7 +22,7 @@ from missmdp.experiments.record.coding import (
     read_identity,
 )
 from missmdp.experiments.record.record import RunRecord
-from missmdp.files import write_atomically
+from missmdp.files import LOCK, remove_leftovers, write_atomically
 
 TABLE_NAMES = (
     "data",
@@ -77,13 +76,15 @@ class RunFolder:
 
     def made(self) -> dict[str, int]:
         """Return the files of a run that are there, by their names inside the folder, and when they were written."""
+        return {self.relative(path): path.stat().st_mtime_ns for path in self._paths() if path.is_file()}
+
+    def _paths(self) -> list[Path]:
         paths = [self.path / name for name in _FILES]
         paths += [each / name for each in sorted(self.path.glob("learners/*")) for name in _LEARNER_FILES]
-        paths += [self.table(name) for name in _TABLES]
-        return {self.relative(path): path.stat().st_mtime_ns for path in paths if path.is_file()}
+        return [*paths, *(self.table(name) for name in _TABLES)]
 
     def check(self, identity: RunIdentity, *, overwrite: bool = False) -> None:
-        """Raise `DataError` unless this run can write here; call it before long work.
+        """Raise `DataError` unless this run may write here; call it before long work, in a folder that is held.
 
         Parameters
         ----------
@@ -109,22 +110,16 @@ class RunFolder:
             )
 
     def _occupied(self) -> bool:
-        """Return whether there is anything in the folder; raise `DataError` if nothing can be written there."""
-        if self.path.exists() and not self.path.is_dir():
-            raise DataError(f"{self.path} is a file; a run needs a folder")
+        """Return whether there is anything in the folder."""
         try:
-            around = (self.path.absolute(), *self.path.absolute().parents)
-            with tempfile.NamedTemporaryFile(
-                dir=next(folder for folder in around if folder.exists()), prefix=".missmdp-"
-            ):
-                pass
-            return self.path.exists() and any(self.path.iterdir())
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise DataError(f"{self.path}: cannot be written ({reason})") from None
+            return self.path.exists() and any(each.name != LOCK for each in self.path.iterdir())
+        except OSError as error:
+            raise DataError(f"{self.path}: cannot be read ({error.strerror or error})") from error
 
     def begin(self, identity: RunIdentity) -> None:
         """Take what an earlier run left out of the way, and say whose the folder is now."""
+        for path in (self._unfinished, *self._paths()):
+            remove_leftovers(path)
         write_atomically(self._unfinished, encode_identity(identity))
         for name in self.made():
             (self.path / name).unlink()

@@ -17,6 +17,7 @@ from missmdp.experiments.run.result import Problem, RunResult
 from missmdp.experiments.run.settings import RunSettings
 from missmdp.experiments.run.stages import Stages
 from missmdp.experiments.run.work import RunWork
+from missmdp.files import held_folder
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
@@ -102,7 +103,7 @@ def run(
     Raises
     ------
     DataError
-        If there is nothing to learn from, or the folder cannot be used.
+        If there is nothing to learn from, or the folder cannot be used: another run may be under way there.
     """
     settings = RunSettings() if settings is None else settings
     problem = as_problem(model, name, unknown_truth=settings.unknown_truth)
@@ -116,8 +117,9 @@ def run(
     content = data_hash(data) if isinstance(data, Dataset) else None
     own = {**settings.as_dict(simulated=data is None), "table": _table_options(options), "data": content}
     identity = RunIdentity(plain(own), problem.sha256, files)
-    where.check(identity, overwrite=overwrite)
-    return RunWork(problem, settings, where, identity, Stages(progress)).do(data, options)
+    with held_folder(where.path):
+        where.check(identity, overwrite=overwrite)
+        return RunWork(problem, settings, where, identity, Stages(progress)).do(data, options)
 
 
 def files_of(data: Any) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.errors import DataError
 from missmdp.learn.blocks import Blocks, joined_blocks
 from missmdp.learn.em.iterate import EMFit, Evidence, iterate, penalised
 from missmdp.learn.em.structures import Factor, Factors
@@ -33,6 +34,8 @@ _HOPELESS = 50.0
 """Nats that a structure may be behind after its first fit for it to be followed further."""
 _MOST_STEPS = 200_000
 """Observations above which a search begins with some of them."""
+_MOST_BYTES = 4 * 2**30
+"""Memory above which a search is refused."""
 _FIRST_ITERATIONS = 12
 """Iterations with all reasons at once, which is only a place to start from."""
 
@@ -107,6 +110,7 @@ class Searcher(Generic[Data]):
         shown
             Whether features of earlier blocks matter only where they are seen (MAR); see `block_cells`.
         """
+        self._check_size(allowed)
         thin = self.histories.thinned(_MOST_STEPS)
         if thin is self.histories:
             found = self._searched(allowed, starts, shown)
@@ -128,10 +132,23 @@ class Searcher(Generic[Data]):
             )
         return self._pruned(found, shown)
 
+    def _check_size(self, allowed: Sequence[Allowed]) -> None:
+        """Raise `DataError` if searching would take too much memory."""
+        count, n_states = len(self.blocks.names), self.mdp.n_states
+        variables = sum(len(names) + len(after) for names, after in allowed)
+        # Two labels for each block, and the values of each variable, at most three times at once.
+        size = 24.0 * len(self.blocks.patterns) * n_states * (2 * count + variables / max(count, 1))
+        if size > _MOST_BYTES:
+            raise DataError(
+                f"{count} features or blocks go missing on their own, which makes 2^{count} patterns; with "
+                f"{n_states:,} states, looking for what drives them takes about {size / 2**30:,.0f} GB, too much "
+                "(features that are given as one block take less, and so does a learner that counts, such as AsMAR)"
+            )
+
     def _searched(
         self, allowed: Sequence[Allowed], starts: Sequence[NDArray[np.float64]], shown: bool
     ) -> Found:
-        found: list[Found] = []
+        best: Found | None = None
         for variant in self._variants(allowed):
             points = [self.prior]
             # Where all reasons are seen, the counts do not depend on where one starts.
@@ -140,8 +157,12 @@ class Searcher(Generic[Data]):
                 everything = Factors("all reasons", self.blocks, tuple(own.factor for own in cells))
                 first = self.fit(everything, self.prior, max_iterations=_FIRST_ITERATIONS)
                 points += [first.table, *starts]
-            found += [self.from_table(variant, start, shown=shown) for start in points]
-        return max(found, key=lambda one: one.score)
+            for start in points:
+                found = self.from_table(variant, start, shown=shown)
+                # Only the best is kept: each has several tables of patterns × states.
+                best = found if best is None else max(best, found, key=lambda one: one.score)
+        assert best is not None, "there is at least one variant, and one start"
+        return best
 
     def _variants(self, allowed: Sequence[Allowed]) -> list[Sequence[Allowed]]:
         """Return what is allowed, and the same with one block at most that may ask about itself.

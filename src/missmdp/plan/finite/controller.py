@@ -289,7 +289,7 @@ def _runner(
 
     def run(first: int, count: int) -> Episodes:
         episodes = empty_episodes(count, len(_EVENTS))
-        run_controller_episodes(
+        count = run_controller_episodes(
             simulation,
             nodes,
             words,
@@ -300,7 +300,7 @@ def _runner(
             episodes.outcomes,
             episodes.events,
         )
-        return episodes
+        return episodes.first(count)
 
     return EpisodeRunner(run, _EVENTS)
 

@@ -189,7 +189,7 @@ class PPOPolicy:
             out = empty_episodes(count)
             inputs = np.empty((side, self.encoder.size), dtype=np.float32)
             hidden = np.empty((2, side, int(network.sizes[1:].max())), dtype=np.float32)
-            run_network(
+            count = run_network(
                 simulation,
                 frames,
                 network,
@@ -204,7 +204,7 @@ class PPOPolicy:
                 hidden,
                 out.outcomes,
             )
-            return out
+            return out.first(count)
 
         return EpisodeRunner(run)
 
