@@ -59,6 +59,11 @@ def picture_text(text: str) -> str:
     return printable(shortened(" ".join(text.split()), LONGEST_TEXT))
 
 
+def picture_lines(text: str, letters: int) -> list[str]:
+    """Return a text for a picture in lines of at most so many letters."""
+    return textwrap.wrap(printable(shortened(text, 4 * LONGEST_TEXT)), letters)
+
+
 def draw_box(axes: Axes, x: float, y: float, width: float, height: float, colour: str, **style: Any) -> None:
     """Fill a rectangle that has a corner at (x, y)."""
     from matplotlib.patches import Rectangle
@@ -160,7 +165,7 @@ def _layout(graph: MissingnessGraph, title: str | None) -> _Layout:
     level = {"S": ROW + max(ROW, span * (RADIUS + RING + 0.08)), "R": ROW, "Z": 0.0}
     key = _key(graph)
     width = max(right + column + 1.0, _key_widths(key) + KEY_GAP * len(key) + 0.6)
-    notes = [line for note in graph.notes for line in textwrap.wrap(note, int((width - 0.6) / SMALL_LETTER))]
+    notes = [line for note in graph.notes for line in picture_lines(note, int((width - 0.6) / SMALL_LETTER))]
     key_level = -0.78 - LINE * max((len(lines) for lines in names.values()), default=1)
     bottom = key_level - 0.25 - (LINE * (len(notes) + 0.8) if notes else 0.0)
     return _Layout(

@@ -5,14 +5,20 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from missmdp.errors import MissMDPError
-from missmdp.model.picture import INK, check_picture_name, draw_text, picture_text, save_picture
+from missmdp.model.picture import (
+    INK,
+    check_picture_name,
+    draw_text,
+    picture_lines,
+    picture_text,
+    save_picture,
+)
 from missmdp.plan.graph_layout import (
     BEND,
     LABEL_LINE,
@@ -99,7 +105,7 @@ def draw_graph(graph: PolicyGraph, path: Path, *, title: str | None = None) -> P
 
     layout = lay_out(graph)
     width = max(SMALLEST, layout.right - layout.left)
-    notes = [line for note in graph.notes for line in textwrap.wrap(note, int((width - 0.3) / NOTE_LETTER))]
+    notes = [line for note in graph.notes for line in picture_lines(note, int((width - 0.3) / NOTE_LETTER))]
     bottom = layout.bottom - NOTE_LINE * (len(notes) + 0.5 if notes else 0)
     top = layout.top + (0.35 if title else 0.0)
     middle = (layout.left + layout.right) / 2
