@@ -27,6 +27,7 @@ from typing import Any, cast
 
 import click
 
+from missmdp.cli.watchdog import leave_soon
 from missmdp.errors import Argument, Message, MissMDPError, ParameterError, readable
 from missmdp.words import printable
 
@@ -184,7 +185,10 @@ class Commands(click.Group):
             raise SystemExit(NOBODY_READS) from error
         except BaseException as error:
             _drop_what_cannot_be_printed()
-            raise SystemExit(_tell(error)) from error
+            code = _tell(error)
+            if code in (INTERRUPTED, TERMINATED):
+                leave_soon(code)
+            raise SystemExit(code) from error
         sys.exit(ended if isinstance(ended, int) else 0)
 
 

@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import sys
 import tempfile
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ import click
 from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
 from missmdp.cli.failures import echo
 from missmdp.errors import FormatError, ModelError
+from missmdp.files import removed_after
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
@@ -323,8 +325,8 @@ def check_writable(path: Path) -> None:
         if path.is_dir():
             raise click.UsageError(f"{path} is a folder; give the name of a file")
         folder = next(parent for parent in path.absolute().parents if parent.exists())
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{path.name}."):
-            pass
+        with removed_after(folder / f".{path.name}.{uuid.uuid4().hex}") as trial:
+            trial.open("xb").close()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise click.UsageError(f"{path}: cannot be written ({reason})") from None
@@ -378,8 +380,8 @@ def dataset_writer(output: str | None) -> Callable[[Dataset], None]:
 
 
 def _print_csv(dataset: Dataset) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "log.csv"
+    with removed_after(Path(tempfile.mkdtemp(prefix="missmdp-"))) as folder:
+        path = folder / "log.csv"
         dataset.to_csv(path)
         with path.open("rb") as file:
             print_data(file)

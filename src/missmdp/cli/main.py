@@ -26,6 +26,7 @@ from missmdp.cli.model_commands import (
 from missmdp.cli.reproduce_commands import plot, reproduce
 from missmdp.cli.run_commands import report, run
 from missmdp.cli.solve_commands import solve, tune_ppo
+from missmdp.cli.watchdog import signals_end_the_program
 
 __all__ = ["SECTIONS", "cli", "main"]
 
@@ -97,5 +98,5 @@ def main() -> None:
         elif isinstance(stream, io.TextIOWrapper):
             # Bars and dots are not worth failing for where the terminal or file cannot hold them.
             stream.reconfigure(errors="replace")
-    with sigterm_raises():
+    with sigterm_raises(), signals_end_the_program():
         cli(prog_name="missmdp")

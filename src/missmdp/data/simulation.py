@@ -17,10 +17,12 @@ from scipy import sparse
 
 from missmdp._kernels.random import RowSampler, episode_key, fill_cdf, fill_guide
 from missmdp._kernels.simulator import Outcomes, Simulation, first_state, next_state, score_episode, seen_as
-from missmdp.checks import checked_seed
+from missmdp.checks import checked_seed, checked_shape
+from missmdp.errors import ParameterError
 from missmdp.model.missmdp import MissMDP
-from missmdp.model.policy import MemorylessPolicy, Policy
+from missmdp.model.policy import ActionTable, MemorylessPolicy, Policy
 from missmdp.model.pomdp import POMDP, Labels, advantages
+from missmdp.model.probabilities import as_floats, as_integers, checked_table
 
 _TRAINING = 1
 """The stream of draws that is set aside for training."""
@@ -91,11 +93,24 @@ def _drawn_by_pattern(model: MissMDP) -> RowSampler:
 
 def compile_policy(policy: MemorylessPolicy, model: MissMDP) -> PolicySampler:
     """Return a memoryless policy as the simulator sees it."""
-    table = policy.table(model)
+    table = _checked_actions(policy.table(model), model)
     seen = model.missingness.occurring()
     action_row = np.zeros(len(seen.observations), dtype=np.int32)
     action_row[seen.place] = table.row[seen.state, seen.pattern]
     return PolicySampler(action_row, row_sampler(table.probabilities))
+
+
+def _checked_actions(table: ActionTable, model: MissMDP) -> ActionTable:
+    """Return the table of a policy, which may be anybody's own, with rows that are there and are distributions."""
+    probabilities = as_floats(table.probabilities, "the policy's probabilities")
+    shape = (probabilities.shape[0] if probabilities.ndim else 0, model.n_actions)
+    checked_shape("probabilities", probabilities, shape, "(rows, actions)")
+    row = checked_shape("row", as_integers(table.row, "row"), model.missingness.probabilities.shape)
+    if row.min() < 0 or row.max() >= len(probabilities):
+        raise ParameterError("row", int(row.max()), f"from 0 to {len(probabilities) - 1}")
+    return ActionTable(
+        row.astype(np.int32), checked_table(probabilities, lambda row: f"row {row} of the policy")
+    )
 
 
 def seen_codes(model: MissMDP) -> NDArray[np.integer[Any]]:

@@ -139,6 +139,17 @@ def as_floats(values: Any, what: str) -> NDArray[np.float64]:
         raise ModelError(f"{what}: expected an array of numbers ({error})") from None
 
 
+def as_integers(values: Any, name: str) -> NDArray[np.integer[Any]]:
+    """Return an array of integers, of the type that they have."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ParameterError(name, type(values).__name__, "an array of integers") from error
+    if array.dtype.kind not in "iu":
+        raise ParameterError(name, str(array.dtype), "an array of integers")
+    return array
+
+
 def as_flags(values: Any, what: str, expected: str = "True or False, or 1 or 0") -> NDArray[np.bool_]:
     """Return an array of booleans, from booleans or from the numbers 0 and 1."""
     given = as_floats(values, what)

@@ -19,9 +19,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.checks import checked_shape
+from missmdp.checks import checked_instance, checked_shape
 from missmdp.errors import ModelError, ParameterError
-from missmdp.model.probabilities import call, number
+from missmdp.model.probabilities import as_integers, call, number
 from missmdp.progress import show_progress
 from missmdp.words import did_you_mean, is_text, preview, shown
 
@@ -374,10 +374,11 @@ class StateSpace:
     """
 
     def __init__(self, features: FeatureSpace, codes: NDArray[np.integer[Any]]) -> None:
-        self.features = features
-        checked_shape("codes", codes, (len(codes), len(features)), "(states, features)")
-        if len(codes) == 0:
+        self.features = checked_instance("features", features, FeatureSpace, "a FeatureSpace")
+        codes = as_integers(codes, "codes")
+        if codes.size == 0:
             raise ModelError("a model needs at least one state")
+        checked_shape("codes", codes, (len(codes), len(features)), "(states, features)")
         if (codes < 0).any() or (codes >= features.sizes).any():
             raise ModelError("state codes are outside the features' values")
         self.codes: NDArray[np.signedinteger[Any]] = np.array(codes, dtype=features.code_dtype, order="C")

@@ -63,7 +63,8 @@ class FiniteController:
 
     def __init__(self, policy: AlphaVectorPolicy, plan: ControllerPlan) -> None:
         checked_instance("policy", policy, AlphaVectorPolicy, "an AlphaVectorPolicy")
-        plan.check(policy.n_vectors, policy.pomdp.n_actions, policy.pomdp.n_observations)
+        checked_instance("plan", plan, ControllerPlan, "a ControllerPlan")
+        plan.check(policy.n_vectors, policy.pomdp)
         self.policy = policy
         self.plan = plan
 
