@@ -24,17 +24,33 @@ _CHEAP = {
     "steps": "50",
     "episodes": "20",
     "timeout": "0.3",
+    "solve_timeout": "0.3",
     "seed": "0",
     "learner": "asmar",
+    "draws": "5",
     "sensitivity_episodes": "0",
-    "certificate": None,
-    "simulations": "10",
+    "tree_queries": "5",
+    "ppo_steps": "64",
+    "threads": "1",
 }
 """What keeps a command short, where it has such an option."""
 _WORDS = (
     "0", "1", "-1", "2", "0.5", "1e-3", "1e999", "nan", "inf", "9" * 5000, "true", "auto", "all", "level", "alarm",
     "level=low", "level,alarm", "=", ",", "-", "--", "icu-smar", "nosuch", "os:system", "json:loads",
 )  # fmt: skip
+_USUAL = (
+    "show ward.mmdp --steps 50",
+    "coverage ward.mmdp --steps 50",
+    "collect ward.mmdp --steps 50 --seed 0 -o out.csv",
+    "describe log.csv",
+    "validate ward.mmdp log.csv",
+    "diagnose ward.mmdp log.csv --draws 5",
+    "learn ward.mmdp log.csv --learner all --draws 5",
+    "solve tiger.pomdp --timeout 1",
+    "evaluate ward.mmdp --policy vectors.mmpolicy --policy network.mmpolicy --episodes 20",
+    "evaluate ward.mmdp --policy pomcp --tree-queries 5 --episodes 5",
+    "run ward.mmdp --steps 50 --episodes 20 --timeout 0.3 -o out",
+)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -94,6 +110,10 @@ class Commands(Kind):
             return [name] if getattr(parameter, "is_flag", False) else [name, self._word(rng)]
         if cheap is not None:
             return [name, cheap]
+        if parameter.name == "certificate" and chance < 0.9:
+            return ["--no-certificate"]
+        if isinstance(parameter.type, click.Choice) and chance < 0.3:
+            return [name, rng.choice(parameter.type.choices)]
         if parameter.name in ("output", "folder") and chance < 0.5:
             return [
                 name,

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 from missmdp.interop.gymnasium_ids import announce as _announce_to_gymnasium
+
+TYPE_CHECKING = False  # as typing says; without loading it, Ctrl-C is heard sooner
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @cache
 def _modules() -> dict[str, str]:
     """Return the module of each public name, as the stub says."""
     import ast
+    from pathlib import Path
 
     stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]

@@ -6,9 +6,11 @@ Functions are loaded when first used, so nobody pays for a parser that is not ne
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as typing says; this package is loaded first of all, and must be quick
 if TYPE_CHECKING:
+    from typing import Any
+
     from missmdp.interop.model_files import read_model, write_model
     from missmdp.interop.pomdp.reader import read_pomdp
     from missmdp.interop.pomdp.writer import write_pomdp

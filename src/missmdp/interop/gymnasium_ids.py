@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Sequence
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any, cast
+
+TYPE_CHECKING = False  # as typing says; this module is loaded first of all, and must be quick
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
 
 IDS: dict[str, dict[str, Any]] = {
     "missmdp/ICU-sMAR-v0": {"model": "icu-smar"},
@@ -30,7 +33,8 @@ IDS: dict[str, dict[str, Any]] = {
 def announce() -> None:
     """Register the ids, now or as soon as Gymnasium is imported."""
     if not _register(sys.modules.get("gymnasium")):
-        sys.meta_path.insert(0, cast("Any", _AfterGymnasium()))
+        finder: Any = _AfterGymnasium()
+        sys.meta_path.insert(0, finder)
 
 
 def _register(gymnasium: Any) -> bool:
@@ -70,6 +74,7 @@ class _AfterGymnasium:
 
     def _call_after(self, loader: Any) -> None:
         execute = loader.exec_module
+        finder: Any = self
 
         def execute_and_register(module: ModuleType) -> None:
             execute(module)
@@ -77,6 +82,6 @@ class _AfterGymnasium:
             with contextlib.suppress(Exception):
                 _register(module)
             with contextlib.suppress(ValueError):
-                sys.meta_path.remove(cast("Any", self))
+                sys.meta_path.remove(finder)
 
         loader.exec_module = execute_and_register

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +24,8 @@ def model_hash(model: MissMDP | POMDP) -> str:
     """Return the SHA-256 of all that matters in a model: labels and numbers, not its name."""
     if isinstance(model, MissMDP):
         meta, arrays = model_parts(model)
-        labels: Mapping[str, Any] = {key: value for key, value in meta.items() if key != "name"}
+        labels = msgspec.structs.asdict(meta)
+        del labels["name"]
     else:
         labels, arrays = _pomdp_parts(model)
     digest = hashlib.sha256(json.dumps(labels, sort_keys=True).encode())
