@@ -179,7 +179,7 @@ class MissingnessEstimator(ABC):
             raise DataError(f"{type(self).__name__} has learned nothing yet: call fit(data) first")
 
     def _check_bootstrap(self, method: str) -> None:
-        if method not in ("bootstrap", "auto"):
+        if not isinstance(method, str) or method not in ("bootstrap", "auto"):  # pyright: ignore[reportUnnecessaryIsInstance]
             name = type(self).__name__
             raise ParameterError(
                 "method",
