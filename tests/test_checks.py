@@ -17,7 +17,15 @@ from missmdp.checks import (
     checked_seed,
     checked_shape,
 )
-from missmdp.errors import Argument, DataError, Message, MissMDPError, ModelError, ParameterError
+from missmdp.errors import (
+    Argument,
+    AssumptionWarning,
+    DataError,
+    Message,
+    MissMDPError,
+    ModelError,
+    ParameterError,
+)
 
 
 def message(check, *args, **limits):
@@ -132,3 +140,22 @@ def test_a_problem_may_speak_of_other_arguments():
     assert error.text(lambda argument: f"--{argument.name}") == "--step: it is no number; use --bins"
     again = pickle.loads(pickle.dumps(error))
     assert again.text(lambda argument: f"--{argument.name}") == "--step: it is no number; use --bins"
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["x" * 10**6, list(range(10**5)), np.arange(10**6), {"k" * 10**6: 1}],
+    ids=["word", "list", "array", "dict"],
+)
+def test_errors_show_the_ends_of_long_values(value):
+    assert len(message(checked_number, "discount", value)) < 300
+    assert len(message(checked_names, "always", ["y" * 10**6], ["a"])) < 1000
+    assert len(str(DataError(f"the columns are {value}"))) <= 4000
+
+
+def test_errors_hold_text_and_nothing_else():
+    error = DataError(
+        "log\x1b]52;c;eA==\x07.csv: ", Message("there is no ", Argument("step", "\x9b2J")), "\u202e\nend"
+    )
+    assert str(error) == "log\\x1b]52;c;eA==\\x07.csv: there is no step='\\x9b2J'\\u202e\nend"
+    assert str(AssumptionWarning("x\x1b[2J")) == r"x\x1b[2J"

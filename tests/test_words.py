@@ -1,6 +1,10 @@
 """Numbers and lists for readers."""
 
+import unicodedata
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from missmdp.words import (
     bound_above,
@@ -10,6 +14,7 @@ from missmdp.words import (
     did_you_mean,
     duration,
     interval,
+    label,
     listed,
     number,
     percent,
@@ -17,11 +22,14 @@ from missmdp.words import (
     plus,
     points,
     preview,
+    printable,
     rate_text,
     rough_duration,
     sentence,
     share_text,
     short_number,
+    shortened,
+    shown,
 )
 
 
@@ -105,3 +113,61 @@ def test_values_as_python_writes_them():
 )
 def test_rates_have_one_decimal(share, text):
     assert rate_text(share) == text
+
+
+ANY_TEXT = st.text(st.characters(categories=("L", "N", "P", "S", "Z", "C")))
+"""Halves of surrogate pairs and unassigned characters included."""
+
+
+TURNING = ("LRE", "LRO", "RLE", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+"""Classes of characters that turn around the text after them."""
+
+
+@given(ANY_TEXT)
+def test_what_is_printable_has_no_control_codes_and_is_left_alone(text):
+    once = printable(text)
+    for letter in once:
+        assert letter in "\n\t" or unicodedata.category(letter) not in ("Cc", "Cs")
+        assert unicodedata.bidirectional(letter) not in TURNING
+    assert printable(once) == once
+    once.encode()
+
+
+def test_what_steers_a_terminal_is_seen():
+    assert printable("a\x1b]52;c;eA==\x07\r\x9b2J\u202e") == r"a\x1b]52;c;eA==\x07\r\x9b2J\u202e"
+    assert printable("two\nlines\tעברית 👩\u200d🔬 Ünï\\x1b") == "two\nlines\tעברית 👩\u200d🔬 Ünï\\x1b"
+    assert label("two\nlines\t\x00") == r"two\nlines\t\x00"
+    assert len(label("x" * 10**6)) == 200
+
+
+@given(ANY_TEXT, st.integers(3, 20))
+def test_long_texts_keep_their_ends(text, letters):
+    cut = shortened(text, letters)
+    assert len(cut) == min(len(text), letters)
+    assert text[:1] == cut[:1]
+    assert text[-1:] == cut[-1:]
+
+
+class Unfriendly:
+    def __repr__(self):
+        raise RuntimeError
+
+
+def test_values_of_any_size_are_shown_in_part():
+    large = [
+        "x" * 10**6,
+        [0] * 10**6,
+        dict.fromkeys(range(1000), "y" * 500),
+        10**5000,
+        Unfriendly(),
+        {"a" * 10**6},
+    ]
+    for value in large:
+        assert len(shown(value)) <= 200
+
+
+@pytest.mark.parametrize(
+    "value", ["a'b", 3, [1, "x"], {"b": 1.5}, (None,), {1}, True, float("nan"), range(3)]
+)
+def test_ordinary_values_are_shown_as_python_writes_them(value):
+    assert shown(value) == repr(value)

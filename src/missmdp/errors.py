@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from types import EllipsisType
 from typing import Any, Self, cast
+
+from missmdp.words import LONGEST_VALUE, printable, shortened, shown
+
+_LONG_WORD = re.compile(rf"\S{{{2 * LONGEST_VALUE},}}")
+_LONGEST = 4000
+"""Letters of a message; more than a few thousand nobody reads."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +41,15 @@ def _shown(value: object) -> str:
             return f"[{', '.join(map(_shown, cast('list[object]', value)))}]"
         case dict():
             items = cast("dict[object, object]", value).items()
-            return f"{{{', '.join(f'{key!r}: {_shown(one)}' for key, one in items)}}}"
+            return f"{{{', '.join(f'{shown(key)}: {_shown(one)}' for key, one in items)}}}"
         case _:
-            return repr(value)
+            return shown(value)
+
+
+def readable(text: str) -> str:
+    """Return a message in which names and values of others do no harm: what is not text is escaped, long words cut."""
+    text = printable(shortened(text, 10 * _LONGEST))
+    return shortened(_LONG_WORD.sub(lambda found: shortened(found[0], LONGEST_VALUE), text), _LONGEST)
 
 
 class Message(str):
@@ -73,7 +86,7 @@ def _text(parts: Iterable[object], argument: Callable[[Argument], str]) -> str:
 
 
 class MissMDPError(Exception):
-    """Base of every error that missmdp raises deliberately.
+    """Base of every error that missmdp raises deliberately; its text is safe to print whatever data it speaks of.
 
     A message is one text, or several parts of which some are an `Argument` or a `Message`: in Python `step='day'`, on
     the command line `--step day`. Where an error is raised again with a word before it, its parts are kept:
@@ -82,7 +95,7 @@ class MissMDPError(Exception):
 
     def text(self, argument: Callable[[Argument], str] = str) -> str:
         """Return the message, with arguments written as `argument` says."""
-        return _text(self.args, argument)
+        return readable(_text(self.args, argument))
 
     def __str__(self) -> str:
         return self.text()
@@ -116,7 +129,7 @@ class ParameterError(ModelError, DataError):
     """
 
     def __init__(self, name: str, value: object, expected: str, problem: str | None = None) -> None:
-        wrong = (f" must be {expected}, got {value!r}",) if problem is None else (": ", problem)
+        wrong = (f" must be {expected}, got {shown(value)}",) if problem is None else (": ", problem)
         super().__init__(Argument(name), *wrong)
         self.name = name
         self.value = value
@@ -163,3 +176,6 @@ class ImpossibleObservation(MissMDPError):  # noqa: N818 (it says what was seen,
 
 class AssumptionWarning(UserWarning):
     """The data contradict something that a learner assumes."""
+
+    def __str__(self) -> str:
+        return readable(super().__str__())

@@ -8,6 +8,7 @@ import logging
 import os
 import platform
 import re
+import shutil
 import stat
 import sys
 import threading
@@ -72,21 +73,45 @@ def read_text(path: str | Path, most: int = MOST_BYTES) -> str:
 
 def write_atomically(path: str | Path, content: bytes) -> None:
     """Write a file so that a reader sees the old content or the new, never a part."""
-    temporary = None
     try:
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        with temporary.open("xb") as file:
-            file.write(content)
-        os.replace(temporary, path)
+        with removed_after(path.with_name(f".{path.name}.{uuid.uuid4().hex}")) as temporary:
+            with temporary.open("xb") as file:
+                file.write(content)
+            os.replace(temporary, path)
     except (OSError, ValueError, TypeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise MissMDPError(f"{path}: cannot be written ({reason})") from error
+
+
+_temporary: set[Path] = set()
+"""What is to be removed, also where the process ends early."""
+
+
+@contextmanager
+def removed_after(path: Path) -> Generator[Path, None, None]:
+    """Remove a temporary file or folder at the end; `remove_temporary_files` knows of it in between."""
+    _temporary.add(path)
+    try:
+        yield path
     finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
+        _remove(path)
+        _temporary.discard(path)
+
+
+def remove_temporary_files() -> None:
+    """Remove all temporary files of this process, which is about to end."""
+    for path in tuple(_temporary):
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def remove_leftovers(path: Path) -> None:

@@ -40,15 +40,16 @@ class Advance:
             self._display.update(self._task, completed=self._done)
 
     def _open(self) -> None:
-        from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+        from missmdp.terminal import make_console
+
         self._display = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
+            console=make_console(stderr=True, soft_wrap=False),
             transient=True,
         )
         self._task = self._display.add_task(self._description, total=self._total)
@@ -85,11 +86,13 @@ class Say:
         if not self._enabled or time.monotonic() - self._last < _PAUSE:
             return
         self._last = time.monotonic()
-        line = f"{self._description}: {text}"
-        if self._display is None:
-            from rich.console import Console
+        from rich.text import Text
 
-            self._display = Console(stderr=True, highlight=False).status(line)
+        from missmdp.terminal import make_console
+
+        line = Text(f"{self._description}: {text}")
+        if self._display is None:
+            self._display = make_console(stderr=True, soft_wrap=False).status(line)
             self._display.start()
         else:
             self._display.update(line)

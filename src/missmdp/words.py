@@ -1,9 +1,11 @@
-"""Numbers, shares and lists in words: every layer formats what people read with these functions."""
+"""Numbers, shares, lists and foreign names in words: every layer formats what people read with these functions."""
 
 from __future__ import annotations
 
 import difflib
 import math
+import re
+import reprlib
 from collections.abc import Collection, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from itertools import islice
@@ -15,6 +17,13 @@ UNKNOWN = "–"
 """What stands where nothing is known."""
 ROUNDING = 1e-9
 """Differences and errors up to this are those of the arithmetic."""
+LONGEST_VALUE = 200
+"""Letters of a value that a message shows."""
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufdd0-\ufdef\ufeff\ufff9-\ufffb\ufffe\uffff]"
+)
+"""Characters that steer a terminal, cannot be in a document, turn around the text after them, or are not seen: control
+codes, halves of surrogate pairs, non-characters, and marks of direction and of no width."""
 _PERCENT = "\u00a0%"
 _ROUNDING = 1e-8
 """Errors up to this share of a figure are those of the arithmetic."""
@@ -142,8 +151,67 @@ def listed(items: Sequence[str], word: str = "and", most: int = 8) -> str:
 
 def preview(values: Collection[Any], most: int = 8) -> str:
     """Return values as Python writes them, the first few of many."""
-    shown = ", ".join(repr(value) for value in islice(values, most))
-    return shown + (f", … ({len(values)} in all)" if len(values) > most else "")
+    first = ", ".join(shown(value) for value in islice(values, most))
+    return first + (f", … ({len(values)} in all)" if len(values) > most else "")
+
+
+def printable(text: str) -> str:
+    r"""Return a text in which a terminal or browser finds nothing but text: what is not becomes visible.
+
+    Line breaks and tabs stay.
+
+    Examples
+    --------
+    >>> print(printable("\x1b[2J"))
+    \x1b[2J
+    """
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def is_text(text: str) -> bool:
+    """Return whether a file can hold a text: halves of surrogate pairs, as from bytes that are no UTF-8, are none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def label(value: object) -> str:
+    """Return a name or value of others as it is, but on one line, printable, and of at most 200 letters."""
+    return printable(shortened(str(value), LONGEST_VALUE)).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def shortened(text: str, letters: int) -> str:
+    """Return a text as it is, or its two ends if it has too many letters; names often differ in the end."""
+    if len(text) <= letters:
+        return text
+    ending = (letters - 1) // 2
+    return f"{text[: letters - 1 - ending]}…{text[len(text) - ending :]}"
+
+
+def shown(value: object) -> str:
+    """Return a value as Python writes it, of at most 200 letters, whatever it is and however large."""
+    try:
+        text = _REPR.repr(value)
+    except Exception:
+        # Integers of more digits than Python writes, and objects of others.
+        return f"<{type(value).__name__}>"
+    return shortened(text, LONGEST_VALUE)
+
+
+class _Repr(reprlib.Repr):
+    """What `repr` gives for ordinary values, and the beginning of it for large ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 6
+        self.maxstring = self.maxother = self.maxlong = 2 * LONGEST_VALUE
+        self.maxlist = self.maxtuple = self.maxdict = self.maxset = LONGEST_VALUE // 2
+        self.maxfrozenset = self.maxdeque = self.maxarray = LONGEST_VALUE // 2
+
+
+_REPR = _Repr()
 
 
 def sentence(text: str) -> str:

@@ -10,9 +10,8 @@ from command_output import rows_of, solved, start, succeeded
 
 def at_width(monkeypatch, width):
     """Print as on a terminal of that width."""
-    from rich.console import Console
-
     from missmdp.cli import evaluation_run, printing
+    from missmdp.terminal import Console
 
     def console(*, stderr=False):
         return Console(

@@ -1,5 +1,9 @@
 """Simulated data: shapes and conventions, independence of threads, and frequencies that match T and M."""
 
+import os
+import signal
+import threading
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -344,3 +348,25 @@ def test_draws_of_different_purposes_steps_and_episodes_are_uncorrelated():
         near = np.moveaxis(draws, axis, 0)
         one, two = near[:-1].reshape(-1), near[1:].reshape(-1)
         assert abs(np.corrcoef(one, two)[0, 1]) < 5 / np.sqrt(len(one))
+
+
+def test_ctrl_c_ends_an_episode_of_any_length():
+    mdp = mm.FactoredMDP(
+        features={"x": range(2)},
+        actions=["go"],
+        transition=lambda state, action: {(0,): 0.5, (1,): 0.5},
+        reward=1.0,
+        initial={(0,): 1.0},
+        discount=1.0 - 1e-9,
+    )
+    model = mm.MissMDP(mdp, mm.MissingnessFunction.fully_observed(mdp))
+    mm.collect(model, 10, seed=0, progress=False)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            mm.collect(model, 10**9, seed=0, progress=False)
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGINT, handler)

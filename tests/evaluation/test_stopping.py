@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import logging
+import os
 import signal
 import threading
 import time
@@ -42,8 +43,9 @@ class Scripted:
 
     def runner(self, model, simulation, words, horizon):
         def run(first, count):
-            self.asked.append((first, count))
-            self.before(first)
+            if count:
+                self.asked.append((first, count))
+                self.before(first)
             episodes = empty_episodes(count, 1)
             episodes.returns[:] = [self.value(first + e) for e in range(count)]
             episodes.advantages[:] = 0.0
@@ -352,3 +354,67 @@ def test_the_stopping_rule_is_what_was_asked():
     assert [StoppingRule(n, until_stderr=0.1).first for n in (10, 1000, 1001)] == [1000, 1000, 1001]
     assert [StoppingRule(n, until_stderr=0.1, max_episodes=50).first for n in (10, 60)] == [50, 50]
     assert StoppingRule(10).first == 10
+
+
+@pytest.fixture(scope="module")
+def endless():
+    """A model whose episodes have hundreds of millions of decisions, and policies that are simulated in all ways."""
+    mdp = mm.FactoredMDP(
+        features={"x": range(2)},
+        actions=["stay", "move"],
+        transition=lambda state, action: {state: 0.9, (1 - state.x,): 0.1},
+        reward=lambda state, action: state.x - 0.5 * (action == "move"),
+        initial={(0,): 1.0},
+        discount=0.9999999,
+    )
+    model = mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, {"x": lambda state: 0.5}))
+
+    class Agents:
+        def agent(self, model=None, *, seed=None):
+            return mm.UniformPolicy().agent(model, seed=seed)
+
+    solved = mm.Sarsop(timeout=0.1, progress=False).solve(model)
+    return model, {
+        "uniform": mm.UniformPolicy(),
+        "vectors": solved.policy,
+        "controller": solved.controller,
+        "pomcp": mm.POMCP(tree_queries=5, max_depth=3).solve(model).policy,
+        "long searches": mm.POMCP(tree_queries=10**6, max_depth=20).solve(model).policy,
+        "agents": Agents(),
+    }
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", ["uniform", "vectors", "controller", "pomcp", "long searches", "agents"])
+def test_an_episode_that_never_ends_is_stopped_by_time_and_ctrl_c(endless, kind, threads):
+    model, policies = endless
+    with pytest.raises(mm.DataError, match="not one episode was finished in time"):
+        mm.evaluate(policies[kind], model, 3, 0, timeout=0.05, threads=threads, **QUIET)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            mm.evaluate(policies[kind], model, 3, 0, threads=threads, **QUIET)
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGINT, handler)
+
+
+def test_what_was_finished_before_a_long_episode_is_kept():
+    """Half of the episodes end at once, the others never: those before the first long one count."""
+    mdp = mm.FactoredMDP(
+        features={"x": range(2)},
+        actions=["go"],
+        transition=lambda state, action: {state: 1.0},
+        reward=1.0,
+        initial={(0,): 0.2, (1,): 0.8},
+        terminal=lambda state: state.x == 1,
+        discount=0.9999999,
+    )
+    model = mm.MissMDP(mdp, mm.MissingnessFunction.fully_observed(mdp))
+    short = mm.evaluate(None, model, 100, 0, horizon=1, **QUIET)
+    ended = int(np.argmin(short.terminated))
+    found = mm.evaluate(None, model, 100, 0, timeout=0.3, threads=2, **QUIET)
+    assert 0 < ended == found.episodes
+    assert found.status == "timeout"

@@ -6,6 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import missmdp as mm
+from hostile_names import hostile_model, no_text
+from interop.same import assert_same_numbers
+from missmdp.interop import read_policyx, read_pomdp, read_pomdpx, write_policyx, write_pomdp, write_pomdpx
 from missmdp.interop.outgoing import WrittenNames, number_text
 
 
@@ -48,3 +52,18 @@ def test_names_stay_what_they_are_where_they_can():
     assert WrittenNames([0, 1, 2], "s").counted
     assert not WrittenNames([0, 2, 1], "s").counted
     assert not WrittenNames([False, True], "s").counted
+
+
+def test_hostile_names_change_nothing_but_comments(tmp_path):
+    """Files read back as the same numbers under plain names, and hold nothing but text."""
+    model = hostile_model()
+    policy = mm.Sarsop(precision=0.1, progress=False).solve(model).policy
+    write_pomdp(model, tmp_path / "ward.pomdp")
+    write_pomdpx(model, tmp_path / "ward.pomdpx")
+    write_policyx(policy, tmp_path / "ward.policyx")
+    expected = model.to_pomdp()
+    for read, ending in ((read_pomdp, "pomdp"), (read_pomdpx, "pomdpx")):
+        assert_same_numbers(read(tmp_path / f"ward.{ending}"), expected)
+    assert read_policyx(tmp_path / "ward.policyx", model).n_vectors == policy.n_vectors
+    for path in tmp_path.iterdir():
+        assert not no_text(path.read_text())

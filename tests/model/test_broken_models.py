@@ -368,6 +368,12 @@ NUMBERS = [
         "-inf",
     ),
     case(
+        "reward whose values no float holds",
+        lambda: from_matrices(reward=[[0, 0], [0, -2e307], [0, 0]], discount=0.95),
+        "reward(State(level=1), 'treat') is -2e+307",
+        "discount 0.95",
+    ),
+    case(
         "reward a word",
         lambda: from_functions(reward=lambda s, a: "much"),
         "reward(State(ward='north', level=0), 'wait')",

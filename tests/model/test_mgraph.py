@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 
 import networkx as nx
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import missmdp as mm
+from hostile_names import FEATURES
 from oracles import definitions as paper
 from strategies import missmdps
 
@@ -252,9 +254,22 @@ def test_graphs_survive_networkx_and_dot(graph):
     assert mm.MissingnessGraph.from_dot(graph.to_dot()) == graph
 
 
-@pytest.mark.parametrize(
-    "name", ['say "hi"', "heart rate", "Größe 温度", "a\\b", "S_a", "node", "x:n", "{braces}"]
-)
+ODD = [
+    'say "hi"',
+    "heart rate",
+    "Größe 温度",
+    "a\\b",
+    "S_a",
+    "node",
+    "x:n",
+    "{braces}",
+    "<b>",
+    "a\nb",
+    *FEATURES,
+]
+
+
+@pytest.mark.parametrize("name", ODD, ids=range(len(ODD)))
 def test_odd_names_survive_a_dot_file(name, tmp_path):
     graph = mm.MissingnessGraph(
         [(name, "other"), ("other", name)], dependent=[(name, "other")], features=[name, "other"]
@@ -418,3 +433,14 @@ def test_a_picture_in_a_place_that_is_no_folder_is_refused(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(mm.MissMDPError, match="cannot be written"):
         mm.MissingnessGraph([("a", "b")]).draw(tmp_path / "file" / "graph.svg")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*FEATURES, "\ud800\uffff", "x" * 10**5, "a " * 10**4, "]]>--><!--"],
+    ids=["script", "codes", "no text", "long", "words", "comment"],
+)
+def test_pictures_are_xml_whatever_the_names(name, tmp_path):
+    path = mm.MissingnessGraph([(name, "other")], notes=[name]).draw(tmp_path / "graph.svg", title=name)
+    ET.parse(path)
+    assert path.stat().st_size < 2_000_000

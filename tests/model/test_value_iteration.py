@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import missmdp as mm
+import missmdp.model.pomdp as pomdp_module
 from missmdp.model.pomdp import action_values, advantages, optimal_values
 from oracles.policy_values import World, optimal_values_by_policy_iteration
 from random_pomdps import build, pomdps
@@ -72,3 +75,35 @@ def test_values_without_a_future_or_without_rewards():
     assert optimal_values(short).tolist() == [2.0, -3.0]
     nothing = build(T, np.eye(2), np.zeros((2, 2)), [1, 0], discount=0.9)
     assert optimal_values(nothing).tolist() == [0.0, 0.0]
+
+
+@given(models(), st.sampled_from([0.9995, 1.0 - 1e-7, 1.0 - 1e-12]))
+def test_a_discount_next_to_one_ends_too(model, discount):
+    """By policy iteration; the values solve Bellman's equation as precisely as rounding allows."""
+    mdp = dynamics(model)
+    if isinstance(mdp, mm.POMDP):
+        mdp = replace(mdp, discount=discount)
+    else:
+        parts = (
+            mdp.space.features,
+            mdp.actions,
+            mdp.transition,
+            mdp.reward,
+            mdp.initial,
+            mdp.terminal,
+            discount,
+        )
+        mdp = mm.FactoredMDP(*parts, states=mdp.space)
+    found = optimal_values(mdp)
+    largest = float(np.abs(found).max())
+    np.testing.assert_allclose(action_values(mdp, found).max(axis=1), found, rtol=0, atol=1e-12 * largest)
+
+
+@given(models())
+def test_both_ways_give_the_same_values(model):
+    mdp = dynamics(model)
+    scale = max(1e-12, float(np.abs(mdp.reward).max())) / (1.0 - mdp.discount)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pomdp_module, "_MOST_SWEEPS", 0)
+        by_policies = optimal_values(mdp)
+    np.testing.assert_allclose(by_policies, optimal_values(mdp), rtol=0, atol=2e-10 * scale)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import xml.etree.ElementTree as ET
 
 import numpy as np
 import pydot
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 import missmdp as mm
+from hostile_names import FEATURES, hostile_model, no_text
 from oracles.alpha import backed_up, tiger
 from policies import policies, random_policy
 
@@ -152,3 +154,12 @@ def test_nodes_do_not_overlap_and_labels_keep_off_them(graph):
         assert all(box.overlap(edge.label) == 0.0 for edge in layout.edges)
     for i, edge in enumerate(layout.edges):
         assert all(edge.label.overlap(other.label) == 0.0 for other in layout.edges[:i])
+
+
+def test_pictures_are_xml_and_dot_is_text_whatever_the_names(tmp_path):
+    result = mm.Sarsop(precision=0.5, progress=False).solve(hostile_model())
+    drawn = result.policy.graph()
+    ET.parse(drawn.draw(tmp_path / "graph.svg", title=FEATURES[0]))
+    ET.parse(result.plot(tmp_path / "trace.svg", title=FEATURES[1]))
+    assert not no_text(drawn.to_dot())
+    assert len(read(drawn.to_dot()).get_edges()) == len(drawn.edges)

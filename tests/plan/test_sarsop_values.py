@@ -376,3 +376,28 @@ def test_agents_earn_what_the_bounds_say(name):
     returns = simulated_returns(model, result.policy, 2000, horizon, seed=1)
     error = 4.0 * returns.std() / np.sqrt(len(returns)) + model.discount**horizon / (1.0 - model.discount)
     assert result.lower - error <= returns.mean() <= result.upper + error
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300, 1e-320, 5e-324])
+@pytest.mark.parametrize("discount", [0.0, 0.5, 0.95])
+def test_rewards_of_any_size_are_solved(scale, discount):
+    """Bounds are those of the model with ordinary rewards, times the size; denormal numbers lose digits."""
+
+    def solved(size):
+        mdp = mm.FactoredMDP(
+            features={"x": range(2)},
+            actions=["stay", "move"],
+            transition=lambda s, a: {s: 0.9, (1 - s.x,): 0.1} if a == "stay" else {s: 0.2, (1 - s.x,): 0.8},
+            reward=lambda s, a: size * (1.0 if s.x else -1.0),
+            initial={(0,): 1.0},
+            discount=discount,
+        )
+        model = mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, {"x": lambda s: 0.5}))
+        return mm.Sarsop(precision=1e-3, timeout=60, progress=False).solve(model)
+
+    found, expected = solved(scale), solved(1.0)
+    assert found.status in ("precision", "converged")
+    assert np.isfinite([found.lower, found.upper]).all()
+    few_digits = 100 * 5e-324 / scale
+    for one, other in ((found.lower, expected.lower), (found.upper, expected.upper)):
+        assert one / scale == pytest.approx(other, rel=1e-2 + few_digits, abs=20 * few_digits)

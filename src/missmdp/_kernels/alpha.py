@@ -220,8 +220,8 @@ def run_alpha_episodes(
     observe_initial: bool,
     out: Outcomes,
     out_fallbacks: NDArray[np.int64],
-) -> None:
-    """Run len(out_fallbacks) episodes from first_episode on, of at most `horizon` decisions each.
+) -> int:
+    """Run len(out_fallbacks) episodes from first_episode on, of at most `horizon` decisions each; return how many.
 
     `discount` is that of the model acted in. `out_fallbacks` (E, FALLBACKS) counts by kind.
     """
@@ -238,6 +238,8 @@ def run_alpha_episodes(
         begin_score(score)
         out_fallbacks[e] = 0
         while step < horizon and not model.terminal[state]:
+            if model.stop[0]:
+                return e
             if step == 0:
                 start_belief(tracker, belief)
             else:
@@ -253,3 +255,4 @@ def run_alpha_episodes(
             step += 1
             state = next_state(model, key, step, state, action)
         settle(model, score, state, step, e, out)
+    return len(out_fallbacks)

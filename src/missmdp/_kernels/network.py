@@ -265,8 +265,8 @@ def run_network(
     inputs: NDArray[np.float32],
     hidden: NDArray[np.float32],
     out: Outcomes,
-) -> None:
-    """Run the episodes first, first + 1, … to their ends; what is left of each is in `out`.
+) -> int:
+    """Run the episodes first, first + 1, … to their ends; what is left of each is in `out`. Return how many.
 
     Some episodes run side by side, as many as `running` has places, so that weights are read once for all; that
     does not change any number. The others are scratch: episode[P], inputs[P, D], hidden[2, P, widest layer].
@@ -284,7 +284,9 @@ def run_network(
                 places += 1
             begun += 1
         if places == 0:
-            return
+            return count
+        if model.stop[0]:
+            return episode[:places].min()
         logits = infer(network, inputs, places, hidden)
         for i in range(places - 1, -1, -1):
             u = uniform(running.key[i], running.step[i], DRAW_ACTION)

@@ -38,6 +38,8 @@ class Simulation(NamedTuple):
     n_actions: int
     n_watched: int
     """The number of actions if O depends on them, or 1."""
+    stop: NDArray[np.uint8]
+    """One number, which another thread sets to 1 where kernels are to return as soon as they can, shape (1,)."""
 
 
 @kernel
@@ -75,7 +77,7 @@ def run_episodes(
 ) -> int:
     """Run episodes first_episode, … one after the other into the rows of out_*, and return how many.
 
-    Stops after len(out_length) episodes, or when another one of `horizon` observations might not fit. The
+    Stops after len(out_length) episodes, when another one of `horizon` observations might not fit, or when told to. The
     policy draws from row action_row[z] of `action` when it sees z. The last observation of an episode has
     action −1. `out_states` may be empty: then states are not kept.
     """
@@ -90,6 +92,8 @@ def run_episodes(
         step = 0
         chosen = 0
         while True:
+            if model.stop[0]:
+                return e
             seen = seen_as(model, key, step, state, chosen)
             for i in range(n_features):
                 out_observations[row, i] = seen_codes[seen, i]

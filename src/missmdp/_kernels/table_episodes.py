@@ -32,8 +32,8 @@ def run_memoryless_episodes(
     horizon: int,
     discount: float,
     out: Outcomes,
-) -> None:
-    """Run len(out.returns) episodes from first_episode on, of at most `horizon` decisions each.
+) -> int:
+    """Run len(out.returns) episodes from first_episode on, of at most `horizon` decisions each; return how many.
 
     The policy draws from row action_row[z] of `actions` when it sees z.
     """
@@ -45,12 +45,15 @@ def run_memoryless_episodes(
         step = 0
         begin_score(score)
         while step < horizon and not model.terminal[state]:
+            if model.stop[0]:
+                return e
             seen = seen_as(model, key, step, state, action)
             action = draw(actions, action_row[seen], uniform(key, step, DRAW_ACTION))
             earn(model, score, state, action, discount)
             step += 1
             state = next_state(model, key, step, state, action)
         settle(model, score, state, step, e, out)
+    return len(out.returns)
 
 
 class Nodes(NamedTuple):
@@ -95,8 +98,8 @@ def run_controller_episodes(
     observe_initial: bool,
     out: Outcomes,
     out_impossible: NDArray[np.int64],
-) -> None:
-    """Run len(out_impossible) episodes from first_episode on, of at most `horizon` decisions each.
+) -> int:
+    """Run len(out_impossible) episodes from first_episode on, of at most `horizon` decisions each; return how many.
 
     `out_impossible` (E, 1) counts the observations for which the plan has no node.
     """
@@ -110,6 +113,8 @@ def run_controller_episodes(
         begin_score(score)
         out_impossible[e, 0] = 0
         while step < horizon and not model.terminal[state]:
+            if model.stop[0]:
+                return e
             if step > 0 or observe_initial:
                 node, planned = _after(nodes, node, seen_as(model, key, step, state, action))
                 if not planned:
@@ -119,3 +124,4 @@ def run_controller_episodes(
             step += 1
             state = next_state(model, key, step, state, action)
         settle(model, score, state, step, e, out)
+    return len(out_impossible)

@@ -10,12 +10,11 @@ from typing import Any
 
 import click
 
-from missmdp.cli.failures import what_is_wrong
+from missmdp.cli.failures import echo, what_is_wrong
 from missmdp.cli.files import AskedPolicy, read_policy
 from missmdp.cli.printing import (
     Column,
     columns_width,
-    make_console,
     print_columns,
     print_labelled,
     print_sentence,
@@ -32,6 +31,7 @@ from missmdp.experiments.tables import write_columns, write_table
 from missmdp.experiments.value_table import named_end, normalised_values, return_columns, value_rows
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
+from missmdp.terminal import make_console
 from missmdp.words import decimals, interval_text, rounded_up, signed
 
 __all__ = ["EvaluationRun"]
@@ -172,7 +172,7 @@ class EvaluationRun:
     def show(self, comparison: Comparison, made: dict[str, MadePolicy]) -> None:
         """Print the results."""
         if self.quiet:
-            self._say(click.echo, str(comparison))
+            self._say(echo, str(comparison))
             return
         self._say(_print_values, comparison, made, confidence=self.options["confidence"])
         self._say(_print_notes, comparison, made, until_stderr=self.options["until_stderr"])
@@ -200,7 +200,7 @@ class EvaluationRun:
             try:
                 write(path)
                 if not self.quiet:
-                    self._say(click.echo, f"Written to {path}")
+                    self._say(echo, f"Written to {path}")
             except (MissMDPError, OSError) as error:
                 self.failed.append(what_is_wrong(error))
 

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shlex
 import signal
@@ -27,9 +28,20 @@ from typing import Any, cast
 import click
 
 from missmdp.cli.memory import check_memory, is_out_of_memory
-from missmdp.errors import Argument, Message, MissMDPError, ParameterError
+from missmdp.cli.watchdog import leave_soon
+from missmdp.errors import Argument, Message, MissMDPError, ParameterError, readable
+from missmdp.words import printable
 
-__all__ = ["AnswerIsNo", "Commands", "Terminated", "as_typed", "one_line", "sigterm_raises", "what_is_wrong"]
+__all__ = [
+    "AnswerIsNo",
+    "Commands",
+    "Terminated",
+    "as_typed",
+    "echo",
+    "one_line",
+    "sigterm_raises",
+    "what_is_wrong",
+]
 
 
 def as_typed(message: str | MissMDPError) -> str:
@@ -91,6 +103,16 @@ def what_is_wrong(error: MissMDPError | OSError) -> str:
         return as_typed(error)
     reason = error.strerror or str(error)
     return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print text that may hold anything, and so not steer the terminal; commands print with this or a console alone."""
+    click.echo(printable(text), err=err, nl=nl)  # noqa: TID251 (as nobody else does)
+
+
+class _HarmlessFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
 
 
 def one_line(message: str) -> str:
@@ -161,6 +183,9 @@ class Commands(click.Group):
         """Run the command line and leave the program; if not `standalone_mode`, raise what goes wrong instead."""
         if not standalone_mode:
             return super().main(*args, standalone_mode=False, **extra)
+        if logging.lastResort is not None:
+            # Prints what is logged, where nobody has said what to do with it.
+            logging.lastResort.setFormatter(_HarmlessFormatter())
         try:
             ended = super().main(*args, standalone_mode=False, **extra)
             sys.stdout.flush()
@@ -171,7 +196,10 @@ class Commands(click.Group):
             raise SystemExit(NOBODY_READS) from error
         except BaseException as error:
             _drop_what_cannot_be_printed()
-            raise SystemExit(_tell(error)) from error
+            code = _tell(error)
+            if code in (INTERRUPTED, TERMINATED):
+                leave_soon(code)
+            raise SystemExit(code) from error
         sys.exit(ended if isinstance(ended, int) else 0)
 
 
@@ -190,10 +218,10 @@ def _tell(error: BaseException) -> int:
     # Whoever would read it may have gone.
     with contextlib.suppress(OSError):
         if os.environ.get(DEBUG, "") not in ("", "0"):
-            click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+            echo("".join(traceback.format_exception(error)), err=True, nl=False)
         if code == INTERRUPTED and sys.stderr.isatty():
-            click.echo(err=True)  # terminals show ^C, without a new line
-        click.echo(one_line(message), err=True)
+            echo(err=True)  # terminals show ^C, without a new line
+        echo(readable(one_line(message)), err=True)
     return code
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import shutil
 import sys
 import tempfile
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
+from missmdp.cli.failures import echo
 from missmdp.errors import FormatError, ModelError
+from missmdp.files import removed_after
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.model.tables import Columns, meaning
+from missmdp.words import is_text
 
 if TYPE_CHECKING:
     from missmdp.data.dataset import Dataset
@@ -43,6 +46,7 @@ __all__ = [
     "load_model",
     "load_model_or_pomdp",
     "load_module",
+    "print_data",
     "read_policy",
 ]
 
@@ -237,6 +241,11 @@ def asked_policies(words: Sequence[str]) -> list[AskedPolicy]:
     """
     asked = [_asked_policy(word) for word in words]
     names = [policy.name for policy in asked]
+    for name in names:
+        if not is_text(name):
+            raise click.UsageError(
+                f"a policy's name must be UTF-8 text, not {name!r}; name it, as in NAME=FILE"
+            )
     for i, policy in enumerate(asked):
         if policy.name in names[:i]:
             raise click.UsageError(
@@ -316,8 +325,8 @@ def check_writable(path: Path) -> None:
         if path.is_dir():
             raise click.UsageError(f"{path} is a folder; give the name of a file")
         folder = next(parent for parent in path.absolute().parents if parent.exists())
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{path.name}."):
-            pass
+        with removed_after(folder / f".{path.name}.{uuid.uuid4().hex}") as trial:
+            trial.open("xb").close()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise click.UsageError(f"{path}: cannot be written ({reason})") from None
@@ -371,8 +380,17 @@ def dataset_writer(output: str | None) -> Callable[[Dataset], None]:
 
 
 def _print_csv(dataset: Dataset) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "log.csv"
+    with removed_after(Path(tempfile.mkdtemp(prefix="missmdp-"))) as folder:
+        path = folder / "log.csv"
         dataset.to_csv(path)
         with path.open("rb") as file:
-            shutil.copyfileobj(file, sys.stdout.buffer)
+            print_data(file)
+
+
+def print_data(lines: Iterable[bytes]) -> None:
+    """Print data for other programs, exactly as it is; on a terminal, where people read it, it is only text."""
+    for line in lines:
+        if sys.stdout.isatty():
+            echo(line.decode(errors="replace"), nl=False)
+        else:
+            sys.stdout.buffer.write(line)

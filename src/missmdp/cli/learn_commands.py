@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from missmdp.cli.failures import AnswerIsNo
+from missmdp.cli.failures import AnswerIsNo, echo
 from missmdp.cli.options import (
     CONFIDENCE,
     DATA_HELP,
@@ -202,7 +202,7 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
             MissMDP(mdp, learner.missingness_, name=name).save(output)
         elif bound is not None:
             write_learned(bound, mdp.space.features.names, output)
-        click.echo(f"Written to {output}")
+        echo(f"Written to {output}")
 
 
 def _check_outputs(outputs: tuple[Path, ...], data: tuple[str, ...], *, intervals: bool) -> None:
@@ -330,7 +330,7 @@ def diagnose(
     print_diagnosis(found, log.notes)
     for output in outputs:
         _write(found, output)
-        click.echo(f"Written to {output}")
+        echo(f"Written to {output}")
 
 
 def _write(found: Diagnosis, output: Path) -> None:

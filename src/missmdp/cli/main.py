@@ -10,7 +10,7 @@ import click
 
 from missmdp._version import __version__
 from missmdp.cli.evaluate_command import evaluate
-from missmdp.cli.failures import Commands, sigterm_raises
+from missmdp.cli.failures import Commands, echo, sigterm_raises
 from missmdp.cli.learn_commands import diagnose, learn
 from missmdp.cli.model_commands import (
     benchmarks,
@@ -26,6 +26,7 @@ from missmdp.cli.model_commands import (
 from missmdp.cli.reproduce_commands import plot, reproduce
 from missmdp.cli.run_commands import report, run
 from missmdp.cli.solve_commands import solve, tune_ppo
+from missmdp.cli.watchdog import signals_end_the_program
 
 __all__ = ["SECTIONS", "cli", "main"]
 
@@ -79,7 +80,7 @@ def cli(context: click.Context) -> None:
     feature and value, which sets the order of values; without it, words are in alphabetical order.
     """
     if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+        echo(context.get_help())
 
 
 for section in SECTIONS.values():
@@ -97,5 +98,5 @@ def main() -> None:
         elif isinstance(stream, io.TextIOWrapper):
             # Bars and dots are not worth failing for where the terminal or file cannot hold them.
             stream.reconfigure(errors="replace")
-    with sigterm_raises():
+    with sigterm_raises(), signals_end_the_program():
         cli(prog_name="missmdp")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from missmdp.cli.failures import as_typed
+from missmdp.cli.failures import as_typed, echo
 from missmdp.cli.options import (
     DATA_HELP,
     FILE,
@@ -101,7 +101,7 @@ def show(model: str, steps: int | None, seed: int, graph: Path | None) -> None:
         print_simulation(loaded, collect(loaded, steps, seed=seed))
     if graph is not None:
         mgraph.draw(graph, title=loaded.name or model)
-        click.echo(f"\nm-graph drawn to {graph}")
+        echo(f"\nm-graph drawn to {graph}")
 
 
 @click.command(epilog=GRAPH_HELP)
@@ -114,7 +114,7 @@ def show(model: str, steps: int | None, seed: int, graph: Path | None) -> None:
 )
 def graph(model: str, output: Path | None) -> None:
     """Draw the m-graph of a model."""
-    from missmdp.cli.files import check_picture, check_writable, load_model
+    from missmdp.cli.files import check_picture, check_writable, load_model, print_data
     from missmdp.files import write_atomically
 
     as_dot = output is not None and output.suffix.lower() in (".dot", ".gv")
@@ -123,15 +123,15 @@ def graph(model: str, output: Path | None) -> None:
     loaded = load_model(model)
     mgraph = loaded.mgraph()
     if output is None:
-        click.echo(mgraph.to_dot(), nl=False)
+        print_data([mgraph.to_dot().encode()])
     elif as_dot:
         write_atomically(output, mgraph.to_dot().encode())
     else:
         mgraph.draw(output, title=loaded.name or model)
     if output is not None:
-        click.echo(f"m-graph written to {output}")
+        echo(f"m-graph written to {output}")
     for note in mgraph.notes:
-        click.echo(f"Note: {note}", err=True)
+        echo(f"Note: {note}", err=True)
 
 
 @click.command(epilog=COVERAGE_HELP)
@@ -184,7 +184,7 @@ def export(model: str, out: Path) -> None:
     acts = (
         "; in the file, the first action comes before the first observation" if pomdp.observe_initial else ""
     )
-    click.echo(
+    echo(
         f"{pomdp.n_states:,} states, {pomdp.n_actions:,} actions and {pomdp.n_observations:,} observations "
         f"written to {out}{acts}"
     )
@@ -248,7 +248,7 @@ def describe(
     print_description(described, most=most)
     if picture is not None:
         described.draw(picture)
-        click.echo(f"\nDrawn to {picture}")
+        echo(f"\nDrawn to {picture}")
 
 
 @click.command(epilog=COLLECT_HELP)
@@ -292,7 +292,7 @@ def validate(model: str, data: tuple[str, ...], **table: Any) -> None:
 
     mdp, _ = load_mdp(model)
     report = validate(data[0] if len(data) == 1 else list(data), mdp, **table_arguments(table))
-    click.echo(as_typed(report.describe()))
+    echo(as_typed(report.describe()))
     sys.exit(0 if report.ok else 1)
 
 
@@ -376,6 +376,6 @@ def plan_data(
         solver_gap=solver_gap,
         timeout=timeout,
     )
-    click.echo(found.describe())
+    echo(found.describe())
     if found.samples is None:
         raise AnswerIsNo("no known number of samples is enough")

@@ -8,9 +8,9 @@ from itertools import islice
 
 import numpy as np
 from rich.cells import cell_len
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
 from missmdp.data.coverage import Coverage, behaviour_coverage
@@ -19,12 +19,13 @@ from missmdp.data.description.description import FAMILY_LEVEL, Description
 from missmdp.errors import ModelError
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missmdp import MissMDP
-from missmdp.words import count, rate_text
+from missmdp.terminal import Console, make_console
+from missmdp.words import count, label, rate_text
 
 __all__ = [
     "Column",
+    "cell",
     "columns_width",
-    "make_console",
     "make_table",
     "print_benchmarks",
     "print_collected",
@@ -40,18 +41,17 @@ __all__ = [
 PREVIEW_ROWS = 8
 
 
-def make_console(*, stderr: bool = False) -> Console:
-    """Return where to print."""
-    # Not highlighted: numbers in states and names are not what the eye should jump to.
-    return Console(highlight=False, soft_wrap=True, stderr=stderr)
-
-
 def make_table(*columns: str, title: str | None = None) -> Table:
     """Return an empty table with these columns, without lines."""
     table = Table(box=None, pad_edge=False, title=title, title_justify="left", title_style="bold")
     for column in columns:
-        table.add_column(escape(column), header_style="bold", justify="left")
+        table.add_column(cell(column), header_style="bold", justify="left")
     return table
+
+
+def cell(value: object) -> Text:
+    """Return a name or value for a table."""
+    return Text(label(value))
 
 
 def print_benchmarks() -> None:
@@ -74,14 +74,14 @@ def print_model(model: MissMDP, graph: MissingnessGraph, name: str) -> None:
     """Print a model's size, its type of missingness, and what drives it."""
     console = make_console()
     mdp = model.mdp
-    console.print(f"[bold]{escape(model.name or name)}[/bold]")
-    sizes = ", ".join(f"{feature} ({len(values)})" for feature, values in model.features.items())
+    console.print(cell(model.name or name), style="bold")
+    sizes = ", ".join(f"{label(feature)} ({len(values)})" for feature, values in model.features.items())
     size = make_table()
     size.show_header = False
     size.add_column()
     size.add_column()
-    size.add_row("features", escape(sizes))
-    size.add_row("actions", escape(", ".join(map(str, model.actions))))
+    size.add_row("features", Text(sizes))
+    size.add_row("actions", Text(", ".join(map(label, model.actions))))
     size.add_row(
         "states", f"{model.n_states:,}" + (f", {mdp.terminal.sum():,} terminal" if mdp.terminal.any() else "")
     )
@@ -92,11 +92,11 @@ def print_model(model: MissMDP, graph: MissingnessGraph, name: str) -> None:
     console.print(escape(str(model.types())))
     console.print("\n[bold]m-graph[/bold]")
     for feature in graph.can_go_missing:
-        parents = graph.parents(feature)
+        parents = [*map(label, graph.parents(feature))]
         depends = f"depends on {', '.join(parents)}" if parents else "is the same in every state"
-        console.print(escape(f"P({feature} missing) {depends}"))
+        console.print(escape(f"P({label(feature)} missing) {depends}"))
     for a, b in graph.dependent:
-        console.print(escape(f"{a} and {b} do not go missing independently"))
+        console.print(escape(f"{label(a)} and {label(b)} do not go missing independently"))
     for note in graph.notes:
         console.print(escape(f"Note: {note}"))
 
@@ -119,15 +119,15 @@ def print_simulation(model: MissMDP, dataset: Dataset) -> None:
     names = model.space.features.names
     log = make_table("step", *names, "action")
     for step, (observation, action) in enumerate(islice(dataset.episode(0), PREVIEW_ROWS)):
-        values = ["·" if value is None else escape(str(value)) for value in observation]
-        log.add_row(str(step), *values, "" if action is None else escape(str(action)))
+        values = ["·" if value is None else cell(value) for value in observation]
+        log.add_row(str(step), *values, "" if action is None else cell(action))
     console.print(log)
     console.print("(· = missing)\n")
     share = behaviour_coverage(model).share
     rates = make_table("feature", "missing in the log", "expected")
     for name, rate in dataset.missing_rates().items():
         expected = float(share @ model.missingness.missing_rate(name))
-        rates.add_row(escape(name), f"{rate:.1%}", f"{expected:.1%}")
+        rates.add_row(cell(name), f"{rate:.1%}", f"{expected:.1%}")
     console.print(rates)
 
 
@@ -146,7 +146,7 @@ def print_coverage(coverage: Coverage, *, steps: int, visits: float, most: int) 
     )
     for state, expected in rare[:most]:
         table.add_row(
-            *[escape(str(value)) for value in state],
+            *map(cell, state),
             np.format_float_positional(expected, precision=3, trim="-"),
         )
     console.print(table)
@@ -162,12 +162,13 @@ _NARROWEST, _WIDEST = 40, 100
 
 def columns_width(columns: Sequence[Column]) -> int:
     """Return how wide a table will be."""
-    return sum(max(map(cell_len, column)) for column in columns) + 2 * (len(columns) - 1)
+    return sum(max(cell_len(label(text)) for text in column) for column in columns) + 2 * (len(columns) - 1)
 
 
 def print_columns(columns: Sequence[Column]) -> None:
     """Print a table without lines: the first column to the left, the others to the right."""
     console = make_console()
+    columns = [[*map(label, column)] for column in columns]
     widths = [max(map(cell_len, column)) for column in columns]
     for i, row in enumerate(zip(*columns, strict=True)):
         spaces = [" " * (width - cell_len(text)) for text, width in zip(row, widths, strict=True)]
@@ -178,12 +179,12 @@ def print_columns(columns: Sequence[Column]) -> None:
         console.print(escape("  ".join(cells).rstrip()), style="bold" if i == 0 else None)
 
 
-def print_labelled(label: str, text: str, *, whole: bool = False) -> None:
+def print_labelled(heading: str, text: str, *, whole: bool = False) -> None:
     """Print a label on the left, and text beside it: in lines that fit, or whole."""
     console = make_console()
-    space = " " * max(2, _LABELS - cell_len(label))
+    space = " " * max(2, _LABELS - cell_len(label(heading)))
     for i, line in enumerate([text] if whole else _lines(text, console, _LABELS)):
-        console.print(escape(f"{' ' * _LABELS if i else label + space}{line}"))
+        console.print(escape(f"{' ' * _LABELS if i else label(heading) + space}{line}"))
 
 
 def print_sentence(text: str) -> None:
@@ -215,7 +216,7 @@ def print_description(described: Description, *, most: int) -> None:
     for i, name in enumerate(described.features):
         interval = f"{rate_text(float(lower[i]))} to {rate_text(float(upper[i]))}"
         strip = _strip(described.over_steps.rates[:, i].tolist()) if described.missing[i] else ""
-        rates.add_row(escape(name), rate_text(float(described.rates[i])), interval, strip)
+        rates.add_row(cell(name), rate_text(float(described.rates[i])), interval, strip)
     console.print(rates)
     if most and described.can_go_missing:
         _print_patterns(described, most)
@@ -231,7 +232,7 @@ def _print_patterns(described: Description, most: int) -> None:
     for number, (names, rows) in enumerate(patterns):
         # No bar for all rarer patterns together, which may dwarf the frequent ones.
         bar = "█" * max(1, round(BAR * rows / longest)) if number < most else ""
-        table.add_row(escape(names), f"{rows:,}", rate_text(rows / described.n_rows), bar)
+        table.add_row(cell(names), f"{rows:,}", rate_text(rows / described.n_rows), bar)
     make_console().print(table)
 
 
@@ -253,10 +254,10 @@ def _print_associations(described: Description, most: int) -> None:
     for a in found[:most]:
         most_often, least_often = (f"{a.given} is {value}" for value in (a.highest, a.lowest))
         table.add_row(
-            escape(a.feature),
-            escape(most_often),
+            cell(a.feature),
+            cell(most_often),
             rate_text(a.highest_rate),
-            escape(least_often),
+            cell(least_often),
             rate_text(a.lowest_rate),
         )
     console.print(table)
@@ -282,5 +283,5 @@ def print_collected(dataset: Dataset, where: str | None, *, stderr: bool = False
     )
     rates = make_table("feature", "missing")
     for name, rate in dataset.missing_rates().items():
-        rates.add_row(escape(name), rate_text(rate))
+        rates.add_row(cell(name), rate_text(rate))
     console.print(rates)

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-import click
 import numpy as np
-from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
-from missmdp.cli.failures import as_typed
-from missmdp.cli.printing import Column, make_console, make_table, print_columns, print_sentence
+from missmdp.cli.failures import as_typed, echo
+from missmdp.cli.printing import Column, cell, make_table, print_columns, print_sentence
 from missmdp.evaluation.distance import total_variation
 from missmdp.learn.diagnosis.result import p_words, type_words, variable_words
 from missmdp.learn.registry import learner_name
@@ -20,7 +19,8 @@ from missmdp.learn.table import missing_in
 from missmdp.model.missmdp import MissMDP
 from missmdp.plan.state_text import short_text
 from missmdp.plan.value_function import NO_VECTOR
-from missmdp.words import count, decimals, rate_text, signed
+from missmdp.terminal import Console, make_console
+from missmdp.words import count, decimals, label, rate_text, signed
 
 if TYPE_CHECKING:
     from missmdp.data.validation import DataReport
@@ -68,7 +68,7 @@ def _print_drivers(console: Console, found: Diagnosis) -> None:
     for block, rate in zip(found.blocks, found.rates, strict=True):
         own: Sequence[Driver | None] = [d for d in found.drivers if d.features == block] or [None]
         for number, driver in enumerate(own):
-            first = (escape(", ".join(block)), rate_text(rate)) if number == 0 else ("", "")
+            first = (cell(", ".join(block)), rate_text(rate)) if number == 0 else ("", "")
             table.add_row(*first, *(_driver_cells(driver) if driver is not None else ("nothing",)))
     console.print(table)
     if any(driver.interval is not None for driver in found.drivers):
@@ -77,15 +77,15 @@ def _print_drivers(console: Console, found: Diagnosis) -> None:
         )
 
 
-def _driver_cells(driver: Driver) -> tuple[str, ...]:
+def _driver_cells(driver: Driver) -> tuple[str | Text, ...]:
     difference = f"{100.0 * driver.difference:.1f}"
     if driver.interval is not None:
         low, high = driver.interval
         difference += f" ({100.0 * low:.1f} to {100.0 * high:.1f})"
     return (
-        escape(variable_words(driver)),
-        escape(f"{rate_text(driver.lowest_rate)} at {driver.lowest}"),
-        escape(f"{rate_text(driver.highest_rate)} at {driver.highest}"),
+        cell(variable_words(driver)),
+        cell(f"{rate_text(driver.lowest_rate)} at {driver.lowest}"),
+        cell(f"{rate_text(driver.highest_rate)} at {driver.highest}"),
         difference,
     )
 
@@ -112,7 +112,7 @@ def _print_tests(console: Console, chain: Sequence[NestedTest], own: Sequence[Ne
         title=f"\nWhat the log contradicts, at level {tests[0].level:.4g}",
     )
     for test in tests:
-        names = escape(", ".join(test.features)) if test in own else ""
+        names = cell(", ".join(test.features)) if test in own else ""
         verdict = "rejected" if test.rejected else "not rejected"
         table.add_row(test.null, test.alternative, names, p_words(test.p_value), verdict)
     console.print(table)
@@ -169,7 +169,7 @@ def _print_part(groups: list[GroupBound], most: int) -> None:
     by = list(dict.fromkeys(name for group in groups for name in group.given))
     listed = sorted(groups, key=lambda group: -group.samples)[:most]
     kept = [group for group in groups if group in listed]
-    names = ", ".join(first.features)
+    names = ", ".join(map(label, first.features))
     title = (
         f"\nP({names} missing)" if len(first.patterns) == 2 else f"\nProbability of each pattern of {names}"
     )
@@ -186,7 +186,7 @@ def _print_part(groups: list[GroupBound], most: int) -> None:
     for column in table.columns[len(by) + 1 :]:
         column.min_width = 13 if len(places) > 1 else None
     for group in kept:
-        values = [escape(str(group.given.get(name, "any"))) for name in by]
+        values = [cell(group.given.get(name, "any")) for name in by]
         row = [*values, f"{group.samples:,}"]
         if places:
             # Under each other, so that several patterns fit beside each other.
@@ -194,7 +194,7 @@ def _print_part(groups: list[GroupBound], most: int) -> None:
             table.add_row(*row, *[_interval(group, k, between=between) for k in places])
             continue
         for k in sorted(range(len(patterns)), key=lambda k: -group.estimate[k])[:_WIDE]:
-            table.add_row(*row, escape(patterns[k]), _interval(group, k))
+            table.add_row(*row, cell(patterns[k]), _interval(group, k))
             row = [""] * len(row)
     if kept:
         console.print(table)
@@ -232,7 +232,7 @@ def print_result(result: SolveResult) -> None:
     action = first_action(result.policy)
     if action is not None:
         whatever = ", whatever is seen" if result.policy.observe_initial else ""
-        _print_line("first action", f"{short_text(action)}{whatever}")
+        _print_line("first action", f"{label(short_text(action))}{whatever}")
 
 
 def _print_line(what: str, text: str) -> None:
@@ -265,8 +265,8 @@ def print_search(search: PPOSearch) -> None:
     """Print all trials, the best first, and what the best is worth."""
     columns: list[Column] = [[title] for title in _TITLES]
     for trial in search.trials:
-        for column, cell in zip(columns, _cells(trial), strict=True):
-            column.append(cell)
+        for column, text in zip(columns, _cells(trial), strict=True):
+            column.append(text)
     console = make_console()
     console.print()
     print_columns(columns)
@@ -274,7 +274,7 @@ def print_search(search: PPOSearch) -> None:
     for sentence in search.describe().splitlines():
         print_sentence(sentence)
     for name in ("best.json", "best.mmpolicy", "trials.csv"):
-        click.echo(f"Written to {search.folder / name}")
+        echo(f"Written to {search.folder / name}")
 
 
 _TITLES = (

@@ -13,15 +13,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from missmdp.cli.failures import what_is_wrong
-from missmdp.cli.printing import Column, columns_width, make_console, print_columns, print_sentence
+from missmdp.cli.failures import echo, what_is_wrong
+from missmdp.cli.printing import Column, columns_width, print_columns, print_sentence
 from missmdp.errors import MissMDPError
 from missmdp.experiments.grid.cell import Cell
 from missmdp.experiments.grid.store import CellStore
 from missmdp.experiments.record.summary_text import summary_text
+from missmdp.terminal import make_console
 from missmdp.words import count, error_places, interval_text, rough_duration, with_error
 
 if TYPE_CHECKING:
@@ -63,17 +63,17 @@ def print_run(result: RunResult) -> None:
         print_sentence(sentence)
     console.print()
     if result.report_failed is None:
-        click.echo(f"Report: {result.report}")
-    click.echo(f"Policy: {result.folder.policy}")
+        echo(f"Report: {result.report}")
+    echo(f"Policy: {result.folder.policy}")
     if result.folder.certified.exists():
-        click.echo(f"Certified: {result.folder.certified}")
+        echo(f"Certified: {result.folder.certified}")
 
 
 def print_shortly(result: RunResult) -> None:
     """Print one line."""
     run = result.record
     where = "in the true model" if run.truth_known else "if it is right"
-    click.echo(f"{run.learner.name} is recommended: worth {_value(run.value)} {where}; see {result.report}")
+    echo(f"{run.learner.name} is recommended: worth {_value(run.value)} {where}; see {result.report}")
 
 
 def _columns(run: RunRecord) -> list[Column]:
@@ -144,7 +144,7 @@ def print_kept(folder: RunFolder, before: Mapping[str, int]) -> None:
     if kept:
         # Whoever reads may have gone.
         with contextlib.suppress(OSError):
-            click.echo(f"{kept[0].upper()}{kept[1:]}.", err=True)
+            echo(f"{kept[0].upper()}{kept[1:]}.", err=True)
 
 
 def with_what_is_kept(
@@ -191,7 +191,7 @@ def print_plan(cells: Sequence[Cell], folder: Path, workers: int | None) -> None
                     column.append(text)
     print_columns(columns)
     processes = (os.cpu_count() or 1) if workers is None else workers
-    click.echo()
+    echo()
     done = len(cells) - len(missing)
     print_sentence(f"{len(cells):,} cells, of which {done:,} are finished in {folder}.")
     if missing:
@@ -225,8 +225,8 @@ class GridProgress:
         if self._enabled and sys.stderr.isatty():
             self._display = Progress(
                 BarColumn(bar_width=30),
-                TextColumn("{task.description}"),
-                console=Console(stderr=True),
+                TextColumn("{task.description}", markup=False),
+                console=make_console(stderr=True, soft_wrap=False),
                 transient=True,
             )
             self._task = self._display.add_task("starting", total=self._left)
@@ -250,7 +250,7 @@ class GridProgress:
             self._display.update(self._task, completed=self._done, description=f"{text}   {_shown(cell)}")
         elif self._enabled and (finished == wanted or time.monotonic() - self._last >= _EVERY):
             self._last = time.monotonic()
-            click.echo(text, err=True)
+            echo(text, err=True)
 
 
 def _shown(cell: Cell) -> str:
@@ -288,7 +288,7 @@ def print_reproduction(done: Reproduction) -> None:
                 if row["size"] == largest:
                     _add(columns, row, distances.get((benchmark, row["learner"], largest)))
         print_columns(columns)
-        click.echo()
+        echo()
         print_sentence(
             "1 is the value of the optimal policy, 0 that of the prior's. Intervals are over runs."
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from missmdp.cli.failures import echo
 from missmdp.cli.options import Whole, quiet_option
 from missmdp.files import held_folder
 
@@ -216,7 +217,7 @@ def reproduce(
         if done.status == "finished":
             draw_and_write(target)
     if quiet:
-        click.echo(str(done))
+        echo(str(done))
     else:
         print_reproduction(done)
     _raise_unless_finished(done)
@@ -239,7 +240,7 @@ def _run_study(
         with GridProgress(cells, folder, enabled=not quiet) as progress:
             done = run_cells(cells, folder, workers=workers, dask=dask, progress=False, report=progress)
         write_study(study, folder)
-    click.echo(str(done))
+    echo(str(done))
     _raise_unless_finished(done)
 
 
@@ -322,6 +323,6 @@ def plot(run: Path, formats: tuple[str, ...], folder: Path | None) -> None:
             f"{run}: there is nothing to draw: {done}, none with total variation or normalised values"
         )
     for path in paths:
-        click.echo(str(path))
+        echo(str(path))
     if summary.finished < len(summary.cells):
-        click.echo(f"{done}; the figures show these", err=True)
+        echo(f"{done}; the figures show these", err=True)

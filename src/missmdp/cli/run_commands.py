@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from missmdp.cli.failures import echo
 from missmdp.cli.options import (
     DATA_HELP,
     MDP_HELP,
@@ -246,7 +247,7 @@ def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> N
     if wanted and not context.resilient_parsing:
         from missmdp.experiments.record.coding import record_schema
 
-        click.echo(record_schema(), nl=False)
+        echo(record_schema(), nl=False)
         context.exit()
 
 
@@ -284,4 +285,4 @@ def report(folder: Path) -> None:
             f"{folder} is not a folder of `missmdp run` (it has no {RUN_FILE}) or of `missmdp reproduce` "
             "(it has no config.toml)"
         )
-    click.echo(str(path))
+    echo(str(path))

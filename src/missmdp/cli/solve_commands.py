@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from missmdp.cli.failures import what_is_wrong
+from missmdp.cli.failures import echo, what_is_wrong
 from missmdp.cli.options import (
     MODEL_HELP,
     POMDP_HELP,
@@ -122,7 +122,7 @@ def solve(
     result = solver.solve(loaded)
     try:
         if quiet:
-            click.echo(str(result))
+            echo(str(result))
         else:
             print_result(result)
     finally:
@@ -165,7 +165,7 @@ def _write_all(result: SolveResult, model: str, files: dict[Path, str], *, quiet
             failed.append(what_is_wrong(error))
     if not quiet:
         for path in written:
-            click.echo(f"Written to {path}")
+            echo(f"Written to {path}")
     if failed:
         raise click.ClickException("; ".join(failed))
 
@@ -252,6 +252,6 @@ def tune_ppo(
             report=None if quiet else lambda trial, known: print_trial(trial, trials, known=known),
         )
     if quiet:
-        click.echo(str(search))
+        echo(str(search))
     else:
         print_search(search)

@@ -45,8 +45,16 @@ class _Chunk(NamedTuple):
     terminated: NDArray[np.bool_]
 
 
-Run = Callable[[int, int], list[_Chunk]]
-"""Simulates a number of episodes from a first one on."""
+class _Runner(NamedTuple):
+    """Simulates a number of episodes from a first one on."""
+
+    run: Callable[[int, int], list[_Chunk]]
+    task_rows: int
+    """How many rows to ask for at once."""
+    stop: NDArray[np.uint8]
+    """One number; where it is set to 1, `run` returns soon, with less or nothing."""
+    parallel: bool = True
+    """Whether threads help."""
 
 
 def collect(
@@ -94,12 +102,10 @@ def collect(
     seed, words = seed_words(seed)
     _refuse_what_does_not_fit(model, steps, keep_states=keep_states)
     if isinstance(policy, MemorylessPolicy):
-        run, task_rows = _kernel_runner(model, policy, words, horizon, keep_states=keep_states), _CHUNK_ROWS
+        runner = _kernel_runner(model, policy, words, horizon, keep_states=keep_states)
     else:
-        run, task_rows = _agent_runner(model, policy, seed, horizon, keep_states=keep_states), 1
-        threads = 1
-
-    with closing(_in_order(run, steps, horizon, threads, task_rows)) as chunks:
+        runner = _agent_runner(model, policy, seed, horizon, keep_states=keep_states)
+    with closing(_in_order(runner, steps, horizon, threads)) as chunks:
         found = _joined(chunks, model, steps, keep_states=keep_states, progress=progress)
     _log.info("collected %d observations of %s with seed %d", steps, model.name or "a model", seed)
     return Dataset(
@@ -174,7 +180,7 @@ def _cut(chunk: _Chunk, room: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]
     return length, terminated
 
 
-def _in_order(run: Run, steps: int, horizon: int, threads: int, task_rows: int) -> Generator[_Chunk]:
+def _in_order(runner: _Runner, steps: int, horizon: int, threads: int) -> Generator[_Chunk]:
     """Yield the episodes 0, 1, 2, … in order, a few tasks being simulated ahead.
 
     How many episodes make a task of about `task_rows`, and how far ahead to go, follows the mean length so far;
@@ -182,14 +188,15 @@ def _in_order(run: Run, steps: int, horizon: int, threads: int, task_rows: int) 
     """
     pending: deque[tuple[int, Future[list[_Chunk]]]] = deque()
     submitted = finished = rows = 0
+    threads = threads if runner.parallel else 1
     with ThreadPoolExecutor(threads, thread_name_prefix="missmdp-collect") as executor:
         try:
             while True:
                 mean = rows / finished if finished else horizon
                 wanted = math.ceil((steps - rows) / mean)
-                episodes = max(1, int(min(task_rows / mean, wanted)))
+                episodes = max(1, int(min(runner.task_rows / mean, wanted)))
                 while not pending or (len(pending) < 2 * threads and submitted - finished < wanted):
-                    pending.append((episodes, executor.submit(run, submitted, episodes)))
+                    pending.append((episodes, executor.submit(runner.run, submitted, episodes)))
                     submitted += episodes
                 episodes, task = pending.popleft()
                 for chunk in task.result():
@@ -197,19 +204,20 @@ def _in_order(run: Run, steps: int, horizon: int, threads: int, task_rows: int) 
                     yield chunk
                 finished += episodes
         finally:
+            runner.stop[0] = 1
             for _, task in pending:
                 task.cancel()
 
 
 def _kernel_runner(
     model: MissMDP, policy: MemorylessPolicy, words: NDArray[np.uint64], horizon: int, *, keep_states: bool
-) -> Run:
+) -> _Runner:
     simulation, sampler, codes = compile_simulation(model), compile_policy(policy, model), seen_codes(model)
     action_type = action_dtype(model.n_actions)
 
     def run(first: int, episodes: int) -> list[_Chunk]:
         chunks: list[_Chunk] = []
-        while episodes > 0:
+        while episodes > 0 and not simulation.stop[0]:
             rows = min(episodes * horizon, max(horizon, 2 * _CHUNK_ROWS))
             chunk = _Chunk(
                 np.empty((rows, codes.shape[1]), dtype=codes.dtype),
@@ -223,11 +231,12 @@ def _kernel_runner(
             first, episodes = first + count, episodes - count
         return chunks
 
-    return run
+    return _Runner(run, _CHUNK_ROWS, simulation.stop)
 
 
-def _agent_runner(model: MissMDP, policy: Policy, seed: int, horizon: int, *, keep_states: bool) -> Run:
-    simulator, codes = AgentSimulator(policy, model, compile_simulation(model), seed), seen_codes(model)
+def _agent_runner(model: MissMDP, policy: Policy, seed: int, horizon: int, *, keep_states: bool) -> _Runner:
+    simulation, codes = compile_simulation(model), seen_codes(model)
+    simulator = AgentSimulator(policy, model, simulation, seed)
 
     def episode(number: int) -> _Chunk:
         seen, states, actions = simulator.episode(number, horizon - 1)
@@ -239,4 +248,7 @@ def _agent_runner(model: MissMDP, policy: Policy, seed: int, horizon: int, *, ke
             np.array([bool(model.mdp.terminal[states[-1]])]),
         )
 
-    return lambda first, episodes: [episode(number) for number in range(first, first + episodes)]
+    def run(first: int, episodes: int) -> list[_Chunk]:
+        return [episode(number) for number in range(first, first + episodes)]
+
+    return _Runner(run, 1, simulation.stop, parallel=False)

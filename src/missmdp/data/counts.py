@@ -31,8 +31,11 @@ from missmdp.model.archive import (
     write_archive,
 )
 from missmdp.model.mdp import FactoredMDP, checked_mdp
+from missmdp.model.probabilities import as_integers
 from missmdp.model.space import MISSING, FeatureSpace, Rows
 
+_MOST_STEPS = 10**18
+"""Observations that can be counted; integers end at ten times as many."""
 _MAX_DENSE = 50_000_000
 """Ranks up to which counting uses one counter for each (400 MB at most)."""
 
@@ -68,14 +71,18 @@ class ObservationCounts:
     behaviour: Behaviour | None = None
 
     def __post_init__(self) -> None:
-        features = self.mdp.space.features
-        checked_shape("codes", self.codes, (len(self.codes), len(features)), "(observations, features)")
-        checked_shape("counts", self.counts, (len(self.codes),), "(observations,)")
+        features = checked_mdp(self.mdp).space.features
+        for name in ("codes", "counts"):
+            object.__setattr__(self, name, as_integers(getattr(self, name), name))
+        checked_shape("counts", self.counts, (self.counts.size,), "(observations,)")
+        checked_shape("codes", self.codes, (self.counts.size, len(features)), "(observations, features)")
         if (self.codes < MISSING).any() or (self.codes >= features.sizes).any():
             problem = "they must be codes of the features' values or MISSING"
             raise ParameterError("codes", self.codes, "codes", problem)
         if (self.counts < 1).any():
             raise ParameterError("counts", int(self.counts.min()), "positive")
+        if self.counts.sum(dtype=np.float64) >= _MOST_STEPS:
+            raise ParameterError("counts", int(self.counts.max()), f"fewer than {_MOST_STEPS:.0e} in all")
         if (np.diff(features.rank(self.codes)) <= 0).any():
             problem = "observations must be distinct and in order of rank"
             raise ParameterError("codes", self.codes, "in order of rank", problem)

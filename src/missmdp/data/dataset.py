@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from missmdp.checks import checked_shape
 from missmdp.data.tables.content import TableOptions, known_options
 from missmdp.errors import DataError, ParameterError
-from missmdp.model.mdp import FactoredMDP
+from missmdp.model.mdp import FactoredMDP, checked_mdp
+from missmdp.model.probabilities import as_flags, as_integers
 from missmdp.model.space import MISSING, NO_ACTION
 from missmdp.pages.notebook import notebook_table
 from missmdp.words import count, percent
@@ -81,19 +82,21 @@ class Dataset:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        n_steps, n_features = len(self.observations), len(self.mdp.space.features)
+        checked_mdp(self.mdp)
+        for name in ("observations", "actions", "offsets", "states"):
+            if name != "states" or self.states is not None:
+                object.__setattr__(self, name, as_integers(getattr(self, name), name))
+        object.__setattr__(self, "terminated", as_flags(self.terminated, "terminated"))
+        n_steps, n_features = (
+            self.observations.shape[0] if self.observations.ndim else 0,
+            len(self.mdp.features),
+        )
         checked_shape("observations", self.observations, (n_steps, n_features), "(steps, features)")
         checked_shape("actions", self.actions, (n_steps,), "(steps,)")
         if self.states is not None:
             checked_shape("states", self.states, (n_steps,), "(steps,)")
-        if (
-            len(self.offsets) != len(self.terminated) + 1
-            or self.offsets[0] != 0
-            or self.offsets[-1] != n_steps
-            or (np.diff(self.offsets) < 1).any()
-        ):
-            problem = "they must rise from 0 to the number of observations, one step per episode at least"
-            raise ParameterError("offsets", self.offsets, "rising", problem)
+        checked_shape("terminated", self.terminated, (self.terminated.size,), "(episodes,)")
+        self._check_offsets(n_steps)
         if self.episode_ids is not None and len(self.episode_ids) != len(self.terminated):
             problem = f"there must be one entry for each of the {len(self.terminated)} episodes"
             raise ParameterError("episode_ids", self.episode_ids, "one per episode", problem)
@@ -101,6 +104,17 @@ class Dataset:
         for array in (self.observations, self.actions, self.offsets, self.terminated, self.states):
             if array is not None:
                 array.setflags(write=False)
+
+    def _check_offsets(self, n_steps: int) -> None:
+        offsets = self.offsets
+        if (
+            offsets.shape != (len(self.terminated) + 1,)
+            or offsets[0] != 0
+            or offsets[-1] != n_steps
+            or (offsets[1:] <= offsets[:-1]).any()
+        ):
+            problem = "they must rise from 0 to the number of observations, one step per episode at least"
+            raise ParameterError("offsets", offsets, "rising", problem)
 
     def _check_codes(self) -> None:
         features = self.mdp.space.features

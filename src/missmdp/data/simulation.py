@@ -17,10 +17,12 @@ from scipy import sparse
 
 from missmdp._kernels.random import RowSampler, episode_key, fill_cdf, fill_guide
 from missmdp._kernels.simulator import Outcomes, Simulation, first_state, next_state, score_episode, seen_as
-from missmdp.checks import checked_seed
+from missmdp.checks import checked_seed, checked_shape
+from missmdp.errors import ParameterError
 from missmdp.model.missmdp import MissMDP
-from missmdp.model.policy import MemorylessPolicy, Policy
+from missmdp.model.policy import ActionTable, MemorylessPolicy, Policy
 from missmdp.model.pomdp import POMDP, Labels, advantages
+from missmdp.model.probabilities import as_floats, as_integers, checked_table
 
 _TRAINING = 1
 """The stream of draws that is set aside for training."""
@@ -68,6 +70,7 @@ def compile_simulation(model: MissMDP | POMDP, potential: NDArray[np.float64] | 
         terminal=np.array(mdp.terminal),
         n_actions=mdp.n_actions,
         n_watched=n_watched,
+        stop=np.zeros(1, dtype=np.uint8),
     )
 
 
@@ -90,11 +93,24 @@ def _drawn_by_pattern(model: MissMDP) -> RowSampler:
 
 def compile_policy(policy: MemorylessPolicy, model: MissMDP) -> PolicySampler:
     """Return a memoryless policy as the simulator sees it."""
-    table = policy.table(model)
+    table = _checked_actions(policy.table(model), model)
     seen = model.missingness.occurring()
     action_row = np.zeros(len(seen.observations), dtype=np.int32)
     action_row[seen.place] = table.row[seen.state, seen.pattern]
     return PolicySampler(action_row, row_sampler(table.probabilities))
+
+
+def _checked_actions(table: ActionTable, model: MissMDP) -> ActionTable:
+    """Return the table of a policy, which may be anybody's own, with rows that are there and are distributions."""
+    probabilities = as_floats(table.probabilities, "the policy's probabilities")
+    shape = (probabilities.shape[0] if probabilities.ndim else 0, model.n_actions)
+    checked_shape("probabilities", probabilities, shape, "(rows, actions)")
+    row = checked_shape("row", as_integers(table.row, "row"), model.missingness.probabilities.shape)
+    if row.min() < 0 or row.max() >= len(probabilities):
+        raise ParameterError("row", int(row.max()), f"from 0 to {len(probabilities) - 1}")
+    return ActionTable(
+        row.astype(np.int32), checked_table(probabilities, lambda row: f"row {row} of the policy")
+    )
 
 
 def seen_codes(model: MissMDP) -> NDArray[np.integer[Any]]:
@@ -113,6 +129,10 @@ def seed_words(seed: int | None, *, training: bool = False) -> tuple[int, NDArra
     assert isinstance(entropy, int)
     sequence = np.random.SeedSequence(entropy, spawn_key=(_TRAINING,) if training else ())
     return entropy, sequence.generate_state(2, np.uint64).astype(np.uint64)
+
+
+class Stopped(Exception):  # noqa: N818 (not an error: what was asked for)
+    """The time was up before all episodes were simulated."""
 
 
 class AgentEpisode(NamedTuple):
@@ -144,7 +164,7 @@ class AgentSimulator:
         self._acts_first = isinstance(model, POMDP) and not model.observe_initial
 
     def episode(self, number: int, decisions: int) -> AgentEpisode:
-        """Return an episode with at most that many decisions."""
+        """Return an episode with at most that many decisions; raise `Stopped` if told to stop before its end."""
         simulation, key = self._simulation, np.uint64(episode_key(self._words, number))
         own_seed = int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0])
         agent: Any = self._policy.agent(self._model, seed=own_seed)
@@ -154,6 +174,8 @@ class AgentSimulator:
             step = len(episode.states)
             episode.states.append(state)
             episode.observations.append(seen_as(simulation, key, step, state, action))
+            if simulation.stop[0]:
+                raise Stopped
             if step == decisions or simulation.terminal[state]:
                 return episode
             if step == 0 and self._acts_first:
@@ -185,6 +207,18 @@ class Episodes(NamedTuple):
         """All but the events, as kernels fill it."""
         return Outcomes(self.returns, self.advantages, self.decisions, self.terminated)
 
+    def first(self, count: int) -> Episodes:
+        """Return the first episodes."""
+        if count == len(self.returns):
+            return self
+        return Episodes(
+            self.returns[:count],
+            self.advantages[:count],
+            self.decisions[:count],
+            self.terminated[:count],
+            self.events[:count],
+        )
+
 
 def empty_episodes(count: int, events: int = 0) -> Episodes:
     """Return room for outcomes, for kernels to fill."""
@@ -215,7 +249,8 @@ class EpisodeRunner:
     """Simulates episodes of one policy in one model, with one seed."""
 
     run: Callable[[int, int], Episodes]
-    """(first, count) → the episodes first, …, first + count − 1. Called from several threads at once."""
+    """(first, count) → the episodes first, …, first + count − 1. Called from several threads at once. Where the
+    simulation's `stop` is set, it returns soon, with those of the first episodes that are finished."""
     events: tuple[str, ...] = ()
     """What is counted besides, in words, such as "impossible observations"."""
     task: int = 32

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,7 @@ from missmdp.data.simulation import (
     EpisodeRunner,
     Episodes,
     PolicySampler,
+    Stopped,
     compile_policy,
     compile_simulation,
     empty_episodes,
@@ -87,10 +90,6 @@ def _checked_horizon(horizon: int) -> int:
     return checked
 
 
-class Stopped(Exception):  # noqa: N818 (not an error: what was asked for)
-    """The time was up before all episodes were simulated."""
-
-
 class EpisodeStore:
     """The first episodes of a policy; more of them on demand.
 
@@ -116,6 +115,7 @@ class EpisodeStore:
         horizon: int,
     ) -> None:
         self._runner = _runner(policy, model, simulation, seed, words, horizon)
+        self._stop = simulation.stop
         self._parts: list[Episodes] = [empty_episodes(0, len(self._runner.events))]
         self._count = 0
 
@@ -134,44 +134,79 @@ class EpisodeStore:
             self._parts = [Episodes(*(np.concatenate(column) for column in columns))]
         return self._parts[0]
 
+    def make_ready(self) -> None:
+        """Compile or load the kernels, which no time limit counts."""
+        self._runner.run(0, 0)
+
     def extend_to(
         self, count: int, threads: int, advance: Callable[[int], None], deadline: float = float("inf")
     ) -> None:
         """Simulate until there are `count` episodes; raise `Stopped` where time is up before.
 
-        Whatever stops it, the episodes that were finished in order are kept.
+        Whatever stops it, the episodes that were finished in order are kept, and it stops soon, however long an
+        episode takes.
         """
-        first = len(self)
-        tasks = _tasks(first, count, self._runner.task)
-        if not self._runner.parallel or threads == 1:
-            for start, number in tasks:
-                self._take(self._runner.run(start, number), advance)
-                _look_at_the_clock(deadline, done=len(self) >= count)
-            return
-        pending: deque[Future[Episodes]] = deque()
-        with ThreadPoolExecutor(threads, thread_name_prefix="missmdp-evaluate") as executor:
-            try:
+        tasks = _tasks(len(self), count, self._runner.task)
+        with _stopped_at(deadline, self._stop):
+            if not self._runner.parallel:
                 for start, number in tasks:
-                    pending.append(executor.submit(self._runner.run, start, number))
-                    if len(pending) >= 2 * threads:
-                        self._take(pending.popleft().result(), advance)
-                        _look_at_the_clock(deadline, done=False)
-                while pending:
-                    self._take(pending.popleft().result(), advance)
-                    _look_at_the_clock(deadline, done=not pending)
-            finally:
-                for task in pending:
-                    task.cancel()
+                    self._take(self._runner.run(start, number), start + number, advance)
+                    self._check(count)
+                return
+            pending: deque[tuple[int, Future[Episodes]]] = deque()
+            # Also for one thread: nothing could interrupt a kernel in this one.
+            with ThreadPoolExecutor(threads, thread_name_prefix="missmdp-evaluate") as executor:
+                try:
+                    for start, number in tasks:
+                        task = executor.submit(self._runner.run, start, number)
+                        pending.append((start + number, task))
+                        if len(pending) >= 2 * threads:
+                            self._take_first(pending, count, advance)
+                    while pending:
+                        self._take_first(pending, count, advance)
+                finally:
+                    self._stop[0] = 1
+                    for _, task in pending:
+                        task.cancel()
 
-    def _take(self, part: Episodes, advance: Callable[[int], None]) -> None:
+    def _take_first(
+        self, pending: deque[tuple[int, Future[Episodes]]], count: int, advance: Callable[[int], None]
+    ) -> None:
+        end, task = pending.popleft()
+        self._take(task.result(), end, advance)
+        self._check(count)
+
+    def _take(self, part: Episodes, end: int, advance: Callable[[int], None]) -> None:
+        """Keep some episodes; raise `Stopped` if they do not go up to `end`."""
         self._parts.append(part)
         self._count += len(part.returns)
         advance(len(part.returns))
+        if self._count < end:
+            raise Stopped
+
+    def _check(self, count: int) -> None:
+        """Raise `Stopped` if time is up and there are fewer episodes than that; a runner may not have looked."""
+        if self._stop[0] and self._count < count:
+            raise Stopped
 
 
-def _look_at_the_clock(deadline: float, *, done: bool) -> None:
-    if not done and time.monotonic() >= deadline:
-        raise Stopped
+@contextmanager
+def _stopped_at(deadline: float, stop: NDArray[np.uint8]) -> Generator[None]:
+    """Tell kernels to stop when the time has come."""
+
+    def end() -> None:
+        stop[0] = 1
+
+    stop[0] = 0
+    seconds = deadline - time.monotonic()
+    timer = threading.Timer(max(seconds, 0.0), end)
+    timer.daemon = True
+    if seconds < threading.TIMEOUT_MAX:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _tasks(first: int, end: int, size: int) -> Generator[tuple[int, int]]:
@@ -198,10 +233,10 @@ def _runner(
 
         def run(first: int, count: int) -> Episodes:
             episodes = empty_episodes(count)
-            run_memoryless_episodes(
+            count = run_memoryless_episodes(
                 simulation, *sampler, words, first, horizon, model.discount, episodes.outcomes
             )
-            return episodes
+            return episodes.first(count)
 
         return EpisodeRunner(run, task=256)
     return _agent_runner(policy, model, simulation, seed, horizon)
@@ -224,7 +259,10 @@ def _agent_runner(
     def run(first: int, count: int) -> Episodes:
         episodes = empty_episodes(count)
         for e in range(count):
-            _, states, actions = simulator.episode(first + e, horizon)
+            try:
+                _, states, actions = simulator.episode(first + e, horizon)
+            except Stopped:
+                return episodes.first(e)
             write_outcome(simulation, model.discount, states, actions, e, episodes)
         return episodes
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from missmdp.checks import checked_integer, checked_number
+from missmdp.data.simulation import Stopped
 from missmdp.errors import Argument, DataError
-from missmdp.evaluation.simulation import EpisodeStore, Stopped
+from missmdp.evaluation.simulation import EpisodeStore
 from missmdp.progress import show_progress
 
 _log = logging.getLogger(__name__)
@@ -91,6 +92,8 @@ def simulate(
     `stderr` is asked after each round. How many episodes a round has follows from the errors alone, so the result
     is the same for any number of threads.
     """
+    for store in stores:
+        store.make_ready()
     deadline = math.inf if rule.timeout is None else time.monotonic() + float(rule.timeout)
     wanted = None if rule.until_stderr is None else float(rule.until_stderr)
     target = rule.first

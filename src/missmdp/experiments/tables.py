@@ -16,6 +16,8 @@ from missmdp.words import listed
 
 TABLES = (".csv", ".json", ".parquet")
 """The endings of the names of tables."""
+_ODD = "backslashreplace"
+"""What becomes of bytes in names of files that are no UTF-8."""
 LONG_TABLES = (".csv", ".parquet")
 """The same for tables of many rows."""
 
@@ -30,13 +32,13 @@ def write_table(rows: Sequence[Mapping[str, Any]], path: str | Path) -> None:
     match path.suffix.lower():
         case ".json":
             text = json.dumps([_finite(row) for row in rows], indent=1, ensure_ascii=False)
-            content = f"{text}\n".encode()
+            content = f"{text}\n".encode(errors=_ODD)
         case ".csv":
             buffer = io.StringIO(newline="")
             writer = csv.DictWriter(buffer, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
             writer.writeheader()
             writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-            content = buffer.getvalue().encode()
+            content = buffer.getvalue().encode(errors=_ODD)
         case ".parquet":
             names = list(rows[0]) if rows else []
             write_columns({name: [_cell(row[name]) for row in rows] for name in names}, path)
@@ -107,7 +109,8 @@ def _page(target: Path, tables: Mapping[str, str]) -> str:
 
 
 def _cell(value: Any) -> Any:
-    return json.dumps(_finite(value), ensure_ascii=False) if isinstance(value, Mapping | list) else value
+    text = json.dumps(_finite(value), ensure_ascii=False) if isinstance(value, Mapping | list) else value
+    return text.encode(errors=_ODD).decode() if isinstance(text, str) else text
 
 
 def _finite(value: Any) -> Any:

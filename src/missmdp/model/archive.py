@@ -212,13 +212,14 @@ def _checked_arrays(
     members: Members, expected: Mapping[str, Array]
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Return the arrays, and a hash of each member; nothing large is unpacked before all headers are right."""
-    names = {name.removesuffix(".npy") for name in members.sizes if name != _META}
     for name in expected:
-        if name not in names:
+        if f"{name}.npy" not in members.sizes:
             raise FormatError(f"it has no {name!r}")
-    for name in names:
-        if name not in expected:
-            raise FormatError(f"it has the unknown array {name!r}")
+    for member in members.sizes:
+        if member != _META and member.removesuffix(".npy") not in expected:
+            raise FormatError(f"it has the unknown array {member.removesuffix('.npy')!r}")
+    if len(members.sizes) != len(expected) + 1:
+        raise FormatError("an array is there twice")
     headers = {name: _header(members, name, array) for name, array in expected.items()}
     lengths = _checked_lengths(expected, headers)
     arrays: dict[str, NDArray[Any]] = {}

@@ -33,6 +33,7 @@ from missmdp.model.probabilities import (
     call,
     checked_discount,
     checked_distribution,
+    checked_rewards,
     checked_rows,
     number,
 )
@@ -303,13 +304,9 @@ class FactoredMDP:
                 raise ParameterError("reward", reward, "a function", problem)
             checked_shape("reward", array, shape, "(states, actions)")
             array = np.where(self.terminal[:, None], 0.0, array)
-        bad = np.argwhere(~np.isfinite(array))
-        if bad.size:
-            s, a = bad[0]
-            raise ModelError(
-                f"reward({self.space.state(int(s))!r}, {self.actions[a]!r}) is {array[s, a]}; it must be finite"
-            )
-        return array
+        return checked_rewards(
+            array, self.discount, lambda s, a: f"reward({self.space.state(s)!r}, {self.actions[a]!r})"
+        )
 
     def _reach(self) -> NDArray[np.bool_]:
         """Return the states on a path from an initial one, by a breadth-first search from an extra node."""

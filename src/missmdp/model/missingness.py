@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.checks import checked_shape
+from missmdp.checks import checked_instance, checked_shape
 from missmdp.errors import ModelError, ParameterError
 from missmdp.model.probabilities import as_flags, as_floats, call, checked_table, number
 from missmdp.model.space import MISSING, Rows, StateSpace
@@ -71,6 +71,7 @@ class MissingnessFunction:
     def __init__(
         self, space: StateSpace, patterns: NDArray[np.bool_], probabilities: NDArray[np.float64]
     ) -> None:
+        space = checked_instance("space", space, StateSpace, "a StateSpace", "an MDP has one in .space")
         observed = as_flags(patterns, "patterns", "True for observed and False for missing")
         table = as_floats(probabilities, "probabilities")
         if observed.ndim != 2 or observed.shape[1] != len(space.features) or len(observed) == 0:

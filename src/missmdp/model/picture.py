@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from missmdp.errors import MissMDPError
 from missmdp.files import write_atomically
+from missmdp.words import printable, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +35,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 """By the file's ending; without dates and versions, so the same picture gives the same file."""
 
+LONGEST_TEXT = 500
+"""Letters of a text in a picture: whoever writes a novel into a name does not get it drawn."""
+
 _LOCK = threading.Lock()
 """matplotlib's settings belong to the whole process."""
 
@@ -45,9 +49,19 @@ def check_picture_name(path: Path) -> None:
 
 
 def draw_text(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
-    """Write text, centred and in ink unless `style` says otherwise; dollar signs are dollar signs."""
+    """Write text on one line, centred and in ink unless `style` says otherwise; dollar signs are dollar signs."""
     full: dict[str, Any] = {"ha": "center", "va": "center", "color": INK, "parse_math": False, **style}
-    axes.text(x, y, text, **full)
+    axes.text(x, y, picture_text(text), **full)
+
+
+def picture_text(text: str) -> str:
+    """Return a text for a picture: on one line, without what cannot be in an SVG, and never too long to draw."""
+    return printable(shortened(" ".join(text.split()), LONGEST_TEXT))
+
+
+def picture_lines(text: str, letters: int) -> list[str]:
+    """Return a text for a picture in lines of at most so many letters."""
+    return textwrap.wrap(printable(shortened(text, 4 * LONGEST_TEXT)), letters)
 
 
 def draw_box(axes: Axes, x: float, y: float, width: float, height: float, colour: str, **style: Any) -> None:
@@ -55,14 +69,6 @@ def draw_box(axes: Axes, x: float, y: float, width: float, height: float, colour
     from matplotlib.patches import Rectangle
 
     axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, linewidth=0, **style))
-
-
-def shortened(text: str, letters: int) -> str:
-    """Return a text as it is, or its two ends if it has too many letters; names often differ in the end."""
-    if len(text) <= letters:
-        return text
-    ending = (letters - 1) // 2
-    return f"{text[: letters - 1 - ending]}…{text[len(text) - ending :]}"
 
 
 def save_picture(figure: Figure, path: Path) -> Path:
@@ -92,10 +98,10 @@ INCH = 0.62
 RADIUS, RING = 0.34, 0.09
 ROW = 1.5
 """Height of R above Z, and of S above R unless long edges need more."""
-NAME_LETTER, SMALL_LETTER, LINE = 0.155, 0.112, 0.3
-"""Width of a letter of a name and of small print, and the height of a line."""
-NAME_WIDTH = 16
-"""Letters after which a feature's name is broken."""
+TITLE_LETTER, NAME_LETTER, SMALL_LETTER, LINE = 0.17, 0.155, 0.112, 0.3
+"""Width of a letter of the title, of a name and of small print, and the height of a line."""
+NAME_WIDTH, NAME_LETTERS = 16, 160
+"""Letters after which a feature's name is broken, and after which its middle is left out."""
 KEY_GAP = 0.2
 
 
@@ -118,7 +124,8 @@ def draw_mgraph(graph: MissingnessGraph, path: Path, *, title: str | None = None
     axes.set_xlim(layout.middle - layout.width / 2, layout.middle + layout.width / 2)
     axes.set_ylim(layout.bottom, layout.top)
     if title:
-        draw_text(axes, layout.middle, layout.level["S"] + 0.9, title, fontsize=11)
+        fitting = shortened(picture_text(title), int(layout.width / TITLE_LETTER))
+        draw_text(axes, layout.middle, layout.level["S"] + 0.9, fitting, fontsize=11)
     _draw_edges(axes, graph, layout)
     _draw_nodes(axes, graph, layout)
     _draw_key(axes, layout)
@@ -159,7 +166,7 @@ def _layout(graph: MissingnessGraph, title: str | None) -> _Layout:
     level = {"S": ROW + max(ROW, span * (RADIUS + RING + 0.08)), "R": ROW, "Z": 0.0}
     key = _key(graph)
     width = max(right + column + 1.0, _key_widths(key) + KEY_GAP * len(key) + 0.6)
-    notes = [line for note in graph.notes for line in textwrap.wrap(note, int((width - 0.6) / SMALL_LETTER))]
+    notes = [line for note in graph.notes for line in picture_lines(note, int((width - 0.6) / SMALL_LETTER))]
     key_level = -0.78 - LINE * max((len(lines) for lines in names.values()), default=1)
     bottom = key_level - 0.25 - (LINE * (len(notes) + 0.8) if notes else 0.0)
     return _Layout(
@@ -169,7 +176,7 @@ def _layout(graph: MissingnessGraph, title: str | None) -> _Layout:
 
 def _broken(name: str) -> list[str]:
     """Return a name in lines, broken after spaces and underscores if it can be."""
-    lines = textwrap.wrap(name.replace("_", "_ "), NAME_WIDTH) or [""]
+    lines = textwrap.wrap(shortened(printable(name), NAME_LETTERS).replace("_", "_ "), NAME_WIDTH) or [""]
     return [line.replace("_ ", "_") for line in lines]
 
 

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse import linalg
 
 from missmdp.checks import checked_flag, checked_shape
 from missmdp.errors import FormatError, ModelError, ParameterError
@@ -31,6 +32,7 @@ from missmdp.model.probabilities import (
     as_floats,
     checked_discount,
     checked_distribution,
+    checked_rewards,
     checked_rows,
 )
 from missmdp.words import did_you_mean, preview
@@ -126,8 +128,8 @@ def _checked_parts(given: POMDP) -> dict[str, Any]:
         _checked_labels(name, getattr(given, name)) for name in ("states", "actions", "observations")
     )
     reward = checked_shape("reward", as_floats(given.reward, "reward"), (len(states), len(actions)))
-    if not np.isfinite(reward).all():
-        raise ParameterError("reward", float(reward[~np.isfinite(reward)][0]), "finite")
+    discount = checked_discount(given.discount)
+    checked_rewards(reward, discount, lambda s, a: f"reward({states[s]!r}, {actions[a]!r})")
     initial = checked_shape("initial", as_floats(given.initial, "initial"), (len(states),))
     checked_distribution(initial, "the initial distribution", states.__getitem__)
 
@@ -156,7 +158,7 @@ def _checked_parts(given: POMDP) -> dict[str, Any]:
         "observation": matrices("observation", len(observations)),
         "initial": initial,
         "terminal": checked_shape("terminal", as_flags(given.terminal, "terminal"), (len(states),)),
-        "discount": checked_discount(given.discount),
+        "discount": discount,
         "observe_initial": checked_flag("observe_initial", given.observe_initial),
     }
 
@@ -284,19 +286,69 @@ class Labels:
 
 _PRECISION = 1e-10
 """Relative to the largest value that rewards allow."""
+_MOST_SWEEPS = 25_000
+"""Beyond a discount of about 0.999 there are better ways."""
+_MOST_POLICIES = 1000
+"""Policy iteration needs some ten, and could go round in circles by rounding."""
+_ROUNDING = 1e-14
+"""Of the largest value: what an action must be better by."""
 
 
 def optimal_values(mdp: FactoredMDP | POMDP) -> NDArray[np.float64]:
-    """Return V* to ten digits of the largest value that rewards allow, shape (S,)."""
+    """Return V* to ten digits of the largest value that rewards allow, shape (S,).
+
+    Where the discount is so close to 1 that value iteration would take for ever, policy iteration finds it, as
+    precisely as rounding allows.
+    """
     values = np.zeros(mdp.n_states)
     scale = float(np.abs(mdp.reward).max(initial=0.0))
     if scale == 0.0:
         return values
     # The error shrinks by γ per sweep and starts at most at scale / (1 − γ).
     sweeps = math.ceil(math.log(_PRECISION) / math.log(mdp.discount)) if mdp.discount > 0.0 else 1
+    if sweeps > _MOST_SWEEPS:
+        return _by_policies(mdp)
     for _ in range(sweeps):
         values = action_values(mdp, values).max(axis=1)
     return values
+
+
+def _by_policies(mdp: FactoredMDP | POMDP) -> NDArray[np.float64]:
+    """Return V* by policy iteration."""
+    states, values = np.arange(mdp.n_states), np.zeros(mdp.n_states)
+    best: NDArray[np.intp] = mdp.reward.argmax(axis=1)
+    for _ in range(_MOST_POLICIES):
+        chosen = sum(
+            (
+                sparse.diags_array((best == a).astype(np.float64)) @ matrix
+                for a, matrix in enumerate(mdp.transition)
+            ),
+            sparse.csr_array((mdp.n_states, mdp.n_states)),
+        )
+        going_on = sparse.diags_array((~mdp.terminal).astype(np.float64)) @ chosen
+        reward = np.where(mdp.terminal, 0.0, mdp.reward[states, best])
+        system = sparse.csc_array(sparse.eye_array(mdp.n_states) - mdp.discount * going_on)
+        found = _solution(system, reward)
+        if found is None:
+            break
+        values = found
+        better = action_values(mdp, values)
+        # An action is changed only for one that is better by more than rounding, so policies do not alternate.
+        gain = better.max(axis=1) - better[states, best]
+        improved = gain > _ROUNDING * np.abs(values).max()
+        if not improved.any():
+            break
+        best = np.where(improved, better.argmax(axis=1), best)
+    return values
+
+
+def _solution(system: sparse.csc_array, right: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return the solution of a linear system; None where rounding has made it singular."""
+    try:
+        found = np.asarray(linalg.splu(system).solve(right))
+    except RuntimeError:
+        return None
+    return found if np.isfinite(found).all() else None
 
 
 def action_values(mdp: FactoredMDP | POMDP, values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -18,10 +18,32 @@ SUM_TOLERANCE = 1e-5
 _EXACT = 1e-12
 """Sums this close to one are left alone, so checking twice changes nothing."""
 
+LARGEST_VALUE = 1e306
+"""What values may be at most: sums and differences of some of them must be finite."""
+
 
 def checked_discount(discount: object) -> float:
     """Return the discount as a float in [0, 1)."""
     return checked_number("discount", discount, least=0.0, below=1.0, expected="a number in [0, 1)")
+
+
+def checked_rewards(
+    reward: NDArray[np.float64], discount: float, name: Callable[[int, int], str]
+) -> NDArray[np.float64]:
+    """Return rewards, shape (S, A), with which values and their differences are finite; `name` is for the error."""
+    size = np.abs(reward)
+    bad = np.argwhere(~np.isfinite(reward))
+    if bad.size:
+        s, a = map(int, bad[0])
+        raise ModelError(f"{name(s, a)} is {reward[s, a]}; it must be finite")
+    largest = float(size.max(initial=0.0))
+    if largest > LARGEST_VALUE * (1.0 - discount):
+        s, a = np.unravel_index(int(size.argmax()), size.shape)
+        raise ModelError(
+            f"{name(int(s), int(a))} is {reward[s, a]:g}; with the discount {discount:.15g} values are as large as "
+            "|reward| / (1 − discount), which is too much for floating-point numbers: divide all rewards by a constant"
+        )
+    return reward
 
 
 def _problem(value: float) -> str:
@@ -115,6 +137,17 @@ def as_floats(values: Any, what: str) -> NDArray[np.float64]:
             return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"{what}: expected an array of numbers ({error})") from None
+
+
+def as_integers(values: Any, name: str) -> NDArray[np.integer[Any]]:
+    """Return an array of integers, of the type that they have."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ParameterError(name, type(values).__name__, "an array of integers") from error
+    if array.dtype.kind not in "iu":
+        raise ParameterError(name, str(array.dtype), "an array of integers")
+    return array
 
 
 def as_flags(values: Any, what: str, expected: str = "True or False, or 1 or 0") -> NDArray[np.bool_]:

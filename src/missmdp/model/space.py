@@ -19,11 +19,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.checks import checked_shape
+from missmdp.checks import checked_instance, checked_shape
 from missmdp.errors import ModelError, ParameterError
-from missmdp.model.probabilities import call, number
+from missmdp.model.probabilities import as_integers, call, number
 from missmdp.progress import show_progress
-from missmdp.words import did_you_mean, preview
+from missmdp.words import did_you_mean, is_text, preview, shown
 
 MISSING = -1
 """The code of a value that was not recorded."""
@@ -146,7 +146,9 @@ class FeatureSpace:
             raise ParameterError("features", features, "features", "a model needs at least one feature")
         for name in features:
             if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise ModelError(f"a feature's name must be a string that is not blank, got {name!r}")
+                raise ModelError(f"a feature's name must be a string that is not blank, got {shown(name)}")
+            if not is_text(name):
+                raise ModelError(f"a feature's name must be text that a file can hold, got {shown(name)}")
         self.names: tuple[str, ...] = tuple(features)
         self.values: tuple[tuple[Any, ...], ...] = tuple(
             _checked_values(name, values) for name, values in features.items()
@@ -372,10 +374,11 @@ class StateSpace:
     """
 
     def __init__(self, features: FeatureSpace, codes: NDArray[np.integer[Any]]) -> None:
-        self.features = features
-        checked_shape("codes", codes, (len(codes), len(features)), "(states, features)")
-        if len(codes) == 0:
+        self.features = checked_instance("features", features, FeatureSpace, "a FeatureSpace")
+        codes = as_integers(codes, "codes")
+        if codes.size == 0:
             raise ModelError("a model needs at least one state")
+        checked_shape("codes", codes, (len(codes), len(features)), "(states, features)")
         if (codes < 0).any() or (codes >= features.sizes).any():
             raise ModelError("state codes are outside the features' values")
         self.codes: NDArray[np.signedinteger[Any]] = np.array(codes, dtype=features.code_dtype, order="C")

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Iterable
 
-_NO_TEXT = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff\u202a-\u202e\u2066-\u2069]"
-)
-"""Characters that cannot or should not be in a document: control codes, halves of surrogate pairs, non-characters, and
-those that turn around the text after them."""
+from missmdp.words import printable
+
 _VOID = frozenset({"br", "meta", "line", "circle", "rect", "path", "polygon"})
 """Elements without content."""
 
@@ -28,7 +24,7 @@ def safe(content: str) -> Html:
     """Return markup as it is, and anything else escaped."""
     if isinstance(content, Html):
         return content
-    return Html(html.escape(_NO_TEXT.sub("\ufffd", str(content)), quote=True))
+    return Html(html.escape(printable(str(content)), quote=True))
 
 
 def joined(parts: Iterable[str], between: str = "") -> Html:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from missmdp.pages.markup import Html, element, joined
-from missmdp.words import short_number
+from missmdp.words import printable, short_number
 
 WIDE, NARROW = 680.0, 328.0
 """Widths that every chart is drawn for: a page or screen, and a phone. Letters have the same size in both."""
@@ -21,7 +21,7 @@ _FAT = frozenset("mwMW@%—…ŒÆ")
 
 def text_width(text: str, size: float = TEXT) -> float:
     """Return about how wide a text is at most, whatever sans-serif font the reader has."""
-    return size * sum(map(_letter_width, text))
+    return size * sum(map(_letter_width, printable(text)))
 
 
 def _letter_width(letter: str) -> float:
@@ -38,6 +38,7 @@ def _letter_width(letter: str) -> float:
 
 def fitted(text: str, width: float, size: float = TEXT) -> str:
     """Return a text as it is, or its two ends if it is too wide; names often differ in the end."""
+    text = printable(text)
     if text_width(text, size) <= width + 0.01:
         return text
     letters = max(2, int(len(text) * width / text_width(text, size)))

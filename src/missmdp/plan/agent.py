@@ -206,7 +206,7 @@ def alpha_runner(
 
     def run(first: int, count: int) -> Episodes:
         episodes = empty_episodes(count, FALLBACKS)
-        run_alpha_episodes(
+        count = run_alpha_episodes(
             simulation,
             tracker,
             vectors,
@@ -219,7 +219,7 @@ def alpha_runner(
             episodes.outcomes,
             episodes.events,
         )
-        return episodes
+        return episodes.first(count)
 
     return EpisodeRunner(run, EVENTS)
 

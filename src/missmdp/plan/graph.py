@@ -17,6 +17,7 @@ from missmdp.model.missmdp import MissMDP
 from missmdp.plan.graph_layout import edge_lines, node_colours, node_lines
 from missmdp.plan.state_text import short_text
 from missmdp.plan.value_function import NO_VECTOR, Decision
+from missmdp.words import printable
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -292,5 +293,5 @@ def write_dot(graph: PolicyGraph) -> str:
 
 
 def _quoted(lines: list[str]) -> str:
-    plain = [line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for line in lines]
+    plain = [printable(line).replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for line in lines]
     return '"' + "\\n".join(plain) + '"'

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.model.picture import shortened
 from missmdp.plan.state_text import short_text
-from missmdp.words import significant
+from missmdp.words import shortened, significant
 
 if TYPE_CHECKING:
     from missmdp.plan.graph import GraphEdge, GraphNode, PolicyGraph

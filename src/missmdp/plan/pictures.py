@@ -5,14 +5,20 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from missmdp.errors import MissMDPError
-from missmdp.model.picture import INK, check_picture_name, draw_text, save_picture
+from missmdp.model.picture import (
+    INK,
+    check_picture_name,
+    draw_text,
+    picture_lines,
+    picture_text,
+    save_picture,
+)
 from missmdp.plan.graph_layout import (
     BEND,
     LABEL_LINE,
@@ -24,6 +30,7 @@ from missmdp.plan.graph_layout import (
     lay_out,
     node_colours,
 )
+from missmdp.words import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +53,7 @@ def draw_trace(trace: Trace, path: Path, *, title: str | None = None) -> Path:
     _draw_bounds(above, trace)
     _draw_gap(below, trace)
     if title:
-        figure.suptitle(title, fontsize=11, color=INK, parse_math=False)
+        figure.suptitle(picture_text(title), fontsize=11, color=INK, parse_math=False)
     return save_picture(figure, path)
 
 
@@ -89,7 +96,7 @@ def _plain(axes: Axes) -> None:
 LINE = "#8A8A8A"
 SMALLEST = 4.5
 """Least width of a picture, for its title and notes."""
-NOTE_LETTER, NOTE_LINE = 0.068, 0.16
+TITLE_LETTER, NOTE_LETTER, NOTE_LINE = 0.1, 0.068, 0.16
 
 
 def draw_graph(graph: PolicyGraph, path: Path, *, title: str | None = None) -> Path:
@@ -99,7 +106,7 @@ def draw_graph(graph: PolicyGraph, path: Path, *, title: str | None = None) -> P
 
     layout = lay_out(graph)
     width = max(SMALLEST, layout.right - layout.left)
-    notes = [line for note in graph.notes for line in textwrap.wrap(note, int((width - 0.3) / NOTE_LETTER))]
+    notes = [line for note in graph.notes for line in picture_lines(note, int((width - 0.3) / NOTE_LETTER))]
     bottom = layout.bottom - NOTE_LINE * (len(notes) + 0.5 if notes else 0)
     top = layout.top + (0.35 if title else 0.0)
     middle = (layout.left + layout.right) / 2
@@ -109,7 +116,8 @@ def draw_graph(graph: PolicyGraph, path: Path, *, title: str | None = None) -> P
     axes.set_xlim(middle - width / 2, middle + width / 2)
     axes.set_ylim(bottom, top)
     if title:
-        draw_text(axes, middle, top - 0.25, title, fontsize=11)
+        fitting = shortened(picture_text(title), int(width / TITLE_LETTER))
+        draw_text(axes, middle, top - 0.25, fitting, fontsize=11)
     for edge in layout.edges:
         _draw_edge(axes, edge)
     _draw_nodes(axes, graph, layout)

@@ -109,6 +109,7 @@ class ValueFunction:
 
     def decide(self, belief: NDArray[np.float64]) -> Decision:
         """Return what to do at a belief; of equal choices the first. Where everything has ended, action 0."""
+        belief = self._checked(belief)
         k = component_of(belief, self.table.label)
         if k == NOWHERE:
             return Decision(0, 0.0, NO_VECTOR)
@@ -128,13 +129,13 @@ class ValueFunction:
 
     def immediate(self, belief: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return ρ(b, a) for every action, shape (A,)."""
-        return np.asarray(belief @ self.reward, dtype=np.float64)
+        return np.asarray(self._checked(belief) @ self.reward, dtype=np.float64)
 
     def predicted(self, belief: NDArray[np.float64], action: int) -> NDArray[np.float64]:
         """Return Σ_s T(· | s, a) b(s), shape (S,)."""
         matrix = self.pomdp.transition[action]
         out = np.empty(self.pomdp.n_states)
-        predict(matrix.indptr, matrix.indices, matrix.data, belief, out)
+        predict(matrix.indptr, matrix.indices, matrix.data, self._checked(belief), out)
         return out
 
     def after(self, belief: NDArray[np.float64], action: int) -> Outcomes:
@@ -143,6 +144,7 @@ class ValueFunction:
 
     def outcomes(self, predicted: NDArray[np.float64], action: int) -> Outcomes:
         """Return what can be seen where the state is distributed as predicted, after an action."""
+        predicted = self._checked(predicted)
         columns = self._columns_after(action)
         probability, value = np.empty((2, self.pomdp.n_observations))
         vector = np.empty(self.pomdp.n_observations, dtype=np.int64)
@@ -165,6 +167,13 @@ class ValueFunction:
         out = np.zeros(self.pomdp.n_states)
         out[columns.state[inside]] = columns.probability[inside]
         return out
+
+    def _checked(self, belief: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a belief as kernels read it: one float for every state, whatever they sum to."""
+        array = belief if belief.dtype == np.float64 else as_floats(belief, "a belief")
+        if array.shape != (self.pomdp.n_states,):
+            raise ModelError(f"a belief must have shape ({self.pomdp.n_states},), got {array.shape}")
+        return array
 
     def _columns_after(self, action: int) -> Columns:
         return self.columns[action if len(self.columns) > 1 else 0]

@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import re
+import xml.etree.ElementTree as ET
 from statistics import median
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 import missmdp as mm
+from hostile_names import FEATURES, hostile_model
 from missmdp.data.statistics import wilson_interval
 from missmdp.words import rate_text
 from oracles import missing_tables as oracle
@@ -241,3 +243,8 @@ def test_a_picture_does_not_call_noise_clear(tmp_path):
     columns = {f"f{i}": [None if u < 0.2 else int(9 * u) % 3 for u in rng.random(900)] for i in range(14)}
     texts = svg_text(mm.describe(table_of(**columns)).draw(tmp_path / "noise.svg"))
     assert "By value: 12 of 14 features, as rates differ clearly at none" in texts
+
+
+def test_pictures_are_xml_whatever_the_names(tmp_path):
+    found = mm.describe(mm.collect(hostile_model(), 300, seed=0))
+    ET.parse(found.draw(tmp_path / "picture.svg", title=FEATURES[0]))

@@ -33,6 +33,7 @@ def in_short_calls(monkeypatch, most_steps):
         raise AssertionError("the episode went through one call")
 
     monkeypatch.setattr(search, "_MOST_STEPS", most_steps)
+    monkeypatch.setattr(search, "_MOST_STEPS_OF_EPISODES", most_steps)
     monkeypatch.setattr(deciding, "think", listed)
     monkeypatch.setattr(episodes, "run_pomcp_episodes", whole)
     return sizes
@@ -76,10 +77,10 @@ def test_calls_are_cut_by_queries_depth_particles_and_horizon():
     assert not chosen(max_depth=2000).is_short(60)
     assert not chosen(particles=10**6).is_short(60)
     assert not chosen(timeout=1e6).is_short(1)
-    assert chosen(tree_queries=10**7).at_once == 500_000
+    assert chosen(tree_queries=10**7).at_once == 50_000
     assert chosen(tree_queries=10**7, max_depth=10**8).at_once == 1
     assert chosen(tree_queries=10**7, timeout=1.0).at_once == 256
-    assert chosen(tree_queries=10**7, timeout=1.0, max_depth=10**6).at_once == 10
+    assert chosen(tree_queries=10**7, timeout=1.0, max_depth=10**5).at_once == 10
 
 
 def test_interrupts_get_through_in_the_middle_of_an_episode(monkeypatch):
@@ -87,6 +88,7 @@ def test_interrupts_get_through_in_the_middle_of_an_episode(monkeypatch):
     model = mm.load_benchmark("predator-smar")
     policy = mm.POMCP(tree_queries=100).solve(model).policy
     monkeypatch.setattr(search, "_MOST_STEPS", 500)
+    monkeypatch.setattr(search, "_MOST_STEPS_OF_EPISODES", 500)
     think, calls = deciding.think, []
 
     def interrupted(*arguments):

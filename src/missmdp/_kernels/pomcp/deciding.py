@@ -219,8 +219,8 @@ def run_pomcp_episodes(
     observe_initial: bool,
     out: Outcomes,
     out_events: NDArray[np.int64],
-) -> None:
-    """Run len(out_events) episodes from first_episode on, of at most `horizon` decisions each.
+) -> int:
+    """Run len(out_events) episodes from first_episode on, of at most `horizon` decisions each; return how many.
 
     `discount` is that of the model acted in. `out_events` (E, FALLBACKS + 1) counts fallbacks by kind, then collapses.
     """
@@ -235,6 +235,8 @@ def run_pomcp_episodes(
         for event in range(out_events.shape[1]):
             out_events[e, event] = 0
         while step < horizon and not acted_in.terminal[state]:
+            if acted_in.stop[0]:
+                return e
             seen = NOT_SEEN
             if step > 0 or observe_initial:
                 seen = seen_as(acted_in, key, step, state, action)
@@ -250,3 +252,4 @@ def run_pomcp_episodes(
             step += 1
             state = next_state(acted_in, key, step, state, action)
         settle(acted_in, score, state, step, e, out)
+    return len(out_events)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.data.description.groups import FEW_ROWS, MissingBy
-from missmdp.model.picture import INK, check_picture_name, draw_box, draw_text, save_picture, shortened
-from missmdp.words import rate_text
+from missmdp.model.picture import INK, check_picture_name, draw_box, draw_text, save_picture
+from missmdp.words import rate_text, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

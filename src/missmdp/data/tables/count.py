@@ -33,6 +33,7 @@ from missmdp.data.tables.rows import Episodes, encoded_batches
 from missmdp.data.tables.structure import Orderly, Place, explain_episode
 from missmdp.data.tables.write import read_metadata
 from missmdp.errors import DataError, MissMDPError
+from missmdp.files import removed_after
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import MISSING
 from missmdp.progress import show_progress
@@ -60,12 +61,12 @@ def quiet() -> Generator[None, None, None]:
 @contextmanager
 def engine() -> Generator[tuple[Any, Path], None, None]:
     """Give an embedded query engine of bounded memory, and a folder for what does not fit; both go away."""
-    with quiet(), tempfile.TemporaryDirectory(prefix="missmdp-", ignore_cleanup_errors=True) as folder:
+    with quiet(), removed_after(Path(tempfile.mkdtemp(prefix="missmdp-"))) as folder:
         connection = ibis.duckdb.connect(
-            memory_limit=_MEMORY, temp_directory=str(Path(folder) / "spill"), preserve_insertion_order=False
+            memory_limit=_MEMORY, temp_directory=str(folder / "spill"), preserve_insertion_order=False
         )
         try:
-            yield connection, Path(folder)
+            yield connection, folder
         finally:
             connection.disconnect()
 

@@ -109,6 +109,8 @@ def _decoding(path: Path) -> Generator[None, None, None]:
     """Say what to do about bytes that are no UTF-8 text."""
     try:
         yield
+    except UnicodeEncodeError as error:
+        raise DataError(f"{path} cannot be read: its name is not UTF-8; rename it") from error
     except (UnicodeError, pa.ArrowInvalid) as error:
         if not isinstance(error, UnicodeError) and "UTF8" not in str(error):
             raise

@@ -10,7 +10,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -24,6 +24,7 @@ from missmdp.data.tables.matching import USUAL
 from missmdp.data.tables.parts import CSV_SUFFIXES, PARQUET_SUFFIXES, Part
 from missmdp.data.tables.structure import Names
 from missmdp.errors import DataError, MissMDPError
+from missmdp.files import removed_after
 from missmdp.model.space import MISSING, NO_ACTION, FeatureSpace
 
 if TYPE_CHECKING:
@@ -267,19 +268,14 @@ def _refuse_what_csv_cannot_tell(dataset: Dataset) -> None:
 @contextmanager
 def _replacing(path: str | Path) -> Generator[Path, None, None]:
     """Give a temporary name beside a path, and rename the file to it once it is complete."""
-    temporary = None
     try:
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        yield temporary
-        os.replace(temporary, path)
+        with removed_after(path.with_name(f".{path.name}.{uuid.uuid4().hex}")) as temporary:
+            yield temporary
+            os.replace(temporary, path)
     except (OSError, ValueError, TypeError) as error:
         if isinstance(error, MissMDPError):
             raise
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise MissMDPError(f"{path}: cannot be written ({reason})") from error
-    finally:
-        if temporary is not None:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)

@@ -8,6 +8,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from missmdp.words import printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -69,27 +71,28 @@ class Stages:
             self._line(title, stage.result, took)
 
     def _live(self, title: str, doing: str) -> Progress:
-        from rich.console import Console
-        from rich.markup import escape
         from rich.progress import Progress, SpinnerColumn, TextColumn
+
+        from missmdp.terminal import make_console
 
         display = Progress(
             SpinnerColumn(style="none"),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             TextColumn("{task.elapsed:.0f} s", style="dim"),
-            console=Console(stderr=True, highlight=False),
+            console=make_console(stderr=True, soft_wrap=False),
             transient=True,
         )
-        display.add_task(escape(f"{title:<{_TITLES}}{doing}".rstrip()), total=None)
+        display.add_task(f"{title:<{_TITLES}}{doing}".rstrip(), total=None)
         display.start()
         return display
 
     def _line(self, title: str, result: str, took: float) -> None:
-        from rich.console import Console
         from rich.text import Text
 
-        line = f"✓ {title:<{_TITLES}}{result}".rstrip()
-        console = Console(stderr=True, highlight=False, soft_wrap=True)
+        from missmdp.terminal import make_console
+
+        line = printable(f"✓ {title:<{_TITLES}}{result}".rstrip())
+        console = make_console(stderr=True)
         if self._terminal:
             # One line each, whatever the width.
             room = max(20, console.width - 10)

@@ -15,6 +15,7 @@ from missmdp.interop.outgoing import ACTS_FIRST, WrittenNames, number_text, outg
 from missmdp.interop.pomdp.header import RESERVED
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
+from missmdp.words import label
 
 _WITH_START = (
     "The model makes an observation before its first action. Here the first action does nothing but lead from the "
@@ -66,7 +67,7 @@ def _lines(pomdp: POMDP, title: str, *, extra_start: bool) -> Iterator[str]:
         WrittenNames(pomdp.actions, "a", RESERVED),
         WrittenNames(pomdp.observations, "o", RESERVED),
     )
-    yield f"# {' '.join(title.split()) or 'A POMDP'}, written by missmdp {__version__}"
+    yield f"# {label(title.strip()) or 'A POMDP'}, written by missmdp {__version__}"
     if pomdp.observe_initial:
         yield f"# {_WITH_START.format(name=start) if extra_start else ACTS_FIRST}"
     yield f"discount: {number_text(pomdp.discount)}"

@@ -63,7 +63,8 @@ class FiniteController:
 
     def __init__(self, policy: AlphaVectorPolicy, plan: ControllerPlan) -> None:
         checked_instance("policy", policy, AlphaVectorPolicy, "an AlphaVectorPolicy")
-        plan.check(policy.n_vectors, policy.pomdp.n_actions, policy.pomdp.n_observations)
+        checked_instance("plan", plan, ControllerPlan, "a ControllerPlan")
+        plan.check(policy.n_vectors, policy.pomdp)
         self.policy = policy
         self.plan = plan
 
@@ -288,7 +289,7 @@ def _runner(
 
     def run(first: int, count: int) -> Episodes:
         episodes = empty_episodes(count, len(_EVENTS))
-        run_controller_episodes(
+        count = run_controller_episodes(
             simulation,
             nodes,
             words,
@@ -299,7 +300,7 @@ def _runner(
             episodes.outcomes,
             episodes.events,
         )
-        return episodes
+        return episodes.first(count)
 
     return EpisodeRunner(run, _EVENTS)
 

@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.beliefs import condition
-from missmdp.errors import ModelError
+from missmdp.checks import checked_integer
+from missmdp.errors import ModelError, ParameterError
+from missmdp.model.pomdp import POMDP
+from missmdp.model.probabilities import as_integers
 from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.value_function import NO_VECTOR
 
@@ -39,6 +42,16 @@ class ControllerPlan:
     sight_of: NDArray[np.int64]
     """The sight of each observation after each action, or in one row where that makes no difference, shape (…, Z)."""
 
+    def __post_init__(self) -> None:
+        for name, axes in {"action": 1, "start": 1, "sight": 1, "successor": 1, "sight_of": 2}.items():
+            array = as_integers(getattr(self, name), name)
+            if array.ndim != axes:
+                raise ParameterError(
+                    name, array.shape, f"an array with {axes} {'axis' if axes == 1 else 'axes'}"
+                )
+            object.__setattr__(self, name, np.ascontiguousarray(array, dtype=np.int64))
+        checked_integer("root", self.root)
+
     @property
     def n_nodes(self) -> int:
         """K."""
@@ -50,21 +63,23 @@ class ControllerPlan:
         place = first + int(np.searchsorted(self.sight[first:last], sight))
         return int(self.successor[place]) if place < last and self.sight[place] == sight else None
 
-    def check(self, n_vectors: int, n_actions: int, n_observations: int) -> None:
+    def check(self, n_vectors: int, pomdp: POMDP) -> None:
         """Raise `ModelError` where something does not fit together; nodes begin with one for each vector."""
-        k = self.n_nodes
+        k, n_actions = self.n_nodes, pomdp.n_actions
+        # Observations that leave one class of states possible are known by its number, the others are numbered on.
+        most = pomdp.n_states + self.sight_of.size
         inside = (
             self.start.shape == (k + 1,)
             and self.start[0] == 0
             and self.start[-1] == len(self.sight) == len(self.successor)
-            and (np.diff(self.start) >= 0).all()
-            and ((self.successor >= 0) & (self.successor < k)).all()
-            and ((self.action >= NO_ACTION) & (self.action < n_actions)).all()
+            and (self.start[1:] >= self.start[:-1]).all()
+            and _within(self.successor, 0, k)
+            and _within(self.action, NO_ACTION, n_actions)
             and 0 <= self.root < k
             and n_vectors <= k <= n_vectors + 1
-            and self.sight_of.ndim == 2
-            and self.sight_of.shape[0] in (1, n_actions)
-            and self.sight_of.shape[1] == n_observations
+            and self.sight_of.shape in ((1, pomdp.n_observations), (n_actions, pomdp.n_observations))
+            and _within(self.sight_of, NO_SIGHT, most)
+            and _within(self.sight, 0, most)
             and (np.flatnonzero(self.action == NO_ACTION) == self.root).all()
         )
         if not inside:
@@ -73,6 +88,10 @@ class ControllerPlan:
         within[self.start[:-1][np.diff(self.start) > 0]] = False
         if (np.diff(self.sight, prepend=-1)[within] <= 0).any():
             raise ModelError("the sights of a controller's node must be in ascending order, each once")
+
+
+def _within(array: NDArray[np.int64], least: int, below: int) -> bool:
+    return not array.size or bool(array.min() >= least and array.max() < below)
 
 
 def stacked_plan(

@@ -48,6 +48,7 @@ def decide(
     step: int,
     last: int,
     seen: int,
+    stop: NDArray[np.uint8] | None = None,
 ) -> Decision:
     """Take in what was seen after the last action, and search.
 
@@ -59,13 +60,26 @@ def decide(
         The observation as the tracker numbers it, and what the policy's own model calls those numbers; see `perceive`.
     key, step, last
         The episode's key, how many decisions there were in it, and the last of their actions.
+    stop
+        One number; where another thread sets it to 1, the search ends, and the decision is good for nothing.
     """
     done, collapsed = perceive(policy.generative, tracker, own_number, mind, key, step, last, seen)
-    queries = _search(policy, mind, key, step)
+    queries = _search(policy, mind, key, step, stop)
     return Decision(int(decided(policy.generative, mind.tree)), int(done), bool(collapsed), queries)
 
 
-def _search(policy: POMCPPolicy, mind: Mind, key: np.uint64, step: int) -> int:
+def make_ready(policy: POMCPPolicy, mind: Mind, tracker: Tracker, own_number: NDArray[np.int64]) -> None:
+    """Compile or load the kernels, before any clock starts."""
+    model, key = policy.generative, np.uint64(0)
+    perceive(model, tracker, own_number, mind, key, 0, 0, NOT_SEEN)
+    plant(model, mind.tree)
+    think(model, policy.rules, mind, key, 0, 0, 0)
+    decided(model, mind.tree)
+
+
+def _search(
+    policy: POMCPPolicy, mind: Mind, key: np.uint64, step: int, stop: NDArray[np.uint8] | None
+) -> int:
     """Grow a new tree; return how many simulations were asked for. What they do does not depend on the calls."""
     model, rules, chosen = policy.generative, policy.rules, policy.options
     plant(model, mind.tree)
@@ -73,7 +87,7 @@ def _search(policy: POMCPPolicy, mind: Mind, key: np.uint64, step: int) -> int:
         think(model, rules, mind, key, step, 0, 0)  # compiled before the clock starts
     began = time.perf_counter()
     queries = 0
-    while queries < chosen.tree_queries:
+    while queries < chosen.tree_queries and not (stop is not None and stop[0]):
         count = min(chosen.at_once, chosen.tree_queries - queries)
         think(model, rules, mind, key, step, queries, count)
         queries += count

@@ -17,7 +17,7 @@ from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes, wri
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.acting import EVENTS, compile_tracker
-from missmdp.plan.pomcp.agent import decide, own_numbers, warn_of_impossible
+from missmdp.plan.pomcp.agent import decide, make_ready, own_numbers, warn_of_impossible
 
 if TYPE_CHECKING:
     from missmdp.plan.pomcp.solver import POMCPPolicy
@@ -54,7 +54,7 @@ def _in_one_call(
     def run(first: int, count: int) -> Episodes:
         mind = policy.new_mind()
         episodes = empty_episodes(count, len(POMCP_EVENTS))
-        run_pomcp_episodes(
+        count = run_pomcp_episodes(
             simulation,
             generative,
             rules,
@@ -69,7 +69,7 @@ def _in_one_call(
             episodes.outcomes,
             episodes.events,
         )
-        return episodes
+        return episodes.first(count)
 
     return run
 
@@ -90,6 +90,8 @@ def _by_decisions(
         episodes = empty_episodes(count, len(POMCP_EVENTS))
         mind = policy.new_mind()
         episodes.events[:] = 0
+        if count == 0:
+            make_ready(policy, mind, tracker, numbers)
         for e in range(count):
             key = np.uint64(episode_key(words, first + e))
             state, action, step = first_state(simulation, key), 0, 0
@@ -99,7 +101,11 @@ def _by_decisions(
                 if step > 0 or policy.observe_initial:
                     seen = int(seen_as(simulation, key, step, state, action))
                 last = action
-                action, done, collapsed, _ = decide(policy, mind, tracker, numbers, key, step, last, seen)
+                action, done, collapsed, _ = decide(
+                    policy, mind, tracker, numbers, key, step, last, seen, simulation.stop
+                )
+                if simulation.stop[0]:
+                    return episodes.first(e)
                 episodes.events[e, FALLBACKS] += collapsed
                 if done != EXPECTED:
                     episodes.events[e, done] += 1

@@ -24,8 +24,10 @@ BeliefKind = Literal["particles", "exact"]
 
 _AT_ONCE = 256
 """Simulations between two looks at the clock."""
-_MOST_STEPS = 10**7
-"""Simulated steps in one call of a kernel: half a second at 50 ns each, during which nothing can be interrupted."""
+_MOST_STEPS = 10**6
+"""Simulated steps in one call of a kernel: a tenth of a second, during which nothing can be interrupted."""
+_MOST_STEPS_OF_EPISODES = 10**7
+"""The same where a whole episode is one call, which can be stopped between decisions."""
 _MOST_BYTES = 8 * 2**30
 """No search may take more memory than this."""
 _OUTCOMES, _NARROW = 2**32, 2**16
@@ -53,7 +55,8 @@ class SearchOptions:
     def is_short(self, horizon: int) -> bool:
         """Return whether a whole episode can be left to one call of a kernel."""
         per_decision = self.tree_queries * self.max_depth + self.particles
-        return self.timeout is None and horizon * per_decision <= _MOST_STEPS
+        short = per_decision <= _MOST_STEPS and horizon * per_decision <= _MOST_STEPS_OF_EPISODES
+        return self.timeout is None and short
 
     def check_memory(self, n_actions: int) -> None:
         """Raise `ParameterError` if a search would take too much memory."""

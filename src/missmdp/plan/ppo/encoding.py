@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.network import Frames
-from missmdp.checks import checked_number
+from missmdp.checks import checked_choice, checked_instance, checked_integer, checked_number
 from missmdp.model.probabilities import checked_discount
 from missmdp.model.space import MISSING, FeatureSpace
 
@@ -56,6 +56,13 @@ class Encoder:
     encoding: Encoding
     frames: int | None = None
     """How many frames the input has; None for the current observation alone, without actions."""
+
+    def __post_init__(self) -> None:
+        checked_instance("features", self.features, FeatureSpace, "a FeatureSpace")
+        checked_integer("n_actions", self.n_actions, least=1)
+        checked_choice("encoding", self.encoding, ENCODINGS)
+        if self.frames is not None:
+            checked_integer("frames", self.frames, least=1)
 
     @property
     def frame_size(self) -> int:

@@ -23,8 +23,9 @@ from missmdp._kernels.network import (
     softmax,
 )
 from missmdp._kernels.simulator import Simulation
+from missmdp.checks import checked_flag, checked_instance, checked_integer, checked_shape
 from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes, seen_codes
-from missmdp.errors import ModelError
+from missmdp.errors import ModelError, ParameterError
 from missmdp.model.archive import (
     SHORT_FLOATS,
     Array,
@@ -40,6 +41,7 @@ from missmdp.model.archive import (
 from missmdp.model.given import checked_actions
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
+from missmdp.model.probabilities import as_floats
 from missmdp.model.space import FeatureSpace
 from missmdp.plan.ppo.encoding import Encoder, Encoding
 from missmdp.plan.ppo.settings import PPOSettings
@@ -87,9 +89,12 @@ class PPOPolicy:
         settings: PPOSettings | None = None,
     ) -> None:
         self.actions: tuple[Any, ...] = checked_actions(actions)
-        self.encoder = encoder
+        self.encoder = checked_instance("encoder", encoder, Encoder, "an Encoder")
+        if encoder.n_actions != len(self.actions):
+            problem = f"it is for {encoder.n_actions} actions; there are {len(self.actions)}"
+            raise ParameterError("encoder", encoder.n_actions, "for as many actions", problem)
         self.layers: tuple[Layer, ...] = tuple(_checked_layers(layers, encoder.size, len(self.actions)))
-        self.deterministic = deterministic
+        self.deterministic = checked_flag("deterministic", deterministic)
         self.settings = settings
 
     def __repr__(self) -> str:
@@ -151,14 +156,16 @@ class PPOPolicy:
     ) -> NDArray[np.float32]:
         """Return the input after an action, by its number, and the observation that it led to, shape (D,)."""
         codes = np.array([self.features.encode_observation(observation)])
-        after = inputs.copy()
-        push_frame(self.encoder.frames_of(codes), 0, len(self.actions) if action is None else action, after)
+        after = self._checked_inputs(inputs).copy()
+        last = len(self.actions)
+        taken = last if action is None else checked_integer("action", action, least=0, most=last - 1)
+        push_frame(self.encoder.frames_of(codes), 0, taken, after)
         return after
 
     def logits(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the network's outputs for one input, shape (A,)."""
         scratch = np.empty((2, 1, int(self.network.sizes[1:].max())), dtype=np.float32)
-        return infer(self.network, np.ascontiguousarray(inputs[None, :]), 1, scratch)[0, : len(self.actions)]
+        return infer(self.network, self._checked_inputs(inputs)[None, :], 1, scratch)[0, : len(self.actions)]
 
     def probabilities(self, inputs: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return P(action | input), shape (A,); all on one action if the policy is deterministic."""
@@ -182,7 +189,7 @@ class PPOPolicy:
             out = empty_episodes(count)
             inputs = np.empty((side, self.encoder.size), dtype=np.float32)
             hidden = np.empty((2, side, int(network.sizes[1:].max())), dtype=np.float32)
-            run_network(
+            count = run_network(
                 simulation,
                 frames,
                 network,
@@ -197,7 +204,7 @@ class PPOPolicy:
                 hidden,
                 out.outcomes,
             )
-            return out
+            return out.first(count)
 
         return EpisodeRunner(run)
 
@@ -215,6 +222,10 @@ class PPOPolicy:
             If the file is of another kind, damaged, or from a newer version.
         """
         return _load(path)
+
+    def _checked_inputs(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+        array = np.ascontiguousarray(as_floats(inputs, "inputs"), dtype=np.float32)
+        return checked_shape("inputs", array, (self.encoder.size,))
 
     def _action_index(self, action: Any) -> int:
         if action not in self.actions:
@@ -239,14 +250,16 @@ class PPOPolicy:
 
 
 def _checked_layers(layers: Sequence[Layer], n_in: int, n_out: int) -> list[Layer]:
-    if not layers:
-        raise ModelError("a network needs at least one layer")
+    if not isinstance(layers, Sequence) or not layers:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ParameterError("layers", layers, "a list of layers", "a network needs at least one layer")
     checked: list[Layer] = []
-    for i, (weight, bias) in enumerate(layers):
+    for i, given in enumerate(layers):
+        if not isinstance(given, tuple) or len(given) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ParameterError("layers", given, "layers with a weight and a bias each")
         layer = Layer(
-            np.ascontiguousarray(weight, dtype=np.float32), np.ascontiguousarray(bias, dtype=np.float32)
+            *(np.ascontiguousarray(as_floats(part, f"layer {i}"), dtype=np.float32) for part in given)
         )
-        if layer.weight.shape != (n_in, len(layer.bias)) or layer.bias.ndim != 1:
+        if layer.bias.ndim != 1 or layer.weight.shape != (n_in, len(layer.bias)) or not len(layer.bias):
             raise ModelError(
                 f"layer {i} must have a weight of shape ({n_in}, units) and a bias of shape (units,), "
                 f"got {layer.weight.shape} and {layer.bias.shape}"

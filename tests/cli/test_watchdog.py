@@ -1,0 +1,90 @@
+"""Signals while the main thread is stuck in one long call, which Python does not interrupt."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+
+PROGRAM = """
+import hashlib, sys, threading, time
+from pathlib import Path
+import click
+from missmdp.__main__ import main
+from missmdp.cli.main import cli
+from missmdp.files import removed_after
+
+def compute():
+    hashlib.pbkdf2_hmac("sha256", b"secret", b"salt", 10**9)
+
+@cli.command()
+@click.argument("temporary", type=Path)
+def hang(temporary):
+    with removed_after(temporary):
+        temporary.write_text("half of a file")
+        {begin}
+        print("ready", flush=True)
+        {hang}
+
+main()
+"""
+WAYS = {
+    "a call that cannot be interrupted": {"begin": "pass", "hang": "compute()"},
+    "a thread that does not end": {
+        "begin": "threading.Thread(target=compute).start()",
+        "hang": "time.sleep(600)",
+    },
+    "an ordinary wait": {"begin": "pass", "hang": "time.sleep(600)"},
+}
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [(signal.SIGINT, 130, "Interrupted\n"), (signal.SIGTERM, 143, "Terminated\n")],
+)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_signal_ends_the_program(tmp_path, way, number, code, said):
+    temporary = tmp_path / "temporary"
+    command = [sys.executable, "-c", PROGRAM.format(**WAYS[way]), "hang", str(temporary)]
+    with subprocess.Popen(
+        # As in a terminal, also where the tests run in the background, which ignores Ctrl-C.
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            assert temporary.exists()
+            time.sleep(0.1)
+            process.send_signal(number)
+            _, error = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert (process.returncode, error) == (code, said)
+    assert not temporary.exists()
+
+
+def test_a_main_thread_that_is_busy_but_looks_is_left_alone(tmp_path):
+    """A solver takes note of Ctrl-C and goes on, for longer than the watchdog waits."""
+    program = """
+import os, signal, time
+from missmdp.cli.watchdog import signals_end_the_program
+signal.signal(signal.SIGINT, lambda number, frame: None)
+with signals_end_the_program():
+    os.kill(os.getpid(), signal.SIGINT)
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end:
+        pass
+print("done")
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
