@@ -50,17 +50,20 @@ def folders(tmp_path_factory):
 
 @pytest.fixture
 def visit(browser, folders):
-    """Open a page by its name; whatever it asks the network for, and whatever it complains about, is an error."""
+    """Open a page by its name, or a file by its folder.
+
+    Whatever it asks the network for, and whatever it complains about, is an error.
+    """
     contexts, asked, complaints = [], [], []
 
-    def open_page(name, width=1280, **options):
+    def open_page(name, width=1280, file="report.html", **options):
         context = browser.new_context(viewport={"width": width, "height": 900}, offline=True, **options)
         contexts.append(context)
         page = context.new_page()
         page.on("request", lambda request: asked.append(request.url))
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto((folders(name) / "report.html").as_uri())
+        page.goto(((folders(name) if isinstance(name, str) else name) / file).as_uri())
         return page
 
     yield open_page

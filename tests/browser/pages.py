@@ -5,6 +5,7 @@ import warnings
 import missmdp as mm
 from experiments.report.sample_run import emptied, renamed, sample, write
 from experiments.run.wards import quick, ward, ward_mdp
+from hostile_names import FEATURES, hostile_model
 from missmdp.errors import AssumptionWarning
 from missmdp.experiments.report.write import write_report
 
@@ -73,6 +74,17 @@ def own_table(folder):
     return folder / "run"
 
 
+def hostile(folder):
+    """Make the page of a run whose names, also those of files, try to be more than names."""
+    folder.mkdir()
+    model, log = hostile_model(), folder / f"{FEATURES[0].replace('/', '|')}\n.csv"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumptionWarning)
+        mm.collect(model, 2000, seed=5).to_csv(log)
+        mm.run(model, log, folder / "run", quick(), progress=False)
+    return folder / "run"
+
+
 PAGES = {
     "known": by_hand(sample()),
     "unknown": by_hand(sample(known=False)),
@@ -81,5 +93,6 @@ PAGES = {
     "long": by_hand(renamed(sample(known=False), LONG)),
     "real": real(odd_ward),
     "table": own_table,
+    "hostile": hostile,
     "predator": real(lambda: mm.load_benchmark("predator-smar"), max_trials=2, precision=0.5),
 }

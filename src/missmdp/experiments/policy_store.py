@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from missmdp.errors import MissMDPError
 from missmdp.experiments.baselines import BaselineSettings, MadePolicy, baseline_settings
-from missmdp.experiments.grid.cell import Cell, CellResult
+from missmdp.experiments.grid.cell import Cell, CellResult, Finite
 from missmdp.experiments.grid.fingerprint import model_hash
 from missmdp.experiments.grid.store import CellStore
 from missmdp.files import held_folder
@@ -22,6 +22,7 @@ from missmdp.model.pomdp import POMDP
 from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.load import load_policy
 from missmdp.plan.ppo.policy import PPOPolicy
+from missmdp.plan.solving import Status
 
 KEPT = ("prior", "optimal", "ppo", "ppo-memory")
 """The baselines of which there is something to keep."""
@@ -30,8 +31,16 @@ _log = logging.getLogger(__name__)
 _POLICY = ".mmpolicy"
 _PATIENCE = 10.0
 """Seconds to wait for another evaluation, which needs only as long as writing takes."""
-_TOLD = ("how", "seconds", "lower", "upper", "status")
-"""What is kept of a `MadePolicy` besides the policy."""
+
+
+class Told(TypedDict):
+    """What is kept of a `MadePolicy` besides the policy."""
+
+    how: str
+    seconds: Finite | None
+    lower: Finite | None
+    upper: Finite | None
+    status: Status | None
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,12 @@ class PolicyCell(Cell, kind="policy", version=1):
     model: str
     """Its hash."""
     settings: BaselineSettings
+
+    files = (_POLICY,)
+
+    def found_type(self) -> Any:
+        """Return the type of what is kept."""
+        return Told
 
     def label(self) -> str:
         """Return the name of the policy."""
@@ -83,19 +98,19 @@ class PolicyStore:
         if kept is None or kept.found["status"] == "interrupted":
             return None
         try:
-            settings = baseline_settings(name, self._settings)
-            return MadePolicy(load_policy(self.file(name)), name, settings=settings, **kept.found)
-        except (OSError, MissMDPError) as error:
-            _log.warning("%s: cannot be used (%s)", self.file(name), error)
+            policy = load_policy(self.file(name))
+        except MissMDPError as error:
+            _log.warning("%s; it is made again", error)
             return None
+        return MadePolicy(policy, name, settings=baseline_settings(name, self._settings), **kept.found)
 
     def keep(self, name: str, made: MadePolicy) -> Path:
         """Write a baseline; return where."""
         assert isinstance(made.policy, AlphaVectorPolicy | PPOPolicy)
         path = self.file(name)
-        found = {key: getattr(made, key) for key in _TOLD}
+        found = {key: getattr(made, key) for key in Told.__annotations__}
         # Several evaluations may share the folder; the two files must be of one.
         with held_folder(path.parent, patience=_PATIENCE):
             made.policy.save(path)
-            self._store.write(self._cell(name), CellResult(found), files=(_POLICY,))
+            self._store.write(self._cell(name), CellResult(found))
         return path

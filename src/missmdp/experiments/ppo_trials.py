@@ -21,21 +21,23 @@ after its policy, `trial-007-….mmpolicy`.
 from __future__ import annotations
 
 import json
+import logging
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, TypedDict, cast, get_type_hints
 
+import msgspec
 import numpy as np
 
 from missmdp._version import __version__
 from missmdp.checks import checked_integer, checked_seed
-from missmdp.errors import DataError, FormatError
-from missmdp.experiments.grid.cell import Cell, CellResult
+from missmdp.errors import DataError, FormatError, MissMDPError
+from missmdp.experiments.grid.cell import Cell, CellResult, Count, Finite
 from missmdp.experiments.grid.store import CellStore
-from missmdp.files import write_atomically
+from missmdp.files import read_text, write_atomically
 from missmdp.plan.load import load_policy
 from missmdp.plan.ppo.policy import PPOPolicy
 from missmdp.plan.ppo.settings import PPOSettings
@@ -105,6 +107,7 @@ def _between(random: np.random.Generator, low: float, high: float, *, log: bool)
     return min(high, max(low, math.exp(random.uniform(math.log(low), math.log(high)))))
 
 
+_log = logging.getLogger(__name__)
 _KIND = "PPO search"
 _SEARCH = "search.json"
 _TRIAL = re.compile(r"trial-([0-9]{3,9})-[0-9a-f]+\.cell")
@@ -145,6 +148,27 @@ class Trial:
         }
 
 
+_functional: Any = TypedDict
+_HINTS = get_type_hints(PPOSettings)
+
+
+def _narrow(kind: Any) -> Any:
+    """Return a type without integers that no computer holds."""
+    return {int: Count, int | None: Count | None}.get(kind, kind)
+
+
+_FOUND = _functional(
+    "_FOUND",
+    {
+        "settings": _functional("_SETTINGS", {name: _narrow(kind) for name, kind in _HINTS.items()}),
+        "training_seed": Annotated[int, msgspec.Meta(ge=0)],
+        **dict.fromkeys(("value", "stderr", "seconds"), Finite),
+        **dict.fromkeys(("episodes", "steps"), Count),
+    },
+)
+"""What is kept of a `Trial` besides its number and its policy."""
+
+
 @dataclass(frozen=True)
 class TrialCell(Cell, kind="trial", version=1):
     """One trial of a search."""
@@ -152,6 +176,12 @@ class TrialCell(Cell, kind="trial", version=1):
     number: int
     search: tuple[tuple[str, Any], ...]
     """What makes the search what it is: name → value."""
+
+    files = (_POLICY,)
+
+    def found_type(self) -> Any:
+        """Return the type of what is kept."""
+        return _FOUND
 
     def label(self) -> str:
         """Return which trial it is."""
@@ -208,7 +238,13 @@ class TrialFolder:
         kept = self._store.read(self._cell(number))
         if kept is None:
             return None
-        settings: Any = PPOSettings.from_dict(kept.found["settings"])
+        try:
+            settings: Any = PPOSettings.from_dict(kept.found["settings"])
+        except MissMDPError as error:
+            _log.warning(
+                "%s: damaged (%s); the trial is done again", self._store.path(self._cell(number)), error
+            )
+            return None
         return Trial(number=number, **{**kept.found, "settings": settings})
 
     def write(self, trial: Trial, policy: PPOPolicy) -> None:
@@ -216,7 +252,7 @@ class TrialFolder:
         policy.save(self.trial_path(trial.number))
         found = asdict(trial)
         del found["number"]
-        self._store.write(self._cell(trial.number), CellResult(found), files=(_POLICY,))
+        self._store.write(self._cell(trial.number), CellResult(found))
 
     def policy(self, number: int) -> PPOPolicy:
         """Return the policy of a finished trial."""
@@ -228,12 +264,13 @@ class TrialFolder:
 
     def _known(self) -> dict[str, Any] | None:
         path = self.path / _SEARCH
-        try:
-            content = json.loads(path.read_bytes())
-        except FileNotFoundError:
+        if not path.exists():
             return None
-        except (OSError, ValueError, RecursionError) as error:
-            raise FormatError(f"{path}: cannot be read ({error})") from error
+        text = read_text(path)
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise FormatError(f"{path}: cannot be read (not JSON: {error})") from error
         if not isinstance(content, dict) or cast("dict[str, Any]", content).get("kind") != _KIND:
             raise FormatError(f"{path}: not the description of a search for PPO's settings")
         return cast("dict[str, Any]", content)

@@ -98,8 +98,8 @@ INCH = 0.62
 RADIUS, RING = 0.34, 0.09
 ROW = 1.5
 """Height of R above Z, and of S above R unless long edges need more."""
-NAME_LETTER, SMALL_LETTER, LINE = 0.155, 0.112, 0.3
-"""Width of a letter of a name and of small print, and the height of a line."""
+TITLE_LETTER, NAME_LETTER, SMALL_LETTER, LINE = 0.17, 0.155, 0.112, 0.3
+"""Width of a letter of the title, of a name and of small print, and the height of a line."""
 NAME_WIDTH, NAME_LETTERS = 16, 160
 """Letters after which a feature's name is broken, and after which its middle is left out."""
 KEY_GAP = 0.2
@@ -124,7 +124,8 @@ def draw_mgraph(graph: MissingnessGraph, path: Path, *, title: str | None = None
     axes.set_xlim(layout.middle - layout.width / 2, layout.middle + layout.width / 2)
     axes.set_ylim(layout.bottom, layout.top)
     if title:
-        draw_text(axes, layout.middle, layout.level["S"] + 0.9, title, fontsize=11)
+        fitting = shortened(picture_text(title), int(layout.width / TITLE_LETTER))
+        draw_text(axes, layout.middle, layout.level["S"] + 0.9, fitting, fontsize=11)
     _draw_edges(axes, graph, layout)
     _draw_nodes(axes, graph, layout)
     _draw_key(axes, layout)

@@ -30,6 +30,7 @@ from missmdp.plan.graph_layout import (
     lay_out,
     node_colours,
 )
+from missmdp.words import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,7 +96,7 @@ def _plain(axes: Axes) -> None:
 LINE = "#8A8A8A"
 SMALLEST = 4.5
 """Least width of a picture, for its title and notes."""
-NOTE_LETTER, NOTE_LINE = 0.068, 0.16
+TITLE_LETTER, NOTE_LETTER, NOTE_LINE = 0.1, 0.068, 0.16
 
 
 def draw_graph(graph: PolicyGraph, path: Path, *, title: str | None = None) -> Path:
@@ -115,7 +116,8 @@ def draw_graph(graph: PolicyGraph, path: Path, *, title: str | None = None) -> P
     axes.set_xlim(middle - width / 2, middle + width / 2)
     axes.set_ylim(bottom, top)
     if title:
-        draw_text(axes, middle, top - 0.25, title, fontsize=11)
+        fitting = shortened(picture_text(title), int(width / TITLE_LETTER))
+        draw_text(axes, middle, top - 0.25, fitting, fontsize=11)
     for edge in layout.edges:
         _draw_edge(axes, edge)
     _draw_nodes(axes, graph, layout)

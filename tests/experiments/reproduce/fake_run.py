@@ -46,7 +46,9 @@ def fake_result(cell):
     random = np.random.default_rng(int.from_bytes(digest[:8], "big"))
     if cell.kind == "learning":
         return CellResult({name: _distances(name, cell.size, random) for name in cell.learners}, seconds=0.5)
-    found = {"lower": 1.25, "upper": 2.5, "status": "trials", "vectors": 7, "atv": 0.1, "wtv": 0.5}
+    found = {"lower": 1.25, "upper": 2.5, "status": "trials"}
+    if cell.kind == "value":
+        found |= {"vectors": 7, "atv": 0.1, "wtv": 0.5}
     found |= {"returns": 0.0, "impossible": 2, "decisions": 1000}
     return CellResult(found, _estimates(cell, random), 3.25)
 
@@ -56,7 +58,7 @@ def _distances(learner, size, random):
         1.0,
         {"AMCAR": 0.2, "AsMAR": 0.01, "AIMI": 0.1}.get(learner, 0.02) + random.uniform(0.5, 1.5) / size**0.5,
     )
-    return {"atv": average, "weighted": average, "wtv": min(1.0, 2.0 * average), "parameters": None}
+    return {"atv": average, "weighted": average, "wtv": min(1.0, 2.0 * average), "parameters": 3}
 
 
 def _estimates(cell, random):

@@ -31,7 +31,12 @@ def pretend(cell):
     if cell.kind == "learning":
         return CellResult(
             {
-                name: {"atv": float(random.uniform()), "wtv": float(random.uniform())}
+                name: {
+                    "atv": float(random.uniform()),
+                    "weighted": 0.5,
+                    "wtv": float(random.uniform()),
+                    "parameters": 3,
+                }
                 for name in cell.learners
             },
             seconds=0.5,
@@ -40,14 +45,9 @@ def pretend(cell):
     own = LEVEL.get(cell.policy, 1.0) + (0.0 if cell.policy in LEVEL else 0.1 * random.normal())
     estimates = np.stack([own + np.random.default_rng(seed).normal(size=cell.episodes) for seed in luck])
     estimates += 0.1 * random.normal(size=estimates.shape)
-    found = {
-        "lower": own - 0.1,
-        "upper": own + 0.1,
-        "status": "trials",
-        "vectors": 7,
-        "atv": 0.25,
-        "wtv": 0.5,
-    }
+    found = {"lower": own - 0.1, "upper": own + 0.1, "status": "trials"}
+    if cell.kind == "value":
+        found |= {"vectors": 7, "atv": 0.25, "wtv": 0.5}
     found |= {"returns": float(estimates.mean()), "impossible": 3, "decisions": estimates.size}
     return CellResult(found, estimates, seconds=1.5)
 

@@ -8,8 +8,16 @@ import pytest
 
 from experiments.reproduce.fake_run import TINY, fake_result, fake_run
 from missmdp.errors import MissMDPError
-from missmdp.experiments.reproduce.curve_pictures import LOWEST, curves, curves_figure, map_figure
+from missmdp.experiments.reproduce.curve_pictures import (
+    LOWEST,
+    Curve,
+    curves,
+    curves_figure,
+    limits,
+    map_figure,
+)
 from missmdp.experiments.reproduce.findings import common_size, compared_policies
+from missmdp.experiments.reproduce.page_charts import CurvesPanel, curves_chart
 from missmdp.experiments.reproduce.pictures import (
     LEFT,
     baselines_figure,
@@ -257,3 +265,11 @@ def test_learners_have_the_same_colours_as_on_pages():
     for learner in learners().values():
         assert f"--{learner.label}: {COLOURS[learner.name].lower()};" in light
     assert {"AMCAR", "AsMAR", "AIMI", "DynamicsEM", "DynamicsEM+graph"} <= set(COLOURS)
+
+
+@pytest.mark.parametrize(("measure", "value"), [("atv", 0.0), ("atv", 5e-324), ("normalised", 1e300)])
+def test_numbers_of_any_size_can_be_drawn(measure, value):
+    curve = Curve("AsMAR", (10, 100), (value, value), ((value, value),) * 2, 2)
+    domain = limits(measure, [[curve]])
+    assert domain[0] < domain[1] < np.inf
+    assert curves_chart([CurvesPanel("icu-smar", "", (curve,))], domain)(600.0).height > 0.0

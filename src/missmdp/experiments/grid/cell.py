@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from typing import Any, ClassVar
+from functools import cached_property, lru_cache
+from typing import Annotated, Any, ClassVar, TypedDict, cast
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._version import __version__
 from missmdp.errors import AssumptionWarning
 from missmdp.experiments.grid.fingerprint import content_hash
+
+Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+Number = Annotated[float, msgspec.Meta(ge=-sys.float_info.max)]
+"""Infinite where there is no bound."""
+Value = Annotated[float, msgspec.Meta(ge=-1e100, le=1e100)]
+"""Of a policy in a benchmark; squares and sums of such numbers are finite."""
+Share = Annotated[float, msgspec.Meta(ge=-1e-9, le=1.0 + 1e-9)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**48)]
 
 KINDS: dict[str, type[Cell]] = {}
 """Name → kind of cell."""
@@ -46,6 +56,8 @@ class Cell:
 
     kind: ClassVar[str]
     version: ClassVar[int]
+    files: ClassVar[tuple[str, ...]] = ()
+    """Endings of files that belong to a finished cell, besides its own."""
 
     def __init_subclass__(cls, *, kind: str | None = None, version: int = 1, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -73,6 +85,14 @@ class Cell:
         """Return what decides what comes out, as values that JSON has."""
         return {known.name: getattr(self, known.name) for known in fields(self)}
 
+    def found_type(self) -> Any:
+        """Return the type of what is found, such as a `TypedDict`: files that hold anything else are damaged."""
+        return dict[str, Any]
+
+    def estimates_shape(self) -> tuple[int, int]:
+        """Return the shape of the estimates: (runs, episodes)."""
+        return (0, 0)
+
     def inputs(self) -> dict[str, str]:
         """Return hashes of what the cell reads and its fields only name, such as the model of a benchmark."""
         return {}
@@ -97,6 +117,12 @@ def run_cell(cell: Cell) -> CellResult:
         warnings.simplefilter("ignore", AssumptionWarning)
         result = cell.work()
     return replace(result, seconds=time.monotonic() - began)
+
+
+@lru_cache
+def each(names: tuple[str, ...], kind: Any) -> Any:
+    """Return the type of mappings from just these names to values of one type."""
+    return cast("Any", TypedDict)("Found", dict.fromkeys(names, kind))
 
 
 def raise_if_interrupted(status: str | None) -> None:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from missmdp.errors import FormatError, MissMDPError
-from missmdp.experiments.grid.cell import Cell, CellResult
-from missmdp.files import remove_leftovers
-from missmdp.model.archive import FLOATS, Array, Schema, read_archive, write_archive
+from missmdp.experiments.grid.cell import Cell, CellResult, Finite
+from missmdp.experiments.grid.fingerprint import content_hash
+from missmdp.files import read_bytes, remove_leftovers
+from missmdp.model.archive import FLOATS, Array, Schema, named_damage, read_archive, write_archive
 
 _log = logging.getLogger(__name__)
 
+_KIND = "missmdp cell"
 _ENDING = ".cell"
+_MOST = 1e100
+"""Estimates beyond that could not be added up."""
 
 
 class _CellMeta(msgspec.Struct):
@@ -27,18 +32,20 @@ class _CellMeta(msgspec.Struct):
     key: str
     found: dict[str, Any]
     files: dict[str, str]
-    seconds: float
+    seconds: Finite
     version: str
 
 
-_CELL_FILE = Schema("missmdp cell", _CellMeta, lambda _: {"estimates": Array(FLOATS, ("runs", "episodes"))})
+def _cell_file(cell: Cell) -> Schema[_CellMeta]:
+    shape = cell.estimates_shape()
+    return Schema(_KIND, _CellMeta, lambda _: {"estimates": Array(FLOATS, shape)})
 
 
 class CellStore:
     """Finished cells in a folder.
 
-    A file's name has a hash of all that decides what comes out, so what is found is what would come out. Whatever
-    is damaged counts as not finished.
+    A file's name has a hash of all that decides what comes out, so what is found is what would come out. Whatever is
+    damaged counts as not finished: files of other cells, and those that hold what such a cell cannot find.
 
     Parameters
     ----------
@@ -56,41 +63,44 @@ class CellStore:
     def read(self, cell: Cell) -> CellResult | None:
         """Return a finished cell, or None if it is not there or damaged."""
         path = self.path(cell)
-        if not path.is_file():
+        if not path.exists():
             return None
         try:
-            meta, arrays = read_archive(path, _CELL_FILE)
-            if meta.key != cell.key:
-                raise FormatError("it is another cell")
-            for ending, digest in meta.files.items():
-                if _sha256(self.path(cell, ending)) != digest:
-                    raise FormatError(f"{self.path(cell, ending).name} is not what was finished")
-            return CellResult(meta.found, arrays["estimates"], meta.seconds, meta.version)
-        except (OSError, FormatError) as error:
-            _log.warning("%s: damaged (%s); the cell counts as not finished", path, error)
+            meta, arrays = read_archive(path, _cell_file(cell))
+            with named_damage(path):
+                found = self._checked(cell, meta)
+                if arrays["estimates"].size and not np.abs(arrays["estimates"]).max() <= _MOST:
+                    raise FormatError("it has estimates that no benchmark gives")
+        except FormatError as error:
+            _log.warning("%s; the cell counts as not finished", error)
             return None
+        return CellResult(found, arrays["estimates"], meta.seconds, meta.version)
 
-    def write(self, cell: Cell, result: CellResult, files: Sequence[str] = ()) -> None:
-        """Keep a finished cell.
+    def _checked(self, cell: Cell, meta: _CellMeta) -> dict[str, Any]:
+        """Return what a cell found; raise whatever is wrong with that."""
+        if meta.key != cell.key or content_hash(meta.cell) != content_hash(_described(cell)):
+            raise FormatError("it is another cell")
+        if set(meta.files) != set(cell.files):
+            raise FormatError(f"it has the files {sorted(meta.files)}, not {sorted(cell.files)}")
+        for ending, digest in meta.files.items():
+            if _sha256(self.path(cell, ending)) != digest:
+                raise FormatError(f"{self.path(cell, ending).name} is not what was finished")
+        found = msgspec.convert(meta.found, cell.found_type())
+        if found != meta.found:
+            raise FormatError("it has found more than such a cell finds")
+        return found
 
-        Parameters
-        ----------
-        cell
-            What was done.
-        result
-            What came out.
-        files
-            Endings of files that belong to it and have been written already, such as ".mmpolicy".
-        """
+    def write(self, cell: Cell, result: CellResult) -> None:
+        """Keep a finished cell; other files that belong to it must have been written before."""
         meta = _CellMeta(
-            cell={"kind": cell.kind, "version": cell.version, **cell.parameters()},
+            cell=_described(cell),
             key=cell.key,
             found=result.found,
-            files={ending: _sha256(self.path(cell, ending)) for ending in files},
+            files={ending: _sha256(self.path(cell, ending)) for ending in cell.files},
             seconds=result.seconds,
             version=result.version,
         )
-        write_archive(self.path(cell), _CELL_FILE.kind, meta, {"estimates": result.estimates})
+        write_archive(self.path(cell), _KIND, meta, {"estimates": result.estimates})
 
     def missing(self, cells: Iterable[Cell]) -> list[Cell]:
         """Return the cells that are not finished."""
@@ -119,5 +129,10 @@ class CellStore:
         remove_leftovers(self.folder / f"*{_ENDING}")
 
 
+def _described(cell: Cell) -> dict[str, Any]:
+    """Return what a cell is, for its file."""
+    return {"kind": cell.kind, "version": cell.version, **cell.parameters()}
+
+
 def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(read_bytes(path)).hexdigest()

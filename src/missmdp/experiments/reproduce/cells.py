@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from missmdp.data.dataset import Dataset
 from missmdp.evaluation.distance import TotalVariation, total_variation
 from missmdp.evaluation.value import evaluate
 from missmdp.experiments.baselines import BaselineSettings, baseline_settings, make_baseline
-from missmdp.experiments.grid.cell import Cell, CellResult, raise_if_interrupted
+from missmdp.experiments.grid.cell import Cell, CellResult, Count, Share, Value, each, raise_if_interrupted
 from missmdp.experiments.grid.fingerprint import model_hash
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.registry import RegisteredLearner, find_learner, learners
@@ -30,6 +30,7 @@ from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP, fully_observed_model
 from missmdp.model.policy import Policy
 from missmdp.plan.sarsop.solver import Sarsop
+from missmdp.plan.solving import Status
 
 TOLD = "+graph"
 """At the end of a learner's name: it is told the true m-graph."""
@@ -60,6 +61,15 @@ class BenchmarkCell(Cell):
         return {"model": benchmark_hash(self.benchmark)}
 
 
+class Distances(TypedDict):
+    """How far what a learner made of a dataset is from the truth."""
+
+    atv: Share
+    weighted: Share
+    wtv: Share
+    parameters: Count
+
+
 @dataclass(frozen=True)
 class LearningCell(BenchmarkCell, kind="learning", version=1):
     """Total variation of what learners make of one dataset."""
@@ -73,6 +83,10 @@ class LearningCell(BenchmarkCell, kind="learning", version=1):
     def label(self) -> str:
         """Return what it is in a few words."""
         return f"learning-{self.benchmark}-{self.size}-{self.run:02d}"
+
+    def found_type(self) -> Any:
+        """Return the type of what is found, by learner."""
+        return each(self.learners, Distances)
 
     def expected_seconds(self) -> float:
         """Return how long it may take."""
@@ -93,6 +107,33 @@ class LearningCell(BenchmarkCell, kind="learning", version=1):
         return CellResult(found)
 
 
+class Simulated(TypedDict):
+    """What evaluating a policy tells besides its value."""
+
+    returns: Value
+    impossible: Count
+    decisions: Count
+
+
+class LearnedPolicy(Simulated):
+    """What comes of solving a learned model."""
+
+    lower: Value
+    upper: Value
+    status: Status
+    vectors: Count
+    atv: Share
+    wtv: Share
+
+
+class BaselinePolicy(Simulated):
+    """What comes of making a baseline."""
+
+    lower: Value | None
+    upper: Value | None
+    status: Status | None
+
+
 @dataclass(frozen=True)
 class ValueCell(BenchmarkCell, kind="value", version=1):
     """The policy of one learner from one dataset, and what it is worth."""
@@ -111,6 +152,14 @@ class ValueCell(BenchmarkCell, kind="value", version=1):
     def label(self) -> str:
         """Return what it is in a few words."""
         return f"value-{self.benchmark}-{self.policy}-{self.size}-{self.run:02d}"
+
+    def found_type(self) -> Any:
+        """Return the type of what is found."""
+        return LearnedPolicy
+
+    def estimates_shape(self) -> tuple[int, int]:
+        """Return the shape of the estimates."""
+        return (1, self.episodes)
 
     def expected_seconds(self) -> float:
         """Return how long it may take."""
@@ -160,6 +209,14 @@ class BaselineCell(BenchmarkCell, kind="baseline", version=1):
     def parameters(self) -> dict[str, Any]:
         """Return what decides what comes out: of the settings, those of this baseline."""
         return super().parameters() | {"settings": baseline_settings(self.policy, self.settings)}
+
+    def found_type(self) -> Any:
+        """Return the type of what is found."""
+        return BaselinePolicy
+
+    def estimates_shape(self) -> tuple[int, int]:
+        """Return the shape of the estimates."""
+        return (len(self.evaluation_seeds), self.episodes)
 
     def expected_seconds(self) -> float:
         """Return how long it may take."""

@@ -145,12 +145,17 @@ def _draw_panel(axes: Axes, panel: Sequence[Curve], measure: str, benchmark: str
         axes.text(0.5, 0.5, "not run yet", transform=axes.transAxes, ha="center", color=QUIET, fontsize=SMALL)
 
 
+_LEAST, _MOST = 1e-9, 1e9
+"""The least height of total variation that is drawn, which may be 0 throughout, and the most of normalised values."""
+
+
 def limits(measure: str, panels: Sequence[Sequence[Curve]]) -> tuple[float, float]:
     """Return what is drawn of a measure, the same for all panels of a row."""
     drawn = [curve for panel in panels for curve in panel]
     if measure == "normalised":
-        return LOWEST, max(1.15, 1.05 * max(max(curve.mean) for curve in drawn))
-    return 0.0, 1.05 * max(max(*curve.mean, *(high for _, high in curve.quartiles)) for curve in drawn)
+        return LOWEST, min(_MOST, max(1.15, 1.05 * max(max(curve.mean) for curve in drawn)))
+    highest = max(max(*curve.mean, *(high for _, high in curve.quartiles)) for curve in drawn)
+    return 0.0, max(_LEAST, 1.05 * highest)
 
 
 def _draw_curve(axes: Axes, curve: Curve, *, holds: bool, clipped: bool) -> None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.data.collect import collect
-from missmdp.experiments.grid.cell import Cell, CellResult
+from missmdp.experiments.grid.cell import Cell, CellResult, Count, Finite, each
 from missmdp.experiments.studies.study import Finished, Rows, Study
 from missmdp.experiments.tables import markdown_table
 from missmdp.learn.aimi import AIMI
@@ -46,6 +46,14 @@ _LOOKS: NDArray[np.int64] = np.unique(np.geomspace(1, 2_000, 250).astype(int))
 _SLACK = 1e-12
 
 
+class Held(TypedDict):
+    """How often bounds held, and how wide they were."""
+
+    held: Count
+    worst: Finite
+    tv: Finite
+
+
 @dataclass(frozen=True)
 class CoverageCell(Cell, kind="coverage", version=1):
     """How often the bounds of one learner held, by method."""
@@ -57,6 +65,10 @@ class CoverageCell(Cell, kind="coverage", version=1):
     def label(self) -> str:
         """Return what it is in a few words."""
         return f"coverage-{self.case.replace(', ', '-').replace(' ', '-')}-{self.behaviour}"
+
+    def found_type(self) -> Any:
+        """Return the type of what is found, by method."""
+        return each(METHODS, Held)
 
     def expected_seconds(self) -> float:
         """Return how long it may take."""
@@ -93,6 +105,10 @@ class PeekingCell(Cell, kind="peeking", version=1):
     def label(self) -> str:
         """Return what it is in a few words."""
         return f"peeking-{self.behaviour}"
+
+    def found_type(self) -> Any:
+        """Return the type of what is found, by method."""
+        return each(METHODS, Count)
 
     def work(self) -> CellResult:
         """Return how many bounds held at every look, by method."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, TypedDict, cast
 
 from missmdp.benchmarks.registry import list_benchmarks
 from missmdp.data.collect import collect
 from missmdp.data.counts import ObservationCounts
 from missmdp.evaluation.certificate.certify import REFERENCE, certify
-from missmdp.experiments.grid.cell import Cell, CellResult, raise_if_interrupted
+from missmdp.experiments.grid.cell import Cell, CellResult, Number, raise_if_interrupted
 from missmdp.experiments.reproduce.cells import BenchmarkCell, benchmark_model, registered
 from missmdp.experiments.reproduce.findings import right_learner
 from missmdp.experiments.studies.study import Finished, Rows, Study
@@ -32,6 +32,11 @@ _COLUMNS = (
 )
 
 
+_Found: Any = cast("Any", TypedDict)(
+    "_Found", dict.fromkeys(_COLUMNS, Number) | {"method": str, "vacuous": bool}
+)
+
+
 @dataclass(frozen=True)
 class CertificateCell(BenchmarkCell, kind="certificate", version=1):
     """The certificate of one policy. Solving is limited in time, so another machine may find other numbers."""
@@ -47,6 +52,10 @@ class CertificateCell(BenchmarkCell, kind="certificate", version=1):
     def label(self) -> str:
         """Return what it is in a few words."""
         return f"certificate-{self.benchmark}-{self.size}"
+
+    def found_type(self) -> Any:
+        """Return the type of what is found."""
+        return _Found
 
     def expected_seconds(self) -> float:
         """Return how long it may take."""

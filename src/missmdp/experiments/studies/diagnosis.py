@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
+from typing import Any, TypedDict
 
 from missmdp.benchmarks.registry import list_benchmarks
 from missmdp.data.collect import collect
-from missmdp.experiments.grid.cell import Cell, CellResult
+from missmdp.experiments.grid.cell import Cell, CellResult, Share
 from missmdp.experiments.reproduce.cells import BenchmarkCell, benchmark_model
 from missmdp.experiments.studies.study import Finished, Rows, Study
 from missmdp.experiments.tables import markdown_table
@@ -19,6 +20,15 @@ RUNS = 100
 TESTED = ("MCAR", "simple MAR", "no self-censoring")
 LEVEL = 0.01
 """Of the tests."""
+
+
+class Named(TypedDict):
+    """What a diagnosis says."""
+
+    type: str
+    self_censoring: list[str]
+    same_graph: bool
+    p_values: dict[str, Share]
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,10 @@ class DiagnosisCell(BenchmarkCell, kind="diagnosis", version=1):
     def expected_seconds(self) -> float:
         """Return how long it may take."""
         return 1.5 + 1e-4 * self.size
+
+    def found_type(self) -> Any:
+        """Return the type of what is found."""
+        return Named
 
     def work(self) -> CellResult:
         """Return the type, what censors itself, whether the m-graph is the true one, and the tests."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from missmdp.benchmarks.registry import list_benchmarks
 from missmdp.data.collect import collect
 from missmdp.data.counts import as_counts
 from missmdp.evaluation.distance import total_variation
-from missmdp.experiments.grid.cell import Cell, CellResult
+from missmdp.experiments.grid.cell import Cell, CellResult, Share, each
 from missmdp.experiments.reproduce.cells import BenchmarkCell, benchmark_model, registered
 from missmdp.experiments.studies.study import Finished, Rows, Study
 from missmdp.experiments.tables import markdown_table
@@ -25,6 +25,13 @@ _SPECIAL: dict[str, tuple[str, str, Any]] = {
     "predator": ("AIMI, block (x, y)", "blocks", (("x", "y"),)),
 }
 """Family of benchmarks → what AIMI is told besides: its name in the table, the option, the value."""
+
+
+class Distance(TypedDict):
+    """How far what a learner made of a dataset is from the truth."""
+
+    atv: Share
+    wtv: Share
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,10 @@ class OptionsCell(BenchmarkCell, kind="options", version=1):
     def label(self) -> str:
         """Return what it is in a few words."""
         return f"options-{self.benchmark}-{self.size}-{self.run:02d}"
+
+    def found_type(self) -> Any:
+        """Return the type of what is found, by learner."""
+        return each(tuple(shown for shown, _, _ in self.learners), Distance)
 
     def expected_seconds(self) -> float:
         """Return how long it may take."""
