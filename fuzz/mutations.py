@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import io
 import json
 import random
@@ -197,14 +198,16 @@ class Archive:
 
 def pack(meta: dict[str, Any], arrays: dict[str, Any]) -> bytes:
     """Return an archive whose checksum is right, whatever it holds."""
-    from missmdp.model.archive import _digest  # pyright: ignore[reportPrivateUsage]
-
     members: dict[str, bytes] = {}
     for name, array in arrays.items():
         buffer = io.BytesIO()
         np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
         members[f"{name}.npy"] = buffer.getvalue()
-    meta = {**meta, "sha256": _digest(meta, members)}
+    digest = hashlib.sha256(json.dumps(meta, sort_keys=True).encode())
+    for name, content in sorted(members.items()):
+        digest.update(name.encode())
+        digest.update(hashlib.sha256(content).digest())
+    meta = {**meta, "sha256": digest.hexdigest()}
     result = io.BytesIO()
     with zipfile.ZipFile(result, "w", zipfile.ZIP_STORED) as archive:
         for name, content in {"meta.json": json.dumps(meta).encode(), **members}.items():
