@@ -27,6 +27,7 @@ from typing import Any, cast
 
 import click
 
+from missmdp.cli.memory import check_memory, is_out_of_memory
 from missmdp.cli.watchdog import Terminated, last_signal, leave_at_once
 from missmdp.errors import Argument, Message, MissMDPError, ParameterError, readable
 from missmdp.words import printable
@@ -164,6 +165,16 @@ class Commands(click.Group):
         except EOFError as error:
             raise EarlyEnd(f"EOFError: {error}") from error
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that was asked for, if there is memory enough for it to begin."""
+        found = super().resolve_command(ctx, args)
+        name, _, rest = found
+        if not {*ctx.help_option_names} & {*rest}:
+            check_memory(str(name))
+        return found
+
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         """Run the command line and leave the program; if not `standalone_mode`, raise what goes wrong instead."""
         if not standalone_mode:
@@ -220,10 +231,11 @@ def _failure(error: BaseException) -> tuple[str, int]:
             return f"Error: {error.format_message()}", code
         case MissMDPError():
             return f"Error: {error}", WRONG_CALL
+        case Exception() if is_out_of_memory(error):
+            reason = str(error) or type(error).__name__
+            return f"Error: there is not enough memory for this ({reason})", WRONG_CALL
         case OSError():
             return f"Error: {what_is_wrong(error)}", WRONG_CALL
-        case MemoryError():
-            return f"Error: there is not enough memory for this ({str(error) or 'MemoryError'})", WRONG_CALL
         case Interrupted() | KeyboardInterrupt() | click.Abort():
             return "Interrupted", INTERRUPTED
         case Terminated():
