@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import math
 from collections.abc import Container, Mapping, Sequence
@@ -34,11 +33,13 @@ def write_table(rows: Sequence[Mapping[str, Any]], path: str | Path) -> None:
             text = json.dumps([_finite(row) for row in rows], indent=1, ensure_ascii=False)
             content = f"{text}\n".encode(errors=_ODD)
         case ".csv":
-            buffer = io.StringIO(newline="")
-            writer = csv.DictWriter(buffer, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
+            lines = _Lines()
+            writer = csv.DictWriter(
+                lines, fieldnames=list(rows[0]) if rows else [], lineterminator=_Lines.END
+            )
             writer.writeheader()
             writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-            content = buffer.getvalue().encode(errors=_ODD)
+            content = "".join(lines.lines).encode(errors=_ODD)
         case ".parquet":
             names = list(rows[0]) if rows else []
             write_columns({name: [_cell(row[name]) for row in rows] for name in names}, path)
@@ -46,6 +47,19 @@ def write_table(rows: Sequence[Mapping[str, Any]], path: str | Path) -> None:
         case suffix:
             raise MissMDPError(f"{path}: a table's name must end in {listed(TABLES, 'or')}, not {suffix!r}")
     write_atomically(path, content)
+
+
+class _Lines:
+    """Lines with short ends, written as if they had long ones: then cells with a part of those are quoted."""
+
+    END = "\r\n"
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def write(self, line: str) -> None:
+        """Take note of a line."""
+        self.lines.append(f"{line.removesuffix(self.END)}\n")
 
 
 def write_columns(columns: Mapping[str, Any], path: str | Path) -> None:

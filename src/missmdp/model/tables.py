@@ -213,7 +213,10 @@ def _read(source: Any, what: str) -> _Table:
 
 
 def _read_csv(path: Path, what: str) -> _Table:
-    content = read_bytes(path)
+    try:
+        content = read_bytes(path)
+    except FormatError as error:
+        raise FormatError(f"{what}: {error}") from error
     try:
         text = content.decode("utf-8-sig")
         names, delimiter, skip = read_header(lambda: io.StringIO(text, newline=""), _KNOWN)
