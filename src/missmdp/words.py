@@ -291,7 +291,7 @@ def at_most(bound: float) -> str:
     """Return a bound between 0 and 1 with two digits that are not too small."""
     if not bound > 0.0:
         return "0"
-    digits = 1 - math.floor(math.log10(bound))
+    digits = min(300, 1 - math.floor(math.log10(bound)))
     return f"{math.ceil(round(bound * 10.0**digits, 6)) / 10.0**digits:.2g}"
 
 
@@ -299,6 +299,8 @@ def no_more_than(bound: float) -> str:
     """Return a bound of any size with three digits that are not too small."""
     if not 0.0 < bound < math.inf:
         return signed(bound, 0)
+    if bound < 1e-12:
+        return f"{1.01 * bound:.3g}"
     digits = 2 - math.floor(math.log10(bound))
     return f"{math.ceil(round(bound * 10.0**digits, 6)) / 10.0**digits:,.{max(digits, 0)}f}"
 
