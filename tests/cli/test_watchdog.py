@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
 PROGRAM = """
-import hashlib, sys, threading, time
+import ctypes, hashlib, sys, threading, time
 from pathlib import Path
 import click
 from missmdp.__main__ import main
@@ -22,6 +22,12 @@ from missmdp.files import removed_after
 
 def compute():
     hashlib.pbkdf2_hmac("sha256", b"secret", b"salt", 10**9)
+
+def fail_as(function, *arguments):
+    try:
+        function(*arguments)
+    except BaseException:
+        raise RuntimeError("query interrupted") from None
 
 @cli.command()
 @click.argument("temporary", type=Path)
@@ -39,6 +45,14 @@ WAYS = {
     "a thread that does not end": {
         "begin": "threading.Thread(target=compute).start()",
         "hang": "time.sleep(600)",
+    },
+    "a callback, in which Python loses exceptions": {
+        "begin": "pass",
+        "hang": "ctypes.CFUNCTYPE(None)(lambda: time.sleep(1))(); time.sleep(600)",
+    },
+    "a library that makes another error of it": {
+        "begin": "pass",
+        "hang": "fail_as(time.sleep, 600)",
     },
     "an ordinary wait": {"begin": "pass", "hang": "time.sleep(600)"},
 }
@@ -88,3 +102,20 @@ print("done")
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
+
+
+def test_a_second_ctrl_c_ends_what_goes_on_after_the_first():
+    program = """
+import os, signal, time
+from missmdp.cli.watchdog import signals_end_the_program
+signal.signal(signal.SIGINT, lambda number, frame: None)
+with signals_end_the_program():
+    for _ in range(2):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        pass
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50)
+    assert (ended.returncode, ended.stderr) == (130, "Interrupted\n")

@@ -28,7 +28,7 @@ from typing import Any, cast
 import click
 
 from missmdp.cli.memory import check_memory, is_out_of_memory
-from missmdp.cli.watchdog import leave_soon
+from missmdp.cli.watchdog import Terminated, last_signal, leave_at_once
 from missmdp.errors import Argument, Message, MissMDPError, ParameterError, readable
 from missmdp.words import printable
 
@@ -137,10 +137,6 @@ class Interrupted(BaseException):
     """Ctrl-C, out of the reach of click, which would print an empty line."""
 
 
-class Terminated(BaseException):
-    """SIGTERM; unlike Ctrl-C it never means to go on with what there is."""
-
-
 class EarlyEnd(Exception):  # noqa: N818 (it says what happened)
     """An `EOFError`, which click would take for Ctrl-D."""
 
@@ -198,7 +194,7 @@ class Commands(click.Group):
             _drop_what_cannot_be_printed()
             code = _tell(error)
             if code in (INTERRUPTED, TERMINATED):
-                leave_soon(code)
+                leave_at_once(code)
             raise SystemExit(code) from error
         sys.exit(ended if isinstance(ended, int) else 0)
 
@@ -244,6 +240,8 @@ def _failure(error: BaseException) -> tuple[str, int]:
             return "Interrupted", INTERRUPTED
         case Terminated():
             return "Terminated", TERMINATED
+        case Exception() if (came := last_signal()) is not None:
+            return ("Terminated", TERMINATED) if came is signal.SIGTERM else ("Interrupted", INTERRUPTED)
         case _:
             what = str(error) if isinstance(error, EarlyEnd) else f"{type(error).__name__}: {error}"
             return f"Error: unexpected {what}; please report this ({DEBUG}=1 shows where)", MISTAKE_OF_OURS
