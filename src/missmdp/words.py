@@ -210,6 +210,16 @@ class _Repr(reprlib.Repr):
         self.maxlist = self.maxtuple = self.maxdict = self.maxset = LONGEST_VALUE // 2
         self.maxfrozenset = self.maxdeque = self.maxarray = LONGEST_VALUE // 2
 
+    def repr_dict(self, x: dict[Any, Any], level: int) -> str:
+        """Return a dict with its keys in their order, which reprlib sorts."""
+        if not x or level <= 0:
+            return "{...}" if x else "{}"
+        first = [
+            f"{self.repr1(key, level - 1)}: {self.repr1(x[key], level - 1)}"
+            for key in islice(x, self.maxdict)
+        ]
+        return f"{{{', '.join(first + ['...'] * (len(x) > self.maxdict))}}}"
+
 
 _REPR = _Repr()
 
