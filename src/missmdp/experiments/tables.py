@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from missmdp.errors import MissMDPError
-from missmdp.files import write_atomically
+from missmdp.files import read_text, write_atomically
 from missmdp.words import listed
 
 TABLES = (".csv", ".json", ".parquet")
@@ -114,12 +114,9 @@ def put_tables(tables: Mapping[str, str], page: str | Path) -> list[str]:
 
 
 def _page(target: Path, tables: Mapping[str, str]) -> str:
-    try:
-        return target.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    if not target.exists():
         return "\n\n".join(f"<!-- {name} -->\n<!-- end of {name} -->" for name in tables) + "\n"
-    except (OSError, UnicodeDecodeError) as error:
-        raise MissMDPError(f"{target}: cannot be read ({error})") from error
+    return read_text(target)
 
 
 def _cell(value: Any) -> Any:

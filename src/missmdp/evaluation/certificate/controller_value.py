@@ -90,6 +90,8 @@ def controller_product(
     if not isinstance(model, MissMDP):
         raise ModelError("controllers can be evaluated exactly for miss-MDPs only")
     mdp = model.mdp
+    if missingness.space != mdp.space:
+        raise ModelError("the missingness function is over other states than the controller's MDP")
     class_of, members = _classes(mdp)
     pairs = controller.n_nodes * len(members)
     if pairs > TOO_LARGE:
