@@ -167,7 +167,7 @@ def test_values_of_any_size_are_shown_in_part():
 
 
 @pytest.mark.parametrize(
-    "value", ["a'b", 3, [1, "x"], {"b": 1.5}, (None,), {1}, True, float("nan"), range(3)]
+    "value", ["a'b", 3, [1, "x"], {"b": 1.5, "a": {}}, (None,), {1}, True, float("nan"), range(3)]
 )
 def test_ordinary_values_are_shown_as_python_writes_them(value):
     assert shown(value) == repr(value)

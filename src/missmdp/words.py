@@ -210,6 +210,16 @@ class _Repr(reprlib.Repr):
         self.maxlist = self.maxtuple = self.maxdict = self.maxset = LONGEST_VALUE // 2
         self.maxfrozenset = self.maxdeque = self.maxarray = LONGEST_VALUE // 2
 
+    def repr_dict(self, x: dict[Any, Any], level: int) -> str:
+        """Return a dict with its keys in their order, which reprlib sorts."""
+        if not x or level <= 0:
+            return "{...}" if x else "{}"
+        first = [
+            f"{self.repr1(key, level - 1)}: {self.repr1(x[key], level - 1)}"
+            for key in islice(x, self.maxdict)
+        ]
+        return f"{{{', '.join(first + ['...'] * (len(x) > self.maxdict))}}}"
+
 
 _REPR = _Repr()
 
@@ -281,7 +291,7 @@ def at_most(bound: float) -> str:
     """Return a bound between 0 and 1 with two digits that are not too small."""
     if not bound > 0.0:
         return "0"
-    digits = 1 - math.floor(math.log10(bound))
+    digits = min(300, 1 - math.floor(math.log10(bound)))
     return f"{math.ceil(round(bound * 10.0**digits, 6)) / 10.0**digits:.2g}"
 
 
@@ -289,6 +299,8 @@ def no_more_than(bound: float) -> str:
     """Return a bound of any size with three digits that are not too small."""
     if not 0.0 < bound < math.inf:
         return signed(bound, 0)
+    if bound < 1e-12:
+        return f"{1.01 * bound:.3g}"
     digits = 2 - math.floor(math.log10(bound))
     return f"{math.ceil(round(bound * 10.0**digits, 6)) / 10.0**digits:,.{max(digits, 0)}f}"
 

@@ -71,11 +71,12 @@ def test_what_is_compiled_is_found_by_the_next_process(folder, caplog):
     assert [path.suffix for path in folder.rglob("*") if path.is_file()] == [".kernel"]
 
 
-def test_a_change_of_the_source_or_the_version_compiles_again(folder, monkeypatch):
+def test_a_change_of_the_source_or_a_version_compiles_again(folder, monkeypatch):
     run(folder)
-    monkeypatch.setattr(cache, "__version__", "another")
-    assert not found(folder)
-    assert found(folder)
+    for version in ("__version__", "_NUMBA"):
+        monkeypatch.setattr(cache, version, "another")
+        assert not found(folder)
+        assert found(folder)
     source = folder.parent / "tiny.py"
     source.write_text(SOURCE + "\n")
     assert not found(folder)

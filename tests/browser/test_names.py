@@ -33,6 +33,29 @@ def test_a_report_shows_hostile_names_as_text(visit):
     assert page.evaluate(attributes) == []
 
 
+def test_a_report_runs_its_own_script_and_no_other(browser, folders):
+    """Even if a name got through as markup."""
+    page = browser.new_page()
+    refused = []
+    page.on("console", lambda message: refused.append(message.text))
+    page.goto((folders("hostile") / "report.html").as_uri())
+    assert refused == []
+    page.evaluate(
+        """() => { const image = document.createElement('img'); image.setAttribute('onerror', "document.title='gone'");
+          image.src = 'https://example.com/x.png'; document.body.append(image);
+          const script = document.createElement('script'); script.textContent = "document.title='gone'";
+          document.body.append(script) }"""
+    )
+    page.wait_for_timeout(200)
+    assert page.title() != "gone"
+    assert len(refused) == 3
+    assert all("Content Security Policy" in message for message in refused)
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    page.close()
+
+
 def test_notebooks_show_hostile_names_as_text(visit, tmp_path):
     model = hostile_model()
     log = mm.collect(model, 400, seed=0)

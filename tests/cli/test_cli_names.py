@@ -1,6 +1,7 @@
 """What commands print about names and values that hold escape sequences: text, and nothing that steers a terminal."""
 
 import csv
+import logging
 import os
 import pty
 import re
@@ -51,6 +52,7 @@ COMMANDS = {
     "plan-data": ("plan-data", "ward.mmdp", "--epsilon", "5", "--timeout", "0"),
     "solve": ("solve", "ward.mmdp", "-o", f"{FILE}.mmpolicy"),
     "evaluate": ("evaluate", "ward.mmdp", "--policy", f"{FILE}=random", "--episodes", "5", "-o", f"{FILE}.csv"),
+    "reproduce": ("reproduce", "--profile", "smoke", "--dry-run", "-o", FILE),
     "export": ("export", "ward.mmdp", f"{FILE}.pomdp"),
     "no model": ("show", f"{FILE}.mmdp"),
     "no benchmark": ("show", FILE),
@@ -125,6 +127,7 @@ def test_a_terminal_gets_colours_and_lines_that_move_from_us_alone(folder):
     text = shown.decode()
     assert process.wait() == 0, text
     assert "\x1b[1m" in text
+    assert "\x1b[2K" in text
     assert "\x1b[8m" not in text
     assert r"\x1b[8m" in text
     assert no_text(CONTROLS.sub("", text)) == set()
@@ -154,3 +157,12 @@ def test_errors_of_a_megabyte_are_cut(run, folder, tmp_path, monkeypatch):
     for command in (("describe", long, "--episode", "z"), ("learn", "ward.mmdp", long)):
         error = run(*command).stderr
         assert 0 < len(error) < 5000
+
+
+def test_tracebacks_and_logs_are_text_too(run, monkeypatch):
+    monkeypatch.setenv("MISSMDP_DEBUG", "1")
+    result = run("show", f"{FILE}.mmdp")
+    assert "Traceback" in result.stderr
+    assert not no_text(result.stderr)
+    record = logging.LogRecord("missmdp", logging.WARNING, "", 0, "%s: damaged", (FILE,), None)
+    assert not no_text(logging.lastResort.format(record))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from scipy import sparse
 
+import missmdp as mm
 from missmdp._kernels.random import draw
-from missmdp.data.simulation import compile_simulation, interleaved, row_sampler, seed_words
+from missmdp.data.simulation import compile_policy, compile_simulation, interleaved, row_sampler, seed_words
+from missmdp.model.policy import ActionTable, MemorylessPolicy
 from oracles.policy_values import World
 from random_pomdps import pomdps, tiger
 from strategies import missmdps
@@ -105,3 +108,38 @@ def test_seeds_become_words():
     assert (words != seed_words(6)[1]).all()
     fresh, fresh_words = seed_words(None)
     np.testing.assert_array_equal(seed_words(fresh)[1], fresh_words)
+
+
+class OwnTable(MemorylessPolicy):
+    """A policy of somebody's own, with any table."""
+
+    def __init__(self, row, probabilities):
+        self.parts = ActionTable(row, probabilities)
+
+    def probabilities(self, observation, model):
+        return self.parts.probabilities[0]
+
+    def table(self, model):
+        return self.parts
+
+
+def test_tables_of_own_policies_are_checked():
+    model = mm.load_benchmark("example-1")
+    shape, n = model.missingness.probabilities.shape, model.n_actions
+    zeros, uniform = np.zeros(shape, dtype=np.int64), np.full((1, n), 1.0 / n)
+    compile_policy(OwnTable(zeros, uniform), model)
+    for row, probabilities in (
+        (zeros + 1, uniform),
+        (zeros - 1, uniform),
+        (zeros + 2**40, uniform),
+        (zeros * 0.5, uniform),
+        (zeros[:1], uniform),
+        (zeros, np.full((1, n + 5), 1.0 / (n + 5))),
+        (zeros, uniform[0]),
+        (zeros, uniform * 2.0),
+        (zeros, uniform * np.nan),
+        (zeros, np.eye(n)[:1] * 2.0 - uniform),
+        (zeros, None),
+    ):
+        with pytest.raises(mm.ModelError):
+            compile_policy(OwnTable(row, probabilities), model)

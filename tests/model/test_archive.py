@@ -365,6 +365,8 @@ ARRAYS = {
     "initial complex": {"initial": npy(np.array([1.0, 0.0, 0.0]) + 0j)},
     "initial a record": {"initial": npy(np.array([(1.0,), (0.0,), (0.0,)], dtype=[("p", "f8")]))},
     "terminal as numbers": {"terminal": npy(np.zeros(3))},
+    "terminal neither true nor false": {"terminal": npy(np.zeros(3, dtype=bool))[:-1] + b"\x07"},
+    "patterns neither true nor false": {"patterns": npy(np.array([[True], [False]]))[:-2] + b"\x02\x00"},
     "patterns too wide": {"patterns": npy(np.ones((2, 2), dtype=bool))},
     "patterns of numbers": {"patterns": npy(np.array([[2], [0]]))},
     "patterns twice": {"patterns": npy(np.ones((2, 1), dtype=bool))},

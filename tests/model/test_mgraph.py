@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 
 import networkx as nx
@@ -16,9 +14,6 @@ import missmdp as mm
 from hostile_names import FEATURES
 from oracles import definitions as paper
 from strategies import missmdps
-
-# pydot builds its grammar with names that pyparsing has retired.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pydot")
 
 NOT_UNIQUE = "The parents of R_{} are not unique"
 
@@ -383,14 +378,55 @@ def test_networkx_graphs_that_are_no_m_graphs_are_refused(graph):
         mm.MissingnessGraph.from_networkx(graph)
 
 
-def test_reading_dot_gives_no_warnings():
-    """Also where warnings are errors, as in a user's own tests; in a fresh process, since pydot warns once."""
-    code = "import missmdp as mm; print(mm.MissingnessGraph.from_dot('digraph { S_a -> R_b }').edges)"
-    done = subprocess.run(
-        [sys.executable, "-W", "error::DeprecationWarning", "-c", code], capture_output=True, text=True
+def test_all_that_dot_can_say_besides_is_skipped():
+    graph = mm.MissingnessGraph.from_dot(
+        """
+        # a comment of cpp
+        STRICT DiGraph {
+            graph [label=<a <b>table</b> of "things">; rankdir=LR,] node [] edge[color="#aaa"][weight=-.5];
+            "S_a" + "b":n:w -> R_c.d [x] , S_e; 12 = 13;
+            subgraph { { { "S_long\\
+name" -> "R_quo\\"te" } } }
+            R_1 -> Z_1 S_1 -> Z_1
+        }
+        """
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "(('a', 'b'),)"
+    assert graph.features == ("e", "ab", "c.d", "longname", 'quo"te', "1")
+    assert graph.edges == (("ab", "c.d"), ("longname", 'quo"te'))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "digraph {" + "{" * 30_000,
+        "digraph {" + "S_a -> " * 30_000,
+        'digraph { "' + "\\" * 30_000,
+        "digraph {" + "<" * 30_000,
+        "digraph { /*" * 30_000,
+        "digraph { S_a" + "[" * 30_000,
+        "digraph { S_a [x=" + "y" * 30_000,
+        'digraph { "a"' + '+"a"' * 30_000,
+        "digraph { S_a -- R_b }",
+        "digraph { {S_a} -> R_b }",
+        "digraph { S_a -> subgraph {R_b} }",
+        "digraph x y { }",
+        "digraph",
+    ],
+    ids=lambda text: text[:20],
+)
+def test_dot_that_leads_nowhere_is_refused(text):
+    with pytest.raises(mm.FormatError, match="DOT|groups"):
+        mm.MissingnessGraph.from_dot(text + "{" * ("{" not in text))
+
+
+def test_a_long_file_is_read_in_time_that_grows_with_its_length(tmp_path):
+    """What took 100 seconds with a general parser; the limit is for the test to end at all."""
+    n = 20_000
+    path = tmp_path / "long.dot"
+    path.write_text("digraph {\n" + "".join(f"  S_f{i} -> R_f{i + 1};\n" for i in range(n)) + "}\n")
+    graph = mm.MissingnessGraph.from_dot(path)
+    assert len(graph.edges) == n
+    assert len(graph.features) == n + 1
 
 
 MAGIC = {".svg": b"<?xml", ".png": b"\x89PNG\r\n", ".pdf": b"%PDF-"}

@@ -232,3 +232,17 @@ def test_the_components_of_a_benchmark_are_the_valuations_of_what_is_always_obse
     assert repr(policy).startswith(
         f"AlphaVectorPolicy({policy.n_vectors} vectors, 20 components, for MissMDP('icu-smar'"
     )
+
+
+def test_a_value_function_reads_one_number_per_state():
+    """Kernels would read on behind a belief that is too short."""
+    values = random_policy(tiger(), 0).value_function
+    right = np.array([0.5, 0.5])
+    assert values.decide(right.astype(np.float32)) == values.decide(right)
+    for wrong in (right[:1], np.ones(10**6), right[None], np.array(["a", "b"]), np.empty(0)):
+        for use in (values.decide, values.action_values, values.immediate):
+            with pytest.raises(mm.ModelError):
+                use(wrong)
+        for use in (values.predicted, values.outcomes, values.after):
+            with pytest.raises(mm.ModelError):
+                use(wrong, 0)

@@ -17,6 +17,7 @@ import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import numba
 from numba.core import caching, serialize
 from numba.misc.appdirs import AppDirs
 
@@ -31,6 +32,7 @@ else:
 
 _log = logging.getLogger(__name__)
 _DIGEST = hashlib.sha256().digest_size
+_NUMBA: str = cast("Any", numba).__version__
 _told: set[str] = set()
 
 
@@ -97,7 +99,7 @@ class Files:
     def __init__(self, folder: Path, name: str, stamp: object) -> None:
         self.folder = folder
         self._name = name
-        self._stamp = (__version__, stamp)
+        self._stamp = (__version__, _NUMBA, stamp)
 
     def load(self, key: Any) -> Any:
         """Return what is kept for a key, or None."""

@@ -22,7 +22,8 @@ from missmdp.cli.options import (
     seed_option,
     threads_option,
 )
-from missmdp.errors import MissMDPError, ModelError
+from missmdp.errors import FormatError, MissMDPError, ModelError
+from missmdp.files import read_text
 
 if TYPE_CHECKING:
     from missmdp.cli.files import AskedPolicy
@@ -233,8 +234,10 @@ def _read_settings(path: Path) -> PPOSettings:
     from missmdp.plan.ppo.settings import PPOSettings
 
     try:
-        return PPOSettings.from_json(path.read_text(encoding="utf-8-sig"))
-    except (UnicodeDecodeError, MissMDPError) as error:
+        return PPOSettings.from_json(read_text(path))
+    except FormatError:
+        raise
+    except MissMDPError as error:
         raise ModelError(f"{path}: {error}") from error
 
 

@@ -27,7 +27,8 @@ from typing import Any, cast
 
 import click
 
-from missmdp.cli.watchdog import leave_soon
+from missmdp.cli.memory import check_memory, is_out_of_memory
+from missmdp.cli.watchdog import Terminated, comes_too_early, last_signal, leave_at_once
 from missmdp.errors import Argument, Message, MissMDPError, ParameterError, readable
 from missmdp.words import printable
 
@@ -136,10 +137,6 @@ class Interrupted(BaseException):
     """Ctrl-C, out of the reach of click, which would print an empty line."""
 
 
-class Terminated(BaseException):
-    """SIGTERM; unlike Ctrl-C it never means to go on with what there is."""
-
-
 class EarlyEnd(Exception):  # noqa: N818 (it says what happened)
     """An `EOFError`, which click would take for Ctrl-D."""
 
@@ -168,6 +165,16 @@ class Commands(click.Group):
         except EOFError as error:
             raise EarlyEnd(f"EOFError: {error}") from error
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that was asked for, if there is memory enough for it to begin."""
+        found = super().resolve_command(ctx, args)
+        name, _, rest = found
+        if not {*ctx.help_option_names} & {*rest}:
+            check_memory(str(name))
+        return found
+
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         """Run the command line and leave the program; if not `standalone_mode`, raise what goes wrong instead."""
         if not standalone_mode:
@@ -187,7 +194,7 @@ class Commands(click.Group):
             _drop_what_cannot_be_printed()
             code = _tell(error)
             if code in (INTERRUPTED, TERMINATED):
-                leave_soon(code)
+                leave_at_once(code)
             raise SystemExit(code) from error
         sys.exit(ended if isinstance(ended, int) else 0)
 
@@ -224,14 +231,17 @@ def _failure(error: BaseException) -> tuple[str, int]:
             return f"Error: {error.format_message()}", code
         case MissMDPError():
             return f"Error: {error}", WRONG_CALL
+        case Exception() if is_out_of_memory(error):
+            reason = str(error) or type(error).__name__
+            return f"Error: there is not enough memory for this ({reason})", WRONG_CALL
         case OSError():
             return f"Error: {what_is_wrong(error)}", WRONG_CALL
-        case MemoryError():
-            return f"Error: there is not enough memory for this ({str(error) or 'MemoryError'})", WRONG_CALL
         case Interrupted() | KeyboardInterrupt() | click.Abort():
             return "Interrupted", INTERRUPTED
         case Terminated():
             return "Terminated", TERMINATED
+        case Exception() if (came := last_signal()) is not None:
+            return ("Terminated", TERMINATED) if came is signal.SIGTERM else ("Interrupted", INTERRUPTED)
         case _:
             what = str(error) if isinstance(error, EarlyEnd) else f"{type(error).__name__}: {error}"
             return f"Error: unexpected {what}; please report this ({DEBUG}=1 shows where)", MISTAKE_OF_OURS
@@ -259,6 +269,8 @@ def sigterm_raises() -> Generator[None, None, None]:
     here = os.getpid()
 
     def end(number: int, frame: FrameType | None) -> None:
+        if comes_too_early(number, frame):
+            return
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if os.getpid() != here:
             # A process that was forked from this one, and inherited this function: it ends as others do.

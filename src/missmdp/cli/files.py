@@ -18,7 +18,7 @@ import click
 from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
 from missmdp.cli.failures import echo
 from missmdp.errors import FormatError, ModelError
-from missmdp.files import removed_after
+from missmdp.files import read_bytes, read_text, removed_after
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
@@ -171,9 +171,10 @@ def _features(path: Path) -> dict[str, list[Any]]:
 
 
 def _discount(path: Path) -> float:
+    text = read_text(path, most=1000)
     try:
-        return float(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
+        return float(text)
+    except ValueError as error:
         raise FormatError(f"{path}: expected one number, such as 0.95 ({error})") from error
 
 
@@ -301,7 +302,7 @@ def read_policy(path: Path, model: MissMDP | POMDP) -> MadePolicy:
         policy,
         kind="file",
         how=f"from {path}: {_policy_words(policy)}",
-        settings={"file": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()},
+        settings={"file": str(path), "sha256": hashlib.sha256(read_bytes(path)).hexdigest()},
     )
 
 

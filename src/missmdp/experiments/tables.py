@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import math
 from collections.abc import Container, Mapping, Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from missmdp.errors import MissMDPError
-from missmdp.files import write_atomically
+from missmdp.files import read_text, write_atomically
 from missmdp.words import listed
 
 TABLES = (".csv", ".json", ".parquet")
@@ -34,11 +33,13 @@ def write_table(rows: Sequence[Mapping[str, Any]], path: str | Path) -> None:
             text = json.dumps([_finite(row) for row in rows], indent=1, ensure_ascii=False)
             content = f"{text}\n".encode(errors=_ODD)
         case ".csv":
-            buffer = io.StringIO(newline="")
-            writer = csv.DictWriter(buffer, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
+            lines = _Lines()
+            writer = csv.DictWriter(
+                lines, fieldnames=list(rows[0]) if rows else [], lineterminator=_Lines.END
+            )
             writer.writeheader()
             writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-            content = buffer.getvalue().encode(errors=_ODD)
+            content = "".join(lines.lines).encode(errors=_ODD)
         case ".parquet":
             names = list(rows[0]) if rows else []
             write_columns({name: [_cell(row[name]) for row in rows] for name in names}, path)
@@ -46,6 +47,19 @@ def write_table(rows: Sequence[Mapping[str, Any]], path: str | Path) -> None:
         case suffix:
             raise MissMDPError(f"{path}: a table's name must end in {listed(TABLES, 'or')}, not {suffix!r}")
     write_atomically(path, content)
+
+
+class _Lines:
+    """Lines with short ends, written as if they had long ones: then cells with a part of those are quoted."""
+
+    END = "\r\n"
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def write(self, line: str) -> None:
+        """Take note of a line."""
+        self.lines.append(f"{line.removesuffix(self.END)}\n")
 
 
 def write_columns(columns: Mapping[str, Any], path: str | Path) -> None:
@@ -100,12 +114,9 @@ def put_tables(tables: Mapping[str, str], page: str | Path) -> list[str]:
 
 
 def _page(target: Path, tables: Mapping[str, str]) -> str:
-    try:
-        return target.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    if not target.exists():
         return "\n\n".join(f"<!-- {name} -->\n<!-- end of {name} -->" for name in tables) + "\n"
-    except (OSError, UnicodeDecodeError) as error:
-        raise MissMDPError(f"{target}: cannot be read ({error})") from error
+    return read_text(target)
 
 
 def _cell(value: Any) -> Any:

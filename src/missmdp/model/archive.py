@@ -287,6 +287,9 @@ def _length(axis: int | str, lengths: Mapping[str, int]) -> int:
 def _check_values(name: str, array: NDArray[Any], expected: Array, lengths: Mapping[str, int]) -> None:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise FormatError(f"{name} has {array[~np.isfinite(array)][0]}; every number must be finite")
+    if array.dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:
+        # Neither numpy nor kernels expect other bytes.
+        raise FormatError(f"{name} has bytes that are neither true nor false")
     if array.size and expected.least is not None and array.min() < expected.least:
         raise FormatError(f"{name} has {array.min()}, which is out of range: the least is {expected.least}")
     if array.size and expected.below is not None:

@@ -7,11 +7,7 @@ that are dependent given the state are joined by an undirected edge.
 
 from __future__ import annotations
 
-import contextlib
-import io
-import re
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -27,6 +23,7 @@ from missmdp.checks import (
     checked_title,
 )
 from missmdp.errors import Argument, FormatError, ModelError, ParameterError
+from missmdp.model.dot import read_dot
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.picture import draw_mgraph, node_colour
 from missmdp.model.types import TOLERANCE, Edge, dependences
@@ -87,11 +84,12 @@ class MissingnessGraph:
         if known is not None and len(set(known)) != len(known):
             twice = next(name for name in known if known.count(name) > 1)
             raise ParameterError("features", known, "distinct", f"{twice!r} is listed twice")
+        names = None if known is None else dict.fromkeys(known)
         pairs = [
-            (_feature(parent, "S", known), _feature(child, "R", known)) for parent, child in map(_pair, edges)
+            (_feature(parent, "S", names), _feature(child, "R", names)) for parent, child in map(_pair, edges)
         ]
-        joined = [(_feature(a, "R", known), _feature(b, "R", known)) for a, b in map(_pair, dependent)]
-        missing = [_feature(name, "R", known) for name in can_go_missing or ()]
+        joined = [(_feature(a, "R", names), _feature(b, "R", names)) for a, b in map(_pair, dependent)]
+        missing = dict.fromkeys(_feature(name, "R", names) for name in can_go_missing or ())
         if known is None:
             known = tuple(dict.fromkeys(name for pair in [*pairs, *joined] for name in pair))
             known = tuple(dict.fromkeys([*known, *missing]))
@@ -165,7 +163,7 @@ class MissingnessGraph:
     @classmethod
     def from_dot(cls, source: str | Path) -> MissingnessGraph:
         """Return the m-graph in a DOT file, or in a string that holds DOT; nodes as in `from_networkx`."""
-        return _graph_from_nodes(*_read_dot(source))
+        return _graph_from_nodes(*read_dot(source))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MissingnessGraph) and self._key() == other._key()
@@ -184,7 +182,8 @@ class MissingnessGraph:
     @property
     def always_observed(self) -> tuple[str, ...]:
         """The features without an indicator."""
-        return tuple(name for name in self.features if name not in self.can_go_missing)
+        missing = set(self.can_go_missing)
+        return tuple(name for name in self.features if name not in missing)
 
     @property
     def self_censoring(self) -> tuple[str, ...]:
@@ -208,11 +207,12 @@ class MissingnessGraph:
         import networkx as nx
 
         graph: nx.DiGraph[str] = nx.DiGraph()
+        missing = set(self.can_go_missing)
         for name in self.features:
             graph.add_node(f"S_{name}", kind="S", feature=name)
             graph.add_node(f"Z_{name}", kind="Z", feature=name)
             graph.add_edge(f"S_{name}", f"Z_{name}", kind="proxy")
-            if name in self.can_go_missing:
+            if name in missing:
                 graph.add_node(f"R_{name}", kind="R", feature=name)
                 graph.add_edge(f"R_{name}", f"Z_{name}", kind="proxy")
         for parent, child in self.edges:
@@ -240,7 +240,7 @@ def _pair(edge: Any) -> tuple[str, str]:
     return cast("tuple[str, str]", ends)
 
 
-def _feature(node: str, kind: str, known: tuple[str, ...] | None) -> str:
+def _feature(node: str, kind: str, known: Collection[str] | None) -> str:
     """Return the feature that a node stands for: its name, or what follows the prefix S_ or R_."""
     if not isinstance(node, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(f"a node is given by its name, a string, not {node!r}")
@@ -258,6 +258,7 @@ def _graph_from_nodes(nodes: list[str], edges: list[Edge], where: str) -> Missin
     names = {node: node[2:] if node[:2] in ("S_", "R_", "Z_") else node for node in nodes}
     causes: list[Edge] = []
     dependent: list[Edge] = []
+    has_indicators = "R" in kinds.values()
     for a, b in edges:
         match kinds[a], kinds[b]:
             case "S", "R":
@@ -270,7 +271,7 @@ def _graph_from_nodes(nodes: list[str], edges: list[Edge], where: str) -> Missin
                         f"{where}: the edge {a} → {b} is no proxy edge: it joins different features"
                     )
             case "S", "S":
-                if "R" not in kinds.values():
+                if not has_indicators:
                     raise FormatError(
                         f"{where}: there are no indicators; write the edge {a} → {b} as S_{names[a]} → R_{names[b]}"
                     )
@@ -285,15 +286,6 @@ def _graph_from_nodes(nodes: list[str], edges: list[Edge], where: str) -> Missin
         )
     except ModelError as error:
         raise FormatError(f"{where}: {error}") from None
-
-
-def _read_dot(source: str | Path) -> tuple[list[str], list[tuple[str, str]], str]:
-    """Return the nodes and edges of a graph in a DOT file or text, and what to call it in errors."""
-    where, text = _text(source)
-    graph = _parsed(text, where)
-    edges = list(_edges(graph, where))
-    nodes = [*_nodes(graph), *(node for edge in edges for node in edge)]
-    return list(dict.fromkeys(nodes)), edges, where
 
 
 def _write_dot(graph: MissingnessGraph) -> str:
@@ -311,72 +303,5 @@ def _write_dot(graph: MissingnessGraph) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _text(source: str | Path) -> tuple[str, str]:
-    if isinstance(source, str) and "{" in source:
-        return "DOT text", source
-    try:
-        return str(source), Path(source).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError, ValueError, TypeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise FormatError(f"{source}: cannot be read ({reason})") from error
-
-
-def _parsed(text: str, where: str) -> Any:
-    """Return pydot's graph; what it would print about a mistake becomes the error's message."""
-    import pydot
-    import pyparsing
-
-    said = io.StringIO()
-    try:
-        with (
-            contextlib.redirect_stdout(said),
-            contextlib.redirect_stderr(said),
-            warnings.catch_warnings(category=DeprecationWarning, action="ignore"),  # pydot's, about pyparsing
-        ):
-            graphs = cast("list[Any] | None", pydot.graph_from_dot_data(text))
-    except (pyparsing.ParseBaseException, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise FormatError(f"{where}: not a graph in DOT ({error})") from error
-    # pydot stops at the end of the graph without a look at what follows.
-    rest = re.sub(r"//.*|#.*|/\*[\s\S]*?\*/", "", text[text.rfind("}") + 1 :])
-    if graphs and rest.strip():
-        raise FormatError(f"{where}: not a graph in DOT (there is more after its end: {rest.strip()[:20]!r})")
-    if not graphs:
-        lines = said.getvalue().strip().splitlines()
-        raise FormatError(f"{where}: not a graph in DOT" + (f" ({lines[-1]})" if lines else ""))
-    if len(graphs) > 1:
-        raise FormatError(f"{where}: holds {len(graphs)} graphs; expected one")
-    if graphs[0].get_type() != "digraph":
-        raise FormatError(f"{where}: an m-graph is directed; write digraph")
-    return graphs[0]
-
-
-def _edges(graph: Any, where: str) -> Iterator[tuple[str, str]]:
-    for edge in graph.get_edges():
-        ends = (edge.get_source(), edge.get_destination())
-        if not all(isinstance(end, str) for end in ends):
-            raise FormatError(
-                f"{where}: edges between groups of nodes are not supported; write one edge per line"
-            )
-        yield _name(ends[0]), _name(ends[1])
-    for part in graph.get_subgraphs():
-        yield from _edges(part, where)
-
-
-def _nodes(graph: Any) -> Iterator[str]:
-    for node in graph.get_nodes():
-        name = _name(node.get_name())
-        if name not in ("node", "edge", "graph", "\\n", "\\r\\n", ""):
-            yield name
-    for part in graph.get_subgraphs():
-        yield from _nodes(part)
-
-
 def _quoted(name: str) -> str:
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _name(text: str) -> str:
-    """Return a node's name without its quotes, or without its port."""
-    if len(text) >= 2 and text[0] == text[-1] == '"':
-        return text[1:-1].replace('\\"', '"').replace("\\\\", "\\")
-    return text.split(":")[0]

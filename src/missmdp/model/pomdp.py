@@ -47,7 +47,7 @@ class POMDP:
     states, actions, observations
         Labels, in the order of the matrices.
     transition
-        One (S, S) matrix per action.
+        One (S, S) matrix per action, sparse or dense; kept as CSR matrices.
     reward
         ρ(s, a), shape (S, A).
     observation
@@ -55,8 +55,8 @@ class POMDP:
     initial
         b₀, shape (S,).
     terminal
-        Which states are absorbing with reward 0, shape (S,). These states stay where they are and earn nothing,
-        whatever `transition` and `reward` say.
+        Which states are absorbing with reward 0, as booleans or 0 and 1, shape (S,). These states stay where they
+        are and earn nothing, whatever `transition` and `reward` say.
     discount
         γ in [0, 1).
     observe_initial

@@ -152,7 +152,10 @@ def as_integers(values: Any, name: str) -> NDArray[np.integer[Any]]:
 
 def as_flags(values: Any, what: str, expected: str = "True or False, or 1 or 0") -> NDArray[np.bool_]:
     """Return an array of booleans, from booleans or from the numbers 0 and 1."""
-    given = as_floats(values, what)
+    try:
+        given = as_floats(values, what)
+    except ModelError as error:
+        raise ParameterError(what, values, expected) from error
     odd = given[(given != 0.0) & (given != 1.0)]
     if odd.size:
         raise ParameterError(what, float(odd[0]), expected)

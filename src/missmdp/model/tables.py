@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import io
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp.errors import FormatError, ModelError
+from missmdp.files import read_bytes
 from missmdp.model.given import given_terminal
 from missmdp.model.space import FeatureSpace, StateSpace, is_missing, plain
 from missmdp.words import did_you_mean
@@ -212,23 +214,27 @@ def _read(source: Any, what: str) -> _Table:
 
 def _read_csv(path: Path, what: str) -> _Table:
     try:
-        names, delimiter, skip = read_header(lambda: path.open(encoding="utf-8-sig", newline=""), _KNOWN)
+        content = read_bytes(path)
+    except FormatError as error:
+        raise FormatError(f"{what}: {error}") from error
+    try:
+        text = content.decode("utf-8-sig")
+        names, delimiter, skip = read_header(lambda: io.StringIO(text, newline=""), _KNOWN)
         rows: list[list[str]] = []
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=delimiter, strict=True)
-            for _ in range(skip):
-                next(reader)
-            for row in reader:
-                if not row:
-                    continue
-                if len(row) != len(names):
-                    raise FormatError(
-                        f"{what}: {path}, line {reader.line_num}: {len(row)} cells, but the header has {len(names)}"
-                    )
-                rows.append(row)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        for _ in range(skip):
+            next(reader)
+        for row in reader:
+            if not row:
+                continue
+            if len(row) != len(names):
+                raise FormatError(
+                    f"{what}: {path}, line {reader.line_num}: {len(row)} cells, but the header has {len(names)}"
+                )
+            rows.append(row)
     except UnicodeDecodeError as error:
-        raise FormatError(f"{what}: {path} cannot be read: {encoding_advice(path.read_bytes())}") from error
-    except (OSError, csv.Error) as error:
+        raise FormatError(f"{what}: {path} cannot be read: {encoding_advice(content)}") from error
+    except csv.Error as error:
         raise FormatError(f"{what}: {path} cannot be read ({error})") from error
     if not names:
         raise FormatError(f"{what}: {path} is empty; expected a header with the names of the columns")
@@ -242,7 +248,7 @@ def _read_arrow(source: Any, what: str) -> _Table:
 
     try:
         if isinstance(source, Path):
-            table = parquet.read_table(source)  # pyright: ignore[reportUnknownMemberType]
+            table = parquet.read_table(pa.BufferReader(read_bytes(source)))  # pyright: ignore[reportUnknownMemberType]
         elif type(source).__module__.split(".")[0] == "pandas":
             table = pa.Table.from_pandas(source, preserve_index=False)
         else:
@@ -254,6 +260,8 @@ def _read_arrow(source: Any, what: str) -> _Table:
             if pa.types.is_dictionary(column.type) and column.type.ordered and column.num_chunks
         }
         return _Table(list(table.column_names), [column.to_pylist() for column in table.columns], orders)
+    except FormatError as error:
+        raise FormatError(f"{what}: {error}") from error
     except (pa.ArrowException, OSError, TypeError, ValueError, AttributeError, OverflowError) as error:
         where = str(source) if isinstance(source, Path) else type(source).__name__
         raise FormatError(

@@ -15,8 +15,8 @@ from missmdp.files import open_regular
 
 _FREE = 64 * 2**20
 """Bytes that any file may unpack to."""
-_RATIO = 64
-"""How many times its own size a file may unpack to beyond that. Models reach 20; zeros alone can reach 1,000."""
+_RATIO = 128
+"""How many times its own size a file may unpack to beyond that. Models reach 60; zeros alone can reach 1,000."""
 _MOST_DIRECTORY = 8 * 2**20
 """The longest directory, in bytes: it becomes objects that take twenty times as much, for 100,000 members."""
 _PIECE = 2**20

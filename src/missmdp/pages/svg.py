@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from missmdp.pages.markup import Html, element, joined
+from missmdp.sums import one_by_one
 from missmdp.words import printable, short_number
 
 WIDE, NARROW = 680.0, 328.0
@@ -21,7 +22,7 @@ _FAT = frozenset("mwMW@%—…ŒÆ")
 
 def text_width(text: str, size: float = TEXT) -> float:
     """Return about how wide a text is at most, whatever sans-serif font the reader has."""
-    return size * sum(map(_letter_width, printable(text)))
+    return size * one_by_one(map(_letter_width, printable(text)))
 
 
 def _letter_width(letter: str) -> float:
@@ -172,15 +173,19 @@ def percent_tick(value: float) -> str:
     return f"{short_number(round(100.0 * value, 6))}\u00a0%"
 
 
+_TINY, _HUGE = 1e-300, 1e300
+"""Beyond these, differences and steps are not numbers any more."""
+
+
 def padded(values: Iterable[float | None], *, part: float = 0.06) -> tuple[float, float]:
     """Return a range with all numbers in it and some room around; numbers that are unknown do not count."""
-    known = [value for value in values if value is not None and math.isfinite(value)]
+    known = [min(_HUGE, max(-_HUGE, value)) for value in values if value is not None and math.isfinite(value)]
     if not known:
         return 0.0, 1.0
     low, high = min(known), max(known)
     # What differs by rounding only is one number: ticks between would all read alike.
     apart = high - low if high - low > 1e-7 * max(abs(low), abs(high)) else 0.0
-    room = part * apart or 0.1 * abs(high) or 1.0
+    room = max(_TINY, part * apart or 0.1 * abs(high) or 1.0)
     return low - room, high + room
 
 

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from missmdp.checks import checked_flag
 from missmdp.errors import FormatError, ModelError
 from missmdp.model.archive import (
     FLOATS,
@@ -85,7 +86,9 @@ class AlphaVectorPolicy:
         self.model = checked_planning_model(model)
         self.pomdp: POMDP = model.to_pomdp() if isinstance(model, MissMDP) else model
         self.observe_initial: bool = (
-            self.pomdp.observe_initial if observe_initial is None else observe_initial
+            self.pomdp.observe_initial
+            if observe_initial is None
+            else checked_flag("observe_initial", observe_initial)
         )
         self.value_function = ValueFunction(self.pomdp, components)
 

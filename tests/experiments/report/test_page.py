@@ -1,6 +1,7 @@
 """The report as a page: its order, that it needs nothing else, that it can be read aloud, and nulls."""
 
 import copy
+import json
 import os
 import re
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 
 from experiments.report.sample_run import emptied, renamed, sample, sample_record, write
 from missmdp.errors import FormatError
-from missmdp.experiments.record.coding import encode_record, read_record
+from missmdp.experiments.record.coding import encode_record, read_identity, read_record
 from missmdp.experiments.report.write import write_report
 from pages.read_page import Node, read_page
 
@@ -284,3 +285,74 @@ def test_other_files_are_refused_in_words(tmp_path, content, message):
     with pytest.raises(FormatError, match=re.escape(message)):
         write_report(tmp_path)
     assert not (tmp_path / "report.html").exists()
+
+
+def _numbers(tree, path=()):
+    """Yield where numbers are, of a list only in its first entry."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from _numbers(value, (*path, key))
+    elif isinstance(tree, list):
+        yield from _numbers(tree[0], (*path, 0)) if tree else ()
+    elif isinstance(tree, int | float) and not isinstance(tree, bool):
+        yield path
+
+
+def test_integers_that_are_too_large_are_refused_everywhere(tmp_path):
+    """Python reads integers of any size, and raises when one becomes a decimal."""
+    tree = json.loads(json.dumps(sample()))
+    places = list(_numbers(tree))
+    assert len(places) > 50
+    for *way, last in places:
+        changed = copy.deepcopy(tree)
+        place = changed
+        for key in way:
+            place = place[key]
+        place[last] = -(10**400)
+        (tmp_path / "run.json").write_text(json.dumps(changed))
+        with pytest.raises(FormatError, match=r"run\.json: .*(out of range|this version reads format)"):
+            read_record(tmp_path / "run.json")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"kind": "missmdp run", "format": 2, "model": ' + b"[" * 100_000,
+        b'{"kind": "missmdp run", "format": ' + b"9" * 5_000 + b"}",
+        b'{"kind": "missmdp run", "format": 1e999}',
+        b"\xff",
+        b"",
+        b"[]",
+    ],
+    ids=range(6),
+)
+def test_what_is_no_record_is_refused_and_no_run(tmp_path, content):
+    (tmp_path / "run.json").write_bytes(content)
+    with pytest.raises(FormatError, match=r"run\.json: "):
+        read_record(tmp_path / "run.json")
+    assert read_identity(tmp_path / "run.json") is None
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        (("learners", 0, "heldout", "difference"), 1.7e308),
+        (("learners", 0, "heldout", "difference"), -1.7e308),
+        (("certificates", 0, "found", "epsilon"), 5e-324),
+        (("data", "steps"), 0),
+    ],
+)
+def test_numbers_at_the_edge_can_be_reported(tmp_path, where, value):
+    tree = json.loads(json.dumps(sample()))
+    place = tree
+    for key in where[:-1]:
+        place = place[key]
+    place[where[-1]] = value
+    page_of(tree, tmp_path)
+
+
+def test_a_graph_joins_its_own_features(tmp_path):
+    tree = json.loads(json.dumps(sample()))
+    tree["model"]["truth"]["graph"]["edges"][0][0] = "nobody"
+    with pytest.raises(FormatError, match="'nobody' is not among the features"):
+        page_of(tree, tmp_path)

@@ -1,4 +1,6 @@
+import os
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -110,3 +112,44 @@ def test_a_file_that_is_no_configuration(tmp_path, content):
 
 def test_every_field_has_a_help_text():
     assert all(known.metadata["help"] for known in fields(ReproduceConfig))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"seed = " + b"9" * 5_000,
+        b"seed = 9" + b"9" * 4_000,
+        b"seed = 0x" + b"f" * 100_000,
+        b"seed = " + b"[" * 20_000,
+        b"only = {icu-smar = 5}",
+        b"only = {icu-smar = [1]}",
+        b"only = 5",
+        b'only = {icu-smar = {runs = "x"}}',
+        b"only.icu-smar.only.icu-smar.runs = 1",
+        b"seed = 1\nseed = 2",
+        b"\xff\xfes",
+        b"runs = 1e999",
+        b"episodes = 1" + b"0" * 400,
+        b"precision = nan",
+        b"benchmarks = [{a = 1}]",
+        b"sizes = [1979-05-27]",
+        b"sizes = [true]",
+        b"fully_observed = 1",
+        b"#" * (2 * 2**20),
+    ],
+    ids=lambda content: content[:24].decode(errors="replace"),
+)
+def test_a_file_that_is_no_configuration_is_refused_in_one_line(content, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_bytes(content)
+    with pytest.raises((FormatError, DataError), match=r"mine\.toml: ") as caught:
+        ReproduceConfig.load(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there are no such devices")
+def test_what_never_ends_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("/dev/zero", tmp_path / "pipe", tmp_path):
+        with pytest.raises(FormatError, match="cannot be read"):
+            ReproduceConfig.load(path)

@@ -1,5 +1,7 @@
 """Finite controllers: what they do, as agents, in bulk and in files."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -140,6 +142,36 @@ def test_parts_must_fit_together(solved):
     ):
         with pytest.raises(ModelError, match="controller"):
             mm.FiniteController(result.policy, ControllerPlan(**{"root": plan.root, **parts, **wrong}))
+
+
+@pytest.mark.parametrize("name", ["action", "start", "sight", "successor", "sight_of"])
+def test_arrays_of_another_kind_are_refused(solved, name):
+    _, result = solved
+    plan = result.controller.plan
+    array = getattr(plan, name)
+    changed = np.array(array)
+    changed.reshape(-1)[-1] = 2**40
+    negative = np.array(array)
+    negative.reshape(-1)[-1] = -7
+    for wrong in (
+        changed,
+        negative,
+        array[..., None],
+        array[:0],
+        array.reshape(-1)[0],
+        array + 0.5,
+        None,
+        "x",
+        [[0], [1, 2]],
+    ):
+        with pytest.raises(ModelError):
+            mm.FiniteController(result.policy, replace(plan, **{name: wrong}))
+    with pytest.raises(ModelError):
+        replace(plan, root="first")
+    # Other integers, and lists, are fine.
+    other = mm.FiniteController(result.policy, replace(plan, **{name: array.astype(np.int16).tolist()}))
+    np.testing.assert_array_equal(getattr(other.plan, name), array)
+    assert getattr(other.plan, name).dtype == np.int64
 
 
 def test_another_model_must_look_alike(solved):

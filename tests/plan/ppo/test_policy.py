@@ -219,6 +219,26 @@ def test_networks_that_do_not_fit_are_named(icu, layers, message):
         PPOPolicy(icu.actions, layers, Encoder(icu.space.features, 3, "scaled", 4))
 
 
+def test_what_the_kernels_would_follow_astray_is_refused(icu):
+    policy = network_policy(icu)
+    blank, seen = policy.encoder.blank(), icu.missingness.occurring().observations[0]
+    for inputs in (blank[:-1], np.zeros(10**6, dtype=np.float32), blank[None], "x", None):
+        for use in (policy.logits, policy.probabilities, lambda given: policy.seen(given, seen)):
+            with pytest.raises(mm.ModelError):
+                use(inputs)
+    for action in (-1, 3, 2**40, "wait", 1.5):
+        with pytest.raises(mm.ModelError, match="action"):
+            policy.seen(blank, seen, action)
+    with pytest.raises(mm.ModelError, match="it is for 9 actions"):
+        PPOPolicy(icu.actions, policy.layers, Encoder(icu.space.features, 9, "scaled", 4))
+    for wrong in ((None, 3, "scaled"), (icu.space.features, 0, "scaled"), (icu.space.features, 3, "hot")):
+        with pytest.raises(mm.ModelError):
+            Encoder(*wrong)
+    for layers in (None, 5, "ab", [5], [None], [(1,)], [("a", "b")]):
+        with pytest.raises(mm.ModelError):
+            PPOPolicy(icu.actions, layers, policy.encoder)
+
+
 @pytest.mark.parametrize("deterministic", [False, True])
 def test_a_saved_policy_is_the_same_policy(icu, tmp_path, deterministic):
     policy = network_policy(icu, deterministic=deterministic)

@@ -86,6 +86,9 @@ def _expand(source: str | Path) -> list[Path]:
         raise DataError(f"{path}: there is no such file (looking for {_EXPECTED_FILE})")
     if not _is_table(path):
         raise DataError(f"{path}: unknown type of file; expected {_EXPECTED_FILE}")
+    if not path.is_file():
+        # It may never end, or never begin.
+        raise DataError(f"{path} cannot be read (it is a pipe or device, not a file)")
     return [path]
 
 

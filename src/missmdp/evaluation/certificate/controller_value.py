@@ -19,7 +19,7 @@ from missmdp._kernels.product import Against, Product, reach_pairs, start_value,
 from missmdp.data.simulation import interleaved
 from missmdp.errors import ModelError
 from missmdp.evaluation.certificate.state_aggregation import aggregate_states
-from missmdp.evaluation.certificate.uniform import ValueSpan
+from missmdp.evaluation.certificate.uniform import MOST_SWEEPS, ValueSpan
 from missmdp.learn.groups import all_patterns
 from missmdp.model.equal_rows import EqualRows, equal_rows
 from missmdp.model.mdp import FactoredMDP
@@ -90,6 +90,8 @@ def controller_product(
     if not isinstance(model, MissMDP):
         raise ModelError("controllers can be evaluated exactly for miss-MDPs only")
     mdp = model.mdp
+    if missingness.space != mdp.space:
+        raise ModelError("the missingness function is over other states than the controller's MDP")
     class_of, members = _classes(mdp)
     pairs = controller.n_nodes * len(members)
     if pairs > TOO_LARGE:
@@ -303,7 +305,7 @@ class ControllerValues:
             rise, fall = sweep_pairs(product, against, needed, values)
             last, changed = changed, max(rise, fall)
             sweeps += 1
-            if changed * left <= small:
+            if changed * left <= small or sweeps >= MOST_SWEEPS:
                 break
             if leapt_from is not None and changed > last:
                 # Not so where states follow each other in cycles: leaps would lead away without end.

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
+import threading
+import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from missmdp._version import __version__
@@ -13,6 +17,8 @@ from missmdp.experiments.grid.cell import Cell, CellResult, run_cell
 
 _PATIENCE = 30
 """Seconds to wait for the first worker of a cluster."""
+_GLANCE = 0.5
+"""Seconds between two looks of a worker at whether its parent is still there."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,8 @@ def _in_processes(cells: Sequence[Cell], workers: int, work: Work) -> Generator[
     # One cell at a time: cells take seconds to minutes, and a batch would be lost as a whole.
     parallel = joblib.Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
     try:
-        for index, result in parallel(task(i, cell, work) for i, cell in enumerate(cells)):
+        here = os.getpid()
+        for index, result in parallel(task(i, cell, work, here) for i, cell in enumerate(cells)):
             yield cells[index], result
     except loky.TerminatedWorkerError as error:
         raise MissMDPError(
@@ -80,8 +87,22 @@ def _in_processes(cells: Sequence[Cell], workers: int, work: Work) -> Generator[
         ) from error
 
 
-def _numbered(index: int, cell: Cell, work: Work) -> tuple[int, CellResult | Failed]:
+def _numbered(index: int, cell: Cell, work: Work, parent: int) -> tuple[int, CellResult | Failed]:
+    _end_with(parent)
     return index, _attempt(cell, work)
+
+
+@cache
+def _end_with(parent: int) -> None:
+    """End this process when its parent has ended, however it did: nobody would take what comes out of it."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_GLANCE)
+        os._exit(1)
+
+    if os.getpid() != parent:
+        threading.Thread(target=watch, name="missmdp-parent", daemon=True).start()
 
 
 def _on_dask(cells: Sequence[Cell], address: str, work: Work) -> Generator[Finished, None, None]:

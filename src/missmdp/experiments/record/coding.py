@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 
 from missmdp.errors import FormatError
 from missmdp.experiments.record.record import FORMAT, KIND, RunRecord
+from missmdp.files import read_bytes
 
 RUN_FILE = "run.json"
 
@@ -86,15 +88,30 @@ def read_record(path: Path) -> RunRecord:
     FormatError
         If there is no such file, or it holds something else: the message names the field at fault.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise FormatError(f"{path}: cannot be read ({error.strerror or error})") from error
+    content = read_bytes(path)
     _check_header(path, content)
     try:
+        _check_numbers(path, msgspec.json.decode(content))
         return msgspec.json.decode(content, type=RunRecord)
     except msgspec.ValidationError as error:
         raise FormatError(f"{path}: {_in_words(str(error))}") from error
+    except RecursionError as error:
+        raise FormatError(f"{path}: damaged (objects are nested too deeply)") from error
+
+
+def _check_numbers(path: Path, value: Any, place: str = "") -> None:
+    """Raise `FormatError` for an integer that is too large to reckon with, anywhere in a file."""
+    match value:
+        case dict():
+            for key, item in cast("dict[str, Any]", value).items():
+                _check_numbers(path, item, f"{place}.{key}".lstrip("."))
+        case list():
+            for i, item in enumerate(cast("list[Any]", value)):
+                _check_numbers(path, item, f"{place}[{i}]")
+        case int() if abs(value) > sys.float_info.max:
+            raise FormatError(f"{path}: {place}: number out of range")
+        case _:
+            pass
 
 
 def _check_header(path: Path, content: bytes) -> None:
@@ -117,8 +134,8 @@ def _check_header(path: Path, content: bytes) -> None:
 def read_identity(path: Path) -> RunIdentity | None:
     """Return which run a file is of, finished or not, by whatever version; None if it is no run's."""
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=_Identity)
-    except (OSError, ValueError, RecursionError):
+        found = msgspec.json.decode(read_bytes(path), type=_Identity)
+    except (FormatError, ValueError, RecursionError):
         return None
     if found.kind != KIND:
         return None

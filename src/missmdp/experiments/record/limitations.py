@@ -105,7 +105,7 @@ def _dynamics(run: RunRecord) -> Iterator[str]:
 def _always_observed(run: RunRecord) -> Iterator[str]:
     declared = run.settings.always_observed
     names = [name for name, rate in run.data.missing_rates.items() if not rate and name not in declared]
-    if names and run.data.gaps:
+    if names and run.data.gaps and run.data.steps > 0:
         steps = run.data.steps
         rate = 1.0 - 0.05 ** (1.0 / steps)
         were = "was" if len(names) == 1 else "were"

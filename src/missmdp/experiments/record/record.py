@@ -6,6 +6,7 @@ made in `summary_text`, `limitations` and the report. What is text here is shown
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, Literal
 
 import msgspec
@@ -68,6 +69,11 @@ class GraphRecord(Record, frozen=True):
     edges: tuple[Edge, ...]
     dependent: tuple[Edge, ...]
     """Pairs of features whose indicators depend on each other."""
+
+    def __post_init__(self) -> None:
+        for name in chain(self.can_go_missing, *self.edges, *self.dependent):
+            if name not in self.features:
+                raise ValueError(f"{name!r} is not among the features")
 
 
 class TruthRecord(Record, frozen=True):

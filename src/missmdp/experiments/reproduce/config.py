@@ -28,7 +28,7 @@ from missmdp.checks import (
 from missmdp.errors import Argument, DataError, FormatError, MissMDPError, ModelError, ParameterError
 from missmdp.experiments.baselines import BASELINES
 from missmdp.experiments.reproduce.cells import learner_names
-from missmdp.files import write_atomically
+from missmdp.files import read_text, write_atomically
 from missmdp.words import did_you_mean
 
 CONFIG = "config.toml"
@@ -142,12 +142,10 @@ class ReproduceConfig:
     @classmethod
     def load(cls, path: str | Path, base: ReproduceConfig | None = None) -> ReproduceConfig:
         """Return the configuration in a TOML file; what it does not say is as in `base`."""
-        path = checked_path(path)
+        text = read_text(path, _MOST_BYTES)
         try:
-            content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise FormatError(f"{path}: cannot be read ({error.strerror or error})") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            content = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:
             raise FormatError(f"{path}: not TOML ({error})") from error
         try:
             return cls.from_dict(content, base)
@@ -236,21 +234,26 @@ def _checked_entry(name: str, kind: type, value: Any) -> Any:
     if kind is bool:
         return checked_flag(name, value)
     if kind is int:
-        return checked_integer(name, value, least=0 if name in _MAY_BE_NOTHING else 1, most=_MOST.get(name))
+        least = 0 if name in _MAY_BE_NOTHING else 1
+        return checked_integer(name, value, least=least, most=_MOST.get(name, 10**12))
     if kind is float:
         return checked_number(name, value, least=0.0, finite=False)
     if kind is str:
         return str(value)
     if not isinstance(value, Mapping):
         raise ParameterError(name, value, "settings per benchmark")
-    settings = cast("Mapping[str, Any]", value)
-    return {
-        str(key): checked_mapping(f"{name}.{key}", inner, "settings by name")
-        for key, inner in settings.items()
-    }
+    given = cast("Mapping[str, Any]", value)
+    for key, inner in given.items():
+        if not isinstance(inner, Mapping):
+            raise ParameterError(
+                name, inner, f"settings of {key}", f"{name}.{key}: expected settings, got {inner!r}"
+            )
+    return {str(key): dict(inner) for key, inner in given.items()}
 
 
-_MOST = {"sizes": 10**12, "value_sizes": 10**12, "runs": 10_000, "value_runs": 10_000}
+_MOST_BYTES = 2**20
+"""Of a file of settings. What reads TOML takes time that grows with the square of long lines."""
+_MOST = {"runs": 10_000, "value_runs": 10_000, "baseline_seeds": 10_000, "seed": 2**128}
 """Beyond what anybody waits for; every run is a cell, and all cells are listed before the first begins."""
 _MAY_BE_NOTHING = ("seed", "max_trials", "optimal_trials", "prior_trials", "baseline_seeds")
 

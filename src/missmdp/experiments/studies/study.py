@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from missmdp.experiments.grid.cell import Cell, CellResult
 from missmdp.experiments.grid.store import CellStore
 from missmdp.experiments.tables import write_table
+from missmdp.files import read_text
 
 Rows = list[dict[str, str]]
 """Rows of a .csv file: column → what is written there."""
@@ -50,6 +52,5 @@ def read_rows(paths: Iterable[Path]) -> dict[str, Rows]:
     """Return the rows of .csv files, by their names without ending."""
     found: dict[str, Rows] = {}
     for path in paths:
-        with path.open(newline="", encoding="utf-8") as file:
-            found[path.stem] = list(csv.DictReader(file))
+        found[path.stem] = list(csv.DictReader(io.StringIO(read_text(path), newline="")))
     return found

@@ -27,7 +27,7 @@ WORTHWHILE = 1e-3
 """Of a point's gap: what a backup must close to be kept."""
 AGAIN = 0.05
 """Of the gap at the start: what a round must close, by all points that are visited, for another one to follow."""
-WORK_TO_SETTLE = 5 * BUDGET
+WORK_TO_SETTLE = 2 * BUDGET
 """What may be spent on sweeps after a limit was reached."""
 SLACK = 0.01
 """Of the gap at the start: what the reported lower bound may give away to vectors that still fall."""

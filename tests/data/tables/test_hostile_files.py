@@ -1,0 +1,35 @@
+"""Tables are read from regular files only: what may never end, or never begin, is refused in one line."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import missmdp as mm
+
+MDP = mm.load_benchmark("example-1").mdp
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there are no such devices")
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
+def test_pipes_and_devices_are_no_logs(tmp_path, ending):
+    os.mkfifo(tmp_path / f"pipe{ending}")
+    (tmp_path / f"zero{ending}").symlink_to("/dev/zero")
+    for name in ("pipe", "zero"):
+        with pytest.raises(mm.DataError, match=r"cannot be read \(it is a pipe or device, not a file\)"):
+            mm.Dataset.from_table(tmp_path / f"{name}{ending}", MDP)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there are no such devices")
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_pipes_and_devices_are_no_tables_of_a_model(tmp_path, ending):
+    path = tmp_path / f"transitions{ending}"
+    path.symlink_to("/dev/zero")
+    with pytest.raises(mm.FormatError, match="cannot be read .it is a pipe or device"):
+        mm.FactoredMDP.from_tables(path, {"a": [1]}, {"a": [1]})
+
+
+def test_a_folder_with_what_is_no_file_in_it(tmp_path):
+    os.mkfifo(tmp_path / "log.csv")
+    with pytest.raises(mm.DataError, match="the folder contains no tables"):
+        mm.Dataset.from_table(tmp_path, MDP)
