@@ -105,9 +105,9 @@ def checked_instance(
 
 def checked_path(value: Any, name: str = "path") -> Path:
     """Return the name of a file or folder: text, or a path."""
-    found = os.fspath(value) if isinstance(value, os.PathLike) else value
+    found: Any = os.fspath(cast("os.PathLike[Any]", value)) if isinstance(value, os.PathLike) else value
     if not isinstance(found, str):
-        raise ParameterError(name, value, "the name of a file or folder")
+        raise ParameterError(name, cast("Any", value), "the name of a file or folder")
     return Path(found)
 
 
@@ -142,10 +142,11 @@ def checked_list(name: str, value: Any, expected: str) -> list[Any]:
     """Return the items of something that has some, other than text."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise ParameterError(name, value, expected)
+    given = cast("Iterable[Any]", value)
     try:
-        return list(cast("Iterable[Any]", value))
+        return list(given)
     except TypeError:  # an array without axes
-        raise ParameterError(name, value, expected) from None
+        raise ParameterError(name, given, expected) from None
 
 
 def checked_generator(value: Any, name: str = "seed") -> np.random.Generator:
@@ -168,10 +169,10 @@ def checked_mask(name: str, value: Any, size: int) -> NDArray[np.bool_]:
     """Return true or false for each of so many things, shape (size,)."""
     import numpy as np
 
-    found = np.asarray(value) if isinstance(value, np.ndarray | list | tuple) else None
-    if found is None or found.dtype != np.bool_ or found.shape != (size,):
-        raise ParameterError(name, value, f"a boolean array of shape ({size},)")
-    return found
+    found: Any = value
+    if not isinstance(found, np.ndarray) or found.dtype != np.bool_ or found.shape != (size,):  # pyright: ignore[reportUnknownMemberType]
+        raise ParameterError(name, cast("Any", found), f"a boolean array of shape ({size},)")
+    return cast("NDArray[np.bool_]", found)
 
 
 def checked_names(name: str, value: Any, known: Sequence[str], what: str = "feature") -> tuple[str, ...]:
