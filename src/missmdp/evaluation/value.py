@@ -256,9 +256,14 @@ def standard_error(values: NDArray[np.float64]) -> float:
 
 def _deviation(values: NDArray[np.float64]) -> float:
     """Return the standard deviation; of values whose squares no float holds, too."""
-    largest = float(np.abs(values).max())
-    scale = largest if largest > _SQUARES else 1.0
+    scale = square_scale(values)
     return float((values / scale).std(ddof=1)) * scale
+
+
+def square_scale(values: NDArray[np.float64]) -> float:
+    """Return by what to divide values before they are squared: 1, unless no float would hold that."""
+    largest = float(np.abs(values).max(initial=0.0))
+    return largest if largest > _SQUARES else 1.0
 
 
 def student_interval(mean: float, stderr: float, samples: int, confidence: float) -> tuple[float, float]:
