@@ -2,6 +2,7 @@
 
 import os
 import signal
+from types import FrameType
 
 _SAID = {signal.SIGINT: b"Interrupted\n", signal.SIGTERM: b"Terminated\n"}
 
@@ -36,8 +37,11 @@ def main() -> None:
             signal.signal(signal.SIGINT, _end)
 
 
-def _interrupt(number: int, frame: object) -> None:
-    raise Interrupt
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    from missmdp.cli.watchdog import comes_too_early
+
+    if not comes_too_early(number, frame):
+        raise Interrupt
 
 
 def _end(number: int, frame: object) -> None:

@@ -12,13 +12,27 @@ import pytest
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
-PROGRAM = """
+PROGRAM = '''
 import ctypes, hashlib, sys, threading, time
 from pathlib import Path
 import click
 from missmdp.__main__ import main
 from missmdp.cli.main import cli
 from missmdp.files import removed_after
+
+SWALLOWING = """
+import time
+
+def wait(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(0.01)
+
+try:
+    wait(0.5)
+except:
+    pass
+"""
 
 def compute():
     hashlib.pbkdf2_hmac("sha256", b"secret", b"salt", 10**9)
@@ -39,7 +53,7 @@ def hang(temporary):
         {hang}
 
 main()
-"""
+'''
 WAYS = {
     "a call that cannot be interrupted": {"begin": "pass", "hang": "compute()"},
     "a thread that does not end": {
@@ -53,6 +67,14 @@ WAYS = {
     "a library that makes another error of it": {
         "begin": "pass",
         "hang": "fail_as(time.sleep, 600)",
+    },
+    "an import that loses exceptions": {
+        "begin": "Path('swallowing.py').write_text(SWALLOWING); sys.path.insert(0, '')",
+        "hang": "import swallowing; time.sleep(600)",
+    },
+    "an import that takes long": {
+        "begin": "Path('swallowing.py').write_text(SWALLOWING + 'wait(600)'); sys.path.insert(0, '')",
+        "hang": "import swallowing",
     },
     "an ordinary wait": {"begin": "pass", "hang": "time.sleep(600)"},
 }
@@ -72,6 +94,7 @@ def test_a_signal_ends_the_program(tmp_path, way, number, code, said):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        cwd=tmp_path,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
         try:

@@ -102,3 +102,26 @@ def test_rare_states_come_rarest_first():
     counts = [expected for _, expected in rare]
     assert counts == sorted(counts)
     assert len(rare) == 5
+
+
+def test_a_discount_next_to_one_takes_no_longer():
+    """The chain settles after some steps; those that follow are not taken one by one."""
+
+    def found(discount, horizon=None):
+        mdp = mm.FactoredMDP(
+            features={"x": range(2)},
+            actions=["go"],
+            transition=lambda state, action: {(0,): 0.75, (1,): 0.25},
+            reward=1.0,
+            initial={(0,): 1.0},
+            discount=discount,
+        )
+        model = mm.MissMDP(mdp, mm.MissingnessFunction.fully_observed(mdp))
+        return mm.behaviour_coverage(model, horizon=horizon)
+
+    endless = found(1.0 - 1e-12)
+    assert endless.episode_length == pytest.approx(endless.horizon, rel=1e-9)
+    np.testing.assert_allclose(endless.share, [0.75, 0.25], atol=1e-9)
+    np.testing.assert_allclose(
+        found(0.9, 12_000).share * 12_000, [0.75 * 12_000 + 0.25, 0.25 * 12_000 - 0.25]
+    )

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache, reduce
+from functools import cache
 from itertools import product
-from operator import add
 from typing import Any, Protocol
 
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
+from missmdp.sums import one_by_one
 
 FEATURES = {"infection": range(4), "test": range(5), "temperature": range(4), "heart_rate": range(10)}
 ACTIONS = ("wait", "antibiotics", "test")
@@ -62,9 +62,7 @@ class _State(Protocol):
 
 def _bell(centre: float, width: float, size: int) -> tuple[float, ...]:
     weights = [math.exp(-0.5 * ((k - centre) / width) ** 2) for k in range(size)]
-    total = reduce(
-        add, weights
-    )  # as sum(weights) before Python 3.12, so that all versions have the same model, bit by bit
+    total = one_by_one(weights)
     return tuple(weight / total for weight in weights)
 
 

@@ -28,7 +28,7 @@ from typing import Any, cast
 import click
 
 from missmdp.cli.memory import check_memory, is_out_of_memory
-from missmdp.cli.watchdog import Terminated, last_signal, leave_at_once
+from missmdp.cli.watchdog import Terminated, comes_too_early, last_signal, leave_at_once
 from missmdp.errors import Argument, Message, MissMDPError, ParameterError, readable
 from missmdp.words import printable
 
@@ -269,6 +269,8 @@ def sigterm_raises() -> Generator[None, None, None]:
     here = os.getpid()
 
     def end(number: int, frame: FrameType | None) -> None:
+        if comes_too_early(number, frame):
+            return
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if os.getpid() != here:
             # A process that was forked from this one, and inherited this function: it ends as others do.

@@ -17,13 +17,16 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import Any
+from types import FrameType
+from typing import Any, cast
 
 from missmdp.files import remove_temporary_files
 
 _PATIENCE = 0.7
 """Seconds that the main thread has to show that it has seen a signal."""
 _SAID = {signal.SIGINT: "Interrupted", signal.SIGTERM: "Terminated"}
+_LONG_IMPORT = 0.3
+"""Seconds that an import has to end: nothing is open then that would be lost."""
 _SOON = 2.0
 """Seconds within which a second Ctrl-C means that the program is to end, whatever it could go on with."""
 _AGAIN = 0.05
@@ -31,6 +34,8 @@ _AGAIN = 0.05
 _watching = threading.Event()
 _came: list[tuple[signal.Signals, float]] = []
 """The signals that came, and when."""
+_early: list[float] = []
+"""When a signal came that was too early."""
 _resent = threading.Event()
 """Whether the next signal is one that was sent again."""
 _Hook = Callable[[Any], object]
@@ -82,6 +87,10 @@ def leave_at_once(code: int) -> None:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
+        # Worker processes end by themselves; what they shared with this one would be complained about.
+        shared: Any = sys.modules.get("multiprocessing.util")
+        with suppress(Exception):
+            shared._run_finalizers(0)
         os._exit(code)
 
 
@@ -104,7 +113,6 @@ def _watch(reading: int) -> None:
 
 def _not_lost(hook: _Hook, handlers: dict[signal.Signals, Any]) -> _Hook:
     """Return what is to be done with exceptions that Python cannot raise: those of signals are raised again soon."""
-    main = threading.get_ident()
 
     def again(lost: Any) -> None:
         if not isinstance(lost.exc_value, KeyboardInterrupt | Terminated):
@@ -113,16 +121,36 @@ def _not_lost(hook: _Hook, handlers: dict[signal.Signals, Any]) -> _Hook:
         number = signal.SIGTERM if isinstance(lost.exc_value, Terminated) else signal.SIGINT
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, handlers[number])
-
-        def send() -> None:
-            _resent.set()
-            signal.pthread_kill(main, number)
-
-        timer = threading.Timer(_AGAIN, send)
-        timer.daemon = True
-        timer.start()
+        _send_again(number)
 
     return again
+
+
+def _send_again(number: int) -> None:
+    def send() -> None:
+        _resent.set()
+        signal.pthread_kill(cast("int", threading.main_thread().ident), number)
+
+    timer = threading.Timer(_AGAIN, send)
+    timer.daemon = True
+    timer.start()
+
+
+def comes_too_early(number: int, frame: FrameType | None) -> bool:
+    """Return whether a signal comes while something is imported; it is then sent again, and at last ends the program.
+
+    Modules that try whether others are there lose exceptions.
+    """
+    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    if frame is None or not _watching.is_set():
+        _early.clear()
+        return False
+    _early.append(time.monotonic())
+    if _early[-1] - _early[0] > _LONG_IMPORT:
+        _end(signal.Signals(number))
+    _send_again(number)
+    return True
 
 
 def _is_noticed() -> bool:

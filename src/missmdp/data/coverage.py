@@ -21,6 +21,9 @@ from missmdp.data.collect import collect
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.policy import MemorylessPolicy, Policy, as_policy
 
+_SETTLED, _STILL = 10_000, 1e-16
+"""After so many steps probabilities that change by no more than this per step are taken to stay as they are."""
+
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
@@ -150,9 +153,14 @@ def _computed(model: MissMDP, policy: MemorylessPolicy, horizon: int) -> Coverag
         visited |= possible
         if step == horizon - 1 or not possible.any():
             break
-        now = flow @ now
+        next_, reached = flow @ now, (leads_to @ possible).astype(np.bool_)
+        still = step >= _SETTLED and np.abs(next_ - now).max() <= _STILL
+        if still and np.array_equal(reached, possible):
+            # Where the chain has settled, which can take far fewer steps than there are.
+            visits += (horizon - 1 - step) * next_
+            break
         # Kept apart from the numbers, so a tiny probability is not taken for none.
-        possible = (leads_to @ possible).astype(np.bool_)
+        now, possible = next_, reached
     return Coverage(
         model,
         visited=visited,

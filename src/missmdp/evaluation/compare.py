@@ -24,6 +24,7 @@ from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy, as_policy
 from missmdp.model.pomdp import POMDP
 from missmdp.pages.notebook import notebook_table
+from missmdp.sums import one_by_one
 from missmdp.words import UNKNOWN, decimals, did_you_mean, interval_text, signed, with_error
 
 if TYPE_CHECKING:
@@ -369,7 +370,7 @@ def _episodes(given: Evaluation | float) -> float:
 
 
 def _covariance(one: _Gap, other: _Gap) -> float:
-    return sum(
+    return one_by_one(
         sign * other_sign * _covariance_of_means(mine, theirs)
         for sign, mine in one.terms
         for other_sign, theirs in other.terms

@@ -89,7 +89,7 @@ class Layers:
     def write_cells(self, rows: Index, columns: Index, values: NDArray[np.float64], stamp: int) -> None:
         """Write cell by cell; the three arrays have one length."""
         self._close_cells()
-        self._make_room(len(rows))
+        self.make_room(len(rows))
         self._size += len(rows)
         self._blocks.append((rows, columns, values, np.full(len(rows), stamp, dtype=np.int64)))
         self.written[rows] = stamp
@@ -103,7 +103,7 @@ class Layers:
             self.written[rows] = stamp
             return
         columns = np.flatnonzero(values)
-        self._make_room(len(rows) * len(columns))
+        self.make_room(len(rows) * len(columns))
         self._replaced[rows] = stamp
         self.write_cells(
             np.repeat(rows, len(columns)),
@@ -118,7 +118,8 @@ class Layers:
         self._replaced[rows] = stamp
         self.write_cells(rows, np.arange(len(rows)), np.ones(len(rows)), stamp)
 
-    def _make_room(self, cells: int) -> None:
+    def make_room(self, cells: int) -> None:
+        """Raise `ModelError` if there is no room for so many cells more; call it before they are made."""
         if self._size + cells > _MAX_CELLS:
             raise ModelError(f"this makes more than {_MAX_CELLS:,} numbers that are not zero, too many")
 

@@ -9,15 +9,13 @@ import io
 import textwrap
 import threading
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from missmdp.errors import MissMDPError
 from missmdp.files import write_atomically
+from missmdp.sums import one_by_one
 from missmdp.words import printable, shortened
 
 if TYPE_CHECKING:
@@ -165,7 +163,7 @@ def _layout(graph: MissingnessGraph, title: str | None) -> _Layout:
     # High enough that a straight edge clears the nodes in the columns between.
     level = {"S": ROW + max(ROW, span * (RADIUS + RING + 0.08)), "R": ROW, "Z": 0.0}
     key = _key(graph)
-    width = max(right + column + 1.0, _key_widths(key) + KEY_GAP * len(key) + 0.6)
+    width = max(right + column + 1.0, one_by_one(map(_key_width, key)) + KEY_GAP * len(key) + 0.6)
     notes = [line for note in graph.notes for line in picture_lines(note, int((width - 0.6) / SMALL_LETTER))]
     key_level = -0.78 - LINE * max((len(lines) for lines in names.values()), default=1)
     bottom = key_level - 0.25 - (LINE * (len(notes) + 0.8) if notes else 0.0)
@@ -194,11 +192,6 @@ def _key(graph: MissingnessGraph) -> list[tuple[str, str, str]]:
 
 def _key_width(entry: tuple[str, str, str]) -> float:
     return 0.3 + SMALL_LETTER * len(entry[0])
-
-
-def _key_widths(entries: Iterable[tuple[str, str, str]]) -> float:
-    """Return the sum of their widths, added one by one: sum() rounds differently since Python 3.12."""
-    return reduce(add, map(_key_width, entries), 0.0)
 
 
 def _arrow(
@@ -277,7 +270,7 @@ def _draw_key(axes: Axes, layout: _Layout) -> None:
     from matplotlib.patches import Circle
 
     y = layout.key_level
-    left = layout.middle - (_key_widths(layout.key) + KEY_GAP * (len(layout.key) - 1)) / 2
+    left = layout.middle - (one_by_one(map(_key_width, layout.key)) + KEY_GAP * (len(layout.key) - 1)) / 2
     for entry in layout.key:
         text, colour, mark = entry
         if mark == "line":

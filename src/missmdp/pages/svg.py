@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from missmdp.pages.markup import Html, element, joined
+from missmdp.sums import one_by_one
 from missmdp.words import printable, short_number
 
 WIDE, NARROW = 680.0, 328.0
@@ -21,7 +22,7 @@ _FAT = frozenset("mwMW@%—…ŒÆ")
 
 def text_width(text: str, size: float = TEXT) -> float:
     """Return about how wide a text is at most, whatever sans-serif font the reader has."""
-    return size * sum(map(_letter_width, printable(text)))
+    return size * one_by_one(map(_letter_width, printable(text)))
 
 
 def _letter_width(letter: str) -> float:

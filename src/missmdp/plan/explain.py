@@ -12,6 +12,7 @@ from missmdp._kernels.beliefs import condition
 from missmdp.checks import checked_integer
 from missmdp.plan.state_text import full_text
 from missmdp.plan.value_function import NO_VECTOR
+from missmdp.sums import one_by_one
 from missmdp.words import count, significant
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Explanation:
         return (
             "Belief\n"
             + _table(rows)
-            + _rest(self.n_states - len(self.states), "state", 1.0 - sum(p for _, p in self.states))
+            + _rest(self.n_states - len(self.states), "state", 1.0 - one_by_one(p for _, p in self.states))
         )
 
     def _actions(self) -> str:
@@ -131,7 +132,7 @@ class Explanation:
             (f"{seen.probability:.3f}", text, f"→ {_or_end(seen.action)}")
             for text, seen in zip(self.texts[1], self.next_observations, strict=True)
         ]
-        rest = 1.0 - sum(seen.probability for seen in self.next_observations)
+        rest = 1.0 - one_by_one(seen.probability for seen in self.next_observations)
         more = _rest(self.n_observations - len(shown), "observation", rest)
         total = ", ".join(f"{_or_end(action)} {p:.3f}" for action, p in self.follow_up)
         return (

@@ -157,7 +157,7 @@ CELLS = st.one_of(
         ["icu", "NA", "wait", "treat", "0", "1", 0, 1, 2, 3, pd.NA, pd.NaT, math.nan, 1e300, 10**400]
     ),
     st.sampled_from(
-        [np.int8(1), np.float32("nan"), np.datetime64("NaT"), datetime.date(2024, 2, 29), 1 + 2j]
+        [np.int8(1), np.float32("nan"), np.datetime64("NaT", "D"), datetime.date(2024, 2, 29), 1 + 2j]
     ),
     st.tuples(st.integers(0, 2)),
     st.lists(st.integers(0, 2), max_size=2),

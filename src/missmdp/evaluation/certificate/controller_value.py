@@ -19,7 +19,7 @@ from missmdp._kernels.product import Against, Product, reach_pairs, start_value,
 from missmdp.data.simulation import interleaved
 from missmdp.errors import ModelError
 from missmdp.evaluation.certificate.state_aggregation import aggregate_states
-from missmdp.evaluation.certificate.uniform import ValueSpan
+from missmdp.evaluation.certificate.uniform import MOST_SWEEPS, ValueSpan
 from missmdp.learn.groups import all_patterns
 from missmdp.model.equal_rows import EqualRows, equal_rows
 from missmdp.model.mdp import FactoredMDP
@@ -305,7 +305,7 @@ class ControllerValues:
             rise, fall = sweep_pairs(product, against, needed, values)
             last, changed = changed, max(rise, fall)
             sweeps += 1
-            if changed * left <= small:
+            if changed * left <= small or sweeps >= MOST_SWEEPS:
                 break
             if leapt_from is not None and changed > last:
                 # Not so where states follow each other in cycles: leaps would lead away without end.

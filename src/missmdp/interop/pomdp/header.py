@@ -154,7 +154,7 @@ class DeclaredNames:
         if index is None:
             if word == "*":
                 index = ALL
-            elif word.isdecimal() and int(word) < len(self.labels):
+            elif word.isdecimal() and len(word) < 10 and int(word) < len(self.labels):
                 index = int(word)
             else:
                 return None

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.errors import FormatError, MissMDPError
-from missmdp.files import write_atomically
+from missmdp.files import read_bytes, write_atomically
 from missmdp.interop.outgoing import number_text
 from missmdp.interop.pomdpx.factorise import factorise
 from missmdp.interop.pomdpx.positioned_xml import Element, read_xml
@@ -103,7 +103,7 @@ def read_policyx(
         raise head.error(
             f"numVectors is {announced}, but there are {len(vectors)} vectors; is the file cut off?"
         )
-    filler = _FILLER.search(Path(path).read_bytes())
+    filler = _FILLER.search(read_bytes(path))
     try:
         components = (
             _cut_to_components(vectors, pomdp)
@@ -242,7 +242,7 @@ def _dense(element: Element, layout: _Layout) -> NDArray[np.float64]:
     words = element.words
     if len(words) != layout.length:
         raise element.error(f"a vector of {len(words)} numbers; expected {layout.length}")
-    return np.array([_number(word, element) for word in words])
+    return np.array([element.number(word) for word in words])
 
 
 def _sparse(element: Element, layout: _Layout) -> NDArray[np.float64]:
@@ -251,9 +251,9 @@ def _sparse(element: Element, layout: _Layout) -> NDArray[np.float64]:
         words = entry.words
         if len(words) != 2 or not words[0].isdecimal():
             raise entry.error(f"an entry is a position and a value, not {' '.join(words)!r}")
-        if int(words[0]) >= layout.length:
+        if len(words[0]) > 9 or int(words[0]) >= layout.length:
             raise entry.error(f"position {words[0]}; there are {layout.length}, counted from 0")
-        numbers[int(words[0])] = _number(words[1], entry)
+        numbers[int(words[0])] = entry.number(words[1])
     return numbers
 
 
@@ -265,13 +265,3 @@ def _integer(element: Element, name: str, default: int | None) -> int:
         return int(text)
     except ValueError:
         raise element.error(f"{name} is {text!r}, not an integer") from None
-
-
-def _number(word: str, element: Element) -> float:
-    try:
-        value = float(word)
-    except ValueError:
-        raise element.error(f"{word!r} is not a number") from None
-    if not math.isfinite(value):
-        raise element.error(f"a value is {word}; it must be finite")
-    return value

@@ -7,7 +7,7 @@ which is what `*` says in a table. What no path covers is zero.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,13 @@ _MAX_DEPTH = 200
 
 
 _MAX_LEAVES = 2_000_000
+
+
+_MAX_DEAD_ENDS = 100_000
+"""Branches of a diagram that lead to no leaf; templates can make them grow without end."""
+
+
+_MAX_NUMBERS = 30_000_000
 
 
 Entry = tuple[Element, list[int], NDArray[np.float64]]
@@ -91,6 +98,7 @@ class Table:
             return
         shape = [n if field == EACH else 1 for field, n in zip(given, self._sizes, strict=True)]
         full = (*(len(own) for own in values), 1 if child >= 0 else width)
+        self._layers.make_room(math.prod(full))
         table = np.broadcast_to(numbers.reshape(*shape, width if child == EACH else 1), full).reshape(
             -1, full[-1]
         )
@@ -213,6 +221,8 @@ def _numbers(element: Element, shape: list[int], fields: list[int], *, reward: b
             raise element.error(f"{words[0]!r} must stand alone")
         if fields[-1] != EACH:
             raise element.error(f"{words[0]!r} needs `-` as the last word of the <Instance>")
+        if math.prod(shape) > _MAX_NUMBERS:
+            raise element.error(f"{words[0]!r} stands for {math.prod(shape):,} numbers, too many")
         if words[0].lower() == "uniform":
             return np.full(math.prod(shape), 1.0 / shape[-1])
         if len(shape) != 2 or shape[0] != shape[1]:
@@ -232,11 +242,7 @@ def diagram_entries(
     for child in parameter.all("DAG", "SubDAGTemplate"):
         if child.tag == "SubDAGTemplate":
             templates[child.attribute("id")] = child
-    walk = _Walk(names, variables, templates)
-    for leaves, entry in enumerate(walk.below(parameter.one("DAG"), [all_values] * len(names), 0)):
-        if leaves >= _MAX_LEAVES:
-            raise parameter.error(f"the diagram has more than {_MAX_LEAVES:,} leaves")
-        yield entry
+    return _Walk(names, variables, templates).leaves(parameter.one("DAG"), [all_values] * len(names))
 
 
 class _Walk:
@@ -245,8 +251,25 @@ class _Walk:
         self.variables = variables
         self.templates = templates
 
-    def below(self, parent: Element, fields: list[int], depth: int) -> Iterator[Entry]:
-        """Yield the leaves below a <DAG>, an <Edge> or a <SubDAGTemplate>."""
+    def leaves(self, root: Element, fields: list[int]) -> Iterator[Entry]:
+        """Yield the leaves of a diagram, in the order of the file."""
+        waiting, steps, found = [(root, fields, 0)], 0, 0
+        while waiting:
+            leaves, further = self._below(*waiting.pop())
+            for leaf in leaves:
+                found += 1
+                if found > _MAX_LEAVES:
+                    raise root.error(f"the diagram has more than {_MAX_LEAVES:,} leaves")
+                yield leaf
+            steps += 1
+            if steps > _MAX_DEAD_ENDS + _MAX_DEPTH * found:
+                raise root.error(f"the diagram has more than {_MAX_DEAD_ENDS:,} branches that lead nowhere")
+            waiting += reversed(further)
+
+    def _below(
+        self, parent: Element, fields: list[int], depth: int
+    ) -> tuple[Iterable[Entry], list[tuple[Element, list[int], int]]]:
+        """Return the leaves right below a <DAG>, an <Edge> or a <SubDAGTemplate>, and where there are more."""
         if depth > _MAX_DEPTH:
             raise parent.error(
                 f"the diagram is more than {_MAX_DEPTH} deep; does a template refer to itself?"
@@ -258,25 +281,24 @@ class _Walk:
             )
         element = found[0]
         if element.tag == "Terminal":
-            yield self._leaf(element, fields, element.number(element.word()))
-        elif element.tag == "Node":
+            return [self._leaf(element, fields, element.number(element.word()))], []
+        if element.tag == "Node":
             position = self._position(element)
-            for edge in element.all("Edge"):
-                value = self._value(edge, position)
-                if fields[position] not in (value, -1):
-                    continue
-                yield from self.below(edge, [*fields[:position], value, *fields[position + 1 :]], depth + 1)
-        else:
-            yield from self._sub_diagram(element, fields, depth)
-
-    def _sub_diagram(self, element: Element, fields: list[int], depth: int) -> Iterator[Entry]:
-        kind = element.attribute("type")
-        if kind == "template":
+            edges = [(edge, self._value(edge, position)) for edge in element.all("Edge")]
+            return [], [
+                (edge, _with(fields, position, value), depth + 1)
+                for edge, value in edges
+                if fields[position] in (value, -1)
+            ]
+        if element.attribute("type") == "template":
             name = element.attribute("idref")
             if name not in self.templates:
                 raise element.error(f"there is no <SubDAGTemplate id={name!r}>")
-            yield from self.below(self.templates[name], fields, depth + 1)
-            return
+            return [], [(self.templates[name], fields, depth + 1)]
+        return self._sub_diagram(element, fields), []
+
+    def _sub_diagram(self, element: Element, fields: list[int]) -> Iterator[Entry]:
+        kind = element.attribute("type")
         position = self._position(element)
         variable = self.variables.slots[self.names[position]]
         if kind == "deterministic":

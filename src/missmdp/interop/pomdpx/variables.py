@@ -17,6 +17,8 @@ from missmdp.model.space import FeatureSpace, Rows
 Codes = dict[str, NDArray[np.int64]]
 """Values of variables by their names in tables, as codes; all arrays have one length."""
 
+_MAX_VARIABLES = 1000
+
 _LETTERS = {"StateVar": "s", "ActionVar": "a", "ObsVar": "o"}
 """What the values of a variable that gives only their number are called: s0, s1, …."""
 
@@ -151,6 +153,10 @@ class Variables:
         self.observations: list[Variable] = []
         self.rewards: list[str] = []
         self.slots: dict[str, Variable] = {}
+        if len(element.children) > _MAX_VARIABLES:
+            raise element.error(
+                f"there are {len(element.children):,} variables, more than {_MAX_VARIABLES:,}"
+            )
         for child in element.all("StateVar", "ActionVar", "ObsVar", "RewardVar"):
             if child.tag == "RewardVar":
                 self._claim(child, {child.attribute("vname")})

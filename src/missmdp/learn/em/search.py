@@ -22,6 +22,7 @@ from missmdp.learn.em.structures import Factor, Factors
 from missmdp.learn.em.trees import Cells, QuestionTree, block_cells, grow
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
+from missmdp.sums import one_by_one
 
 _ROUNDS = 12
 _STALE = 3
@@ -240,7 +241,7 @@ class Searcher(Generic[Data]):
         parts = tuple(_leaves(self.blocks, own, tree) for own, tree in zip(cells, trees, strict=True))
         factors = Factors("lumped m-graph", self.blocks, parts)
         fit = self.fit(factors, start)
-        return Found(cells, trees, factors, fit, fit.log_likelihood - sum(tree.cost for tree in trees))
+        return Found(cells, trees, factors, fit, fit.log_likelihood - one_by_one(tree.cost for tree in trees))
 
     def _pruned(self, found: Found, shown: bool) -> Found:
         """Return the structure without variables that do not pay for themselves."""

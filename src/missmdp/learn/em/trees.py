@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from missmdp.learn.blocks import Blocks
 from missmdp.learn.em.structures import Factor, block_factor
 from missmdp.model.mdp import FactoredMDP
+from missmdp.sums import one_by_one
 
 _MOST_LUMPS = 12
 
@@ -193,7 +194,7 @@ class _Growth:
         return QuestionTree(leaf, len(leaves), cost, names)
 
     def _entropy(self, parts: Sequence[NDArray[np.int64]]) -> float:
-        return sum(float(entropy_gain(self.counts[part].sum(axis=0))) for part in parts)
+        return one_by_one(float(entropy_gain(self.counts[part].sum(axis=0))) for part in parts)
 
     def _best(self, members: NDArray[np.int64]) -> _Question:
         """Return the question about some cells that adds most to the score; its gain is 0 if none adds anything."""
