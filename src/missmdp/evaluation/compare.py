@@ -19,7 +19,7 @@ from missmdp.checks import checked_confidence, checked_number
 from missmdp.errors import Argument, DataError, ParameterError
 from missmdp.evaluation.simulation import Arena
 from missmdp.evaluation.stopping import StoppingRule, simulate
-from missmdp.evaluation.value import Evaluation, finished, square_scale, standard_error, student_interval
+from missmdp.evaluation.value import Evaluation, finished, standard_error, student_interval
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy, as_policy
 from missmdp.model.pomdp import POMDP
@@ -77,9 +77,8 @@ def difference(one: Evaluation, other: Evaluation) -> Difference:
     unpaired = math.hypot(standard_error(mine), standard_error(theirs))
     if not one.shares_luck_with(other):
         return Difference(float(mine.mean() - theirs.mean()), unpaired, shared, 0.0, unpaired)
-    scaled = mine / square_scale(mine), theirs / square_scale(theirs)
-    varies = shared > 1 and scaled[0].std() > 0.0 and scaled[1].std() > 0.0
-    correlation = float(np.corrcoef(*scaled)[0, 1]) if varies else 0.0
+    varies = shared > 1 and mine.std() > 0.0 and theirs.std() > 0.0
+    correlation = float(np.corrcoef(mine, theirs)[0, 1]) if varies else 0.0
     return Difference(
         float((mine - theirs).mean()), standard_error(mine - theirs), shared, correlation, unpaired
     )
