@@ -76,7 +76,7 @@ test-ppo: $(PPO_STAMP)  ## PPO and Gymnasium, with torch and stable-baselines3
 	$(BIN)/pytest tests/cli tests/experiments -k for_real
 
 # The declared minima are for the lowest Python that is supported: `make test-versions PYTHON=python3.11`.
-# Newer ones have no builds of them: `make test-newest PYTHON=python3.13`.
+# Newer ones have no builds of them: `make test-newest PYTHON=python3.13`. Old libraries complain about each other.
 TEST_TOOLS := hypothesis pandas polars pytest pytest-xdist
 LOWEST = $$($(PYTHON) -c "import tomllib; print(*(one.replace('>=', '==') for one in tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))")
 in_versions = $(VENV)-$(1)/bin/python -m $(2)
@@ -88,7 +88,7 @@ test-lowest test-newest: test-%:
 	$(PYTHON) -m venv $(VENV)-$*
 	$(call in_versions,$*,pip) --disable-pip-version-check --quiet install -e . $(TEST_TOOLS) $(if $(filter lowest,$*),$(LOWEST))
 	$(call in_versions,$*,pip) --disable-pip-version-check freeze --exclude-editable
-	$(call in_versions,$*,pytest) -m "not slow and not browser" -n 2 --dist worksteal
+	$(call in_versions,$*,pytest) -m "not slow and not browser" -n 2 --dist worksteal $(if $(filter lowest,$*),-W ignore::DeprecationWarning)
 
 check: $(DEV_STAMP)  ## formatting, lint, strict types, layers
 	$(BIN)/ruff format --check .

@@ -94,7 +94,9 @@ CALLS = {
         lambda: mm.histories_needed(TRUTH, total_variation=np.zeros(2))
     ],
     "structure must be": [lambda: mm.identifiability(MDP, np.array(["a", "b"]))],
-    "ignore: there is no feature": [lambda: mm.AsMAR(ignore=[np.zeros(2)]).fit(mm.collect(TRUTH, 10, seed=0))],
+    "ignore: there is no feature": [
+        lambda: mm.AsMAR(ignore=[np.zeros(2)]).fit(mm.collect(TRUTH, 10, seed=0))
+    ],
     "folder must be the name": [lambda: mm.run(TRUTH, folder=3)],
     "expected a policy of α-vectors": [lambda: mm.FiniteController.from_policy(3)],
     "missingness must be a list": [

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
+from missmdp.benchmarks.icu import _bell
 from missmdp.benchmarks.predator import MAPS, Board
 
 SIZES = {
@@ -190,3 +191,13 @@ def test_probabilities_are_exact_to_rounding():
             assert np.abs(np.asarray(matrix.sum(axis=1)) - 1).max() < 1e-14
         assert math.isclose(model.mdp.initial.sum(), 1.0, abs_tol=1e-14)
         assert np.abs(model.missingness.probabilities.sum(axis=1) - 1).max() < 1e-14
+
+
+def test_probabilities_do_not_depend_on_how_a_version_of_python_adds():
+    """Since Python 3.12, `sum` rounds these weights otherwise, and so every result of a run with the ICU did."""
+    for centre, width, size in ((1.0, 0.7, 4), (3.2, 1.6, 10), (0.0, 0.9, 5)):
+        weights = [math.exp(-0.5 * ((k - centre) / width) ** 2) for k in range(size)]
+        total = 0.0
+        for weight in weights:
+            total += weight
+        assert _bell(centre, width, size) == tuple(weight / total for weight in weights)

@@ -166,3 +166,16 @@ def test_tracebacks_and_logs_are_text_too(run, monkeypatch):
     assert not no_text(result.stderr)
     record = logging.LogRecord("missmdp", logging.WARNING, "", 0, "%s: damaged", (FILE,), None)
     assert not no_text(logging.lastResort.format(record))
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="such names cannot be there")
+def test_names_of_files_that_are_no_text_are_refused_or_escaped(run, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    odd = "x\udcff"
+    shutil.copy("ward.mmdp", f"{odd}.mmdp")
+    shutil.copy(LOG, f"{odd}.csv")
+    assert r"x\udcff.csv cannot be read: its name is not UTF-8" in run("describe", f"{odd}.csv").stderr
+    assert "name must be UTF-8" in run("evaluate", "ward.mmdp", "--policy", f"{odd}=random").stderr
+    shown = run("evaluate", f"{odd}.mmdp", "--policy", "random", "--episodes", 5, "-o", f"{odd}.json")
+    assert shown.exit_code == 0
+    assert r"Written to x\udcff.json" in shown.stdout

@@ -238,3 +238,8 @@ def test_features_states_and_observations_can_be_copied_and_pickled(clone):
     for row in (space.decode((1, 0)), space.decode_observation((MISSING, 1))):
         assert clone(row) == row
         assert clone(row).ward == row.ward
+
+
+def test_names_of_features_are_text_that_files_can_hold():
+    with pytest.raises(mm.ModelError, match=r"text that a file can hold, got 'x\\ud800'"):
+        FeatureSpace({"x\ud800": [0, 1]})

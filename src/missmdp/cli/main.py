@@ -46,6 +46,7 @@ Exit codes:
   1    the answer is no: for example, the log does not fit the model (validate, learn --strict)
   2    the request was wrong; one line on standard error says what to change
   130  interrupted by Ctrl-C before there was a result
+  143  ended by SIGTERM
 """
 
 

@@ -192,7 +192,8 @@ def run(
     certificate bounds how far from optimal the policy can be.
 
     Results are written to FOLDER as soon as they are available. Ctrl-C while solving continues with the best policy so
-    far; a second Ctrl-C, or one at another time, ends the command.
+    far, and leaves out a diagnosis or certificate that it interrupts; a second Ctrl-C, or one at another time, ends the
+    command.
     """
     from missmdp.cli.failures import Terminated
     from missmdp.cli.files import load_mdp

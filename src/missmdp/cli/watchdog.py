@@ -25,6 +25,8 @@ from missmdp.files import remove_temporary_files
 _PATIENCE = 0.7
 """Seconds that the main thread has to show that it has seen a signal."""
 _SAID = {signal.SIGINT: "Interrupted", signal.SIGTERM: "Terminated"}
+_LONG_IMPORT = 0.3
+"""Seconds that an import has to end: nothing is open then that would be lost."""
 _SOON = 2.0
 """Seconds within which a second Ctrl-C means that the program is to end, whatever it could go on with."""
 _AGAIN = 0.05
@@ -85,12 +87,11 @@ def leave_at_once(code: int) -> None:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
-        if "joblib" not in sys.modules:
-            os._exit(code)
-        # It has processes to end, and complains where it cannot.
-        timer = threading.Timer(_PATIENCE, os._exit, (code,))
-        timer.daemon = True
-        timer.start()
+        # Worker processes end by themselves; what they shared with this one would be complained about.
+        shared: Any = sys.modules.get("multiprocessing.util")
+        with suppress(Exception):
+            shared._run_finalizers(0)
+        os._exit(code)
 
 
 def _watch(reading: int) -> None:
@@ -146,7 +147,7 @@ def comes_too_early(number: int, frame: FrameType | None) -> bool:
         _early.clear()
         return False
     _early.append(time.monotonic())
-    if _early[-1] - _early[0] > _PATIENCE:
+    if _early[-1] - _early[0] > _LONG_IMPORT:
         _end(signal.Signals(number))
     _send_again(number)
     return True
