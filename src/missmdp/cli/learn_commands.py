@@ -184,17 +184,17 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
         # Printed below, as sentences.
         warnings.simplefilter("ignore", AssumptionWarning)
         learner.fit(log)
-    bound = (
-        learner.bound(
-            options["confidence"],
-            options["method"] or "auto",
-            behaviour=options["behaviour"],
-            draws=bootstrap_draws(options),
-            seed=options["seed"] or 0,
+        bound = (
+            learner.bound(
+                options["confidence"],
+                options["method"] or "auto",
+                behaviour=options["behaviour"],
+                draws=bootstrap_draws(options),
+                seed=options["seed"] or 0,
+            )
+            if intervals
+            else None
         )
-        if intervals
-        else None
-    )
     print_learned(learner, log.n_steps, bound, known, most=options["most"])
 
     def write(output: Path) -> None:
