@@ -180,7 +180,7 @@ CALLS = {
     "solve cut.pomdp -o x.mmpolicy": "cut.pomdp:",
     "solve cut.pomdpx -o x.mmpolicy": "cut.pomdpx:",
     "solve noise.pomdp -o x.mmpolicy": "noise.pomdp:",
-    "solve folder.pomdp -o x.mmpolicy": "folder.pomdp: cannot be read (Is a directory)",
+    "solve folder.pomdp -o x.mmpolicy": "folder.pomdp: cannot be read (it is a folder, not a file)",
     "solve absent.pomdpx": "absent.pomdpx: cannot be read",
     "solve one.mmdp --precision -1": "'--precision': -1.0",
     "solve one.mmdp --precision nan": "'--precision': 'nan' is not a number",
