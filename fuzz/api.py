@@ -356,6 +356,7 @@ def _valid(objects: dict[str, list[Any]], folder: Path) -> dict[str, list[Any]]:
         "progress": [False],
         "timeout": [0.2],
         "POMCP:timeout": [0.02],
+        "plan_data:timeout": [0.0],
         "max_trials": [2],
         "tree_queries": [10],
         "max_depth": [5],

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from missmdp.checks import checked_confidence, checked_instance, checked_number
+from missmdp.checks import checked_confidence, checked_flag, checked_instance, checked_number
 from missmdp.data.counts import ObservationCounts
 from missmdp.data.coverage import Coverage, behaviour_coverage
 from missmdp.errors import AssumptionWarning, DataError, ParameterError
@@ -195,6 +195,7 @@ def plan_data(
 
 
 def _checked_epsilon(epsilon: Any, span: ValueSpan, solver_gap: Any, *, relative: bool) -> float:
+    checked_flag("relative", relative)
     gap = checked_number("solver_gap", solver_gap, least=0.0)
     if relative:
         share = checked_number("epsilon", epsilon, above=0.0, below=1.0, expected="a share between 0 and 1")
