@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
+import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -97,6 +98,7 @@ class Api(Kind):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
+        os.chdir(folder)  # for names of files without a folder
         self._made = 0
         self._objects = _objects(folder)
         self._valid = _valid(self._objects, folder)
