@@ -23,6 +23,7 @@ KINDS = {
     "tables": "fuzz.readers:Tables",
     "values": "fuzz.readers:Values",
     "commands": "fuzz.commands:Commands",
+    "api": "fuzz.api:Api",
 }
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, TypeVar, cast
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from missmdp.errors import ParameterError
 from missmdp.words import did_you_mean, listed
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
 
@@ -97,11 +103,76 @@ def checked_instance(
     return value
 
 
+def checked_path(value: Any, name: str = "path") -> Path:
+    """Return the name of a file or folder: text, or a path."""
+    found: Any = os.fspath(cast("os.PathLike[Any]", value)) if isinstance(value, os.PathLike) else value
+    if not isinstance(found, str):
+        raise ParameterError(name, cast("Any", value), "the name of a file or folder")
+    return Path(found)
+
+
+def checked_text(name: str, value: Any) -> str:
+    """Return text, and nothing that could be made into text."""
+    if not isinstance(value, str):
+        raise ParameterError(name, value, "text")
+    return value
+
+
+def checked_title(value: Any) -> str | None:
+    """Return a title, or None for none."""
+    return None if value is None else checked_text("title", value)
+
+
+def checked_callable(name: str, value: Any, expected: str) -> Callable[..., Any]:
+    """Return a function, or what can be called like one."""
+    if not callable(value) or isinstance(value, type):
+        raise ParameterError(name, value, expected)
+    return value
+
+
+def checked_mapping(name: str, value: Any, expected: str) -> dict[Any, Any]:
+    """Return a mapping as a dict."""
+    if not isinstance(value, Mapping):
+        problem = f"expected {expected}, got {type(value).__name__}"
+        raise ParameterError(name, value, expected, problem)
+    return dict(cast("Mapping[Any, Any]", value))
+
+
+def checked_list(name: str, value: Any, expected: str) -> list[Any]:
+    """Return the items of something that has some, other than text."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise ParameterError(name, value, expected)
+    given = cast("Iterable[Any]", value)
+    try:
+        return list(given)
+    except TypeError:  # an array without axes
+        raise ParameterError(name, given, expected) from None
+
+
+def checked_generator(value: Any, name: str = "seed") -> np.random.Generator:
+    """Return random numbers from a seed, from None (others each time), or from a generator."""
+    import numpy as np
+
+    if value is None or isinstance(value, np.random.Generator):
+        return np.random.default_rng(value)
+    return np.random.default_rng(checked_seed(value, name))
+
+
 def checked_shape(name: str, array: A, shape: tuple[int, ...], axes: str = "") -> A:
     """Return an array that has a shape; `axes` says in words what the shape is of, as in "(states, actions)"."""
     if array.shape != shape:
         raise ParameterError(name, array.shape, f"of shape {f'{axes} = ' if axes else ''}{shape}")
     return array
+
+
+def checked_mask(name: str, value: Any, size: int) -> NDArray[np.bool_]:
+    """Return true or false for each of so many things, shape (size,)."""
+    import numpy as np
+
+    found: Any = value
+    if not isinstance(found, np.ndarray) or found.dtype != np.bool_ or found.shape != (size,):  # pyright: ignore[reportUnknownMemberType]
+        raise ParameterError(name, cast("Any", found), f"a boolean array of shape ({size},)")
+    return cast("NDArray[np.bool_]", found)
 
 
 def checked_names(name: str, value: Any, known: Sequence[str], what: str = "feature") -> tuple[str, ...]:
@@ -110,7 +181,7 @@ def checked_names(name: str, value: Any, known: Sequence[str], what: str = "feat
         raise ParameterError(name, value, f"a list of {what}s")
     given = tuple(cast("Iterable[Any]", value))
     for one in given:
-        if one not in known:
+        if not isinstance(one, str) or one not in known:
             problem = (
                 f"there is no {what} {one!r}; the {what}s are {', '.join(known)}{did_you_mean(one, known)}"
             )

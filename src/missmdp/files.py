@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from missmdp.checks import checked_path
 from missmdp.errors import DataError, FormatError, MissMDPError
 
 _log = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ def open_regular(path: str | Path) -> BinaryIO:
     FormatError
         If there is no such file, or it is none that can be read as a whole.
     """
+    path = checked_path(path)
     try:
         # Opening a pipe that nobody writes to would wait.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))

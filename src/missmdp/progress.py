@@ -8,6 +8,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from missmdp.errors import ParameterError
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
     from rich.status import Status
@@ -16,6 +18,15 @@ _DELAY = 0.5
 """Seconds before anything is shown, so short work stays silent."""
 _PAUSE = 0.1
 """Seconds between two changes of a status line."""
+
+
+def _enabled(progress: bool | None) -> bool:
+    """Return whether to show progress; by default on a terminal."""
+    if progress is None:
+        return sys.stderr.isatty()
+    if not isinstance(progress, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ParameterError("progress", progress, "True, False or None")
+    return progress
 
 
 class Advance:
@@ -66,7 +77,7 @@ def show_progress(
     description: str, total: float | None = None, *, enabled: bool | None = None
 ) -> Generator[Advance, None, None]:
     """Yield an `Advance`; shown on standard error if that is a terminal, or as `enabled` says."""
-    advance = Advance(description, total, enabled=sys.stderr.isatty() if enabled is None else enabled)
+    advance = Advance(description, total, enabled=_enabled(enabled))
     try:
         yield advance
     finally:
@@ -106,7 +117,7 @@ class Say:
 @contextmanager
 def show_status(description: str, *, enabled: bool | None = None) -> Generator[Say, None, None]:
     """Yield a `Say`; shown on standard error if that is a terminal, or as `enabled` says."""
-    say = Say(description, enabled=sys.stderr.isatty() if enabled is None else enabled)
+    say = Say(description, enabled=_enabled(enabled))
     try:
         yield say
     finally:

@@ -76,8 +76,8 @@ from missmdp.evaluation import simulation
 from missmdp.cli.main import main
 
 take = simulation.EpisodeStore._take
-def tell(self, part, advance):
-    take(self, part, advance)
+def tell(self, *arguments):
+    take(self, *arguments)
     if len(self) > 2000:
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.05)

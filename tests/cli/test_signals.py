@@ -27,7 +27,7 @@ pytestmark = [
 MOMENTS = int(os.environ.get("MISSMDP_SIGNAL_MOMENTS", "2"))
 PATIENCE = 15.0
 """Seconds to end. On an idle machine one is enough; this is about ending at all."""
-LONGEST = 10.0
+LONGEST = 6.0
 """Seconds after the start up to which signals come."""
 
 COMMANDS = {

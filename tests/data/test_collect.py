@@ -203,7 +203,7 @@ def test_episodes_decode_to_the_users_values(icu):
     assert icu.space.features.encode_observation(observation) == tuple(data.observations[row])
     assert action == icu.actions[data.actions[row]]
     assert sum(len(episode) for episode in data.episodes()) == 1000
-    with pytest.raises(IndexError):
+    with pytest.raises(mm.ParameterError):
         data.episode(data.n_episodes)
 
 

@@ -256,3 +256,26 @@ def test_time_for_none_is_an_error(model):
 
     with pytest.raises(mm.DataError, match="not one episode was finished in time"):
         mm.compare({"slow": Slow(), "late": Slow()}, model, 100, 0, timeout=0.01, horizon=2, **QUIET)
+
+
+def test_values_of_the_largest_size_are_compared():
+    """As those of ordinary size, times the size: their squares are finite, too."""
+    size = 1e148
+
+    def compared(reward):
+        mdp = mm.FactoredMDP(
+            features={"x": range(2)},
+            actions=["a", "b"],
+            transition=lambda state, action: {(0,): 0.5, (1,): 0.5},
+            reward=lambda state, action: reward * (state.x + (action == "b")),
+            initial={(0,): 1.0},
+            discount=0.9,
+        )
+        model = mm.MissMDP(mdp, mm.MissingnessFunction.fully_observed(mdp))
+        return mm.compare({"u": None, "b": mm.BlindPolicy({"b": 1.0})}, model, 200, 0, horizon=50, **QUIET)
+
+    found, expected = compared(size), compared(1.0)
+    assert found["u"].mean == pytest.approx(size * expected["u"].mean)
+    assert found["u"].stderr == pytest.approx(size * expected["u"].stderr)
+    one, other = found.difference("b"), expected.difference("b")
+    assert (one.stderr, one.correlation) == pytest.approx((size * other.stderr, other.correlation))

@@ -385,3 +385,12 @@ def test_how_often_bootstrap_intervals_hold():
 
 def log_of(truth, steps, run):
     return mm.collect(truth, steps, seed=50_000 + run, progress=False)
+
+
+def test_few_rows_are_never_certain():
+    truth = mm.load_benchmark("predator-smar")
+    learner = mm.ICIN().fit(mm.collect(truth, 4, seed=0))
+    with pytest.warns(mm.AssumptionWarning, match="4 observations are too few for a bootstrap"):
+        bound = learner.bound(draws=5)
+    assert bound.tv == 1.0
+    assert all((group.upper == 1.0).all() for group in bound.per_group)

@@ -410,6 +410,7 @@ name" -> "R_quo\\"te" } } }
         "digraph { {S_a} -> R_b }",
         "digraph { S_a -> subgraph {R_b} }",
         "digraph x y { }",
+        'digraph { "" -> R_b }',
         "digraph",
     ],
     ids=lambda text: text[:20],

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import missmdp as mm
+from missmdp.model.missingness import same_patterns
 from missmdp.model.space import MISSING
 from oracles.definitions import admits
 from strategies import KINDS, mdps, missmdps, random_missingness, rows, seeds
@@ -268,3 +269,14 @@ def test_observations_that_no_state_admits_have_likelihood_zero(model, data):
     likelihood = model.missingness.likelihood(z)
     for s, state in enumerate(model.states):
         assert likelihood[s] == model.missingness.distribution(state).get(z, 0.0)
+
+
+def test_equal_patterns_are_found_in_either_way(monkeypatch):
+    """One by one, or through their bytes where there are many."""
+    rng = np.random.default_rng(0)
+    one, other = (rng.random((rows, 9)) < 0.5 for rows in (40, 30))
+    other[:20] = one[5:25]
+    compared = same_patterns(one, other)
+    monkeypatch.setattr("missmdp.model.missingness._MANY_PAIRS", 0)
+    assert np.array_equal(same_patterns(one, other).toarray(), compared)
+    assert same_patterns(one, ~one[:3]).shape == (40, 3)

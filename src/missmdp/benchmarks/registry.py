@@ -8,6 +8,7 @@ from functools import cache, partial
 from missmdp.benchmarks.examples import EXAMPLES, example
 from missmdp.benchmarks.icu import icu
 from missmdp.benchmarks.predator import predator
+from missmdp.checks import checked_text
 from missmdp.errors import ModelError
 from missmdp.model.missmdp import MissMDP
 from missmdp.words import did_you_mean
@@ -33,12 +34,16 @@ def list_examples() -> list[str]:
     return list(_EXAMPLES)
 
 
-@cache
 def load_benchmark(name: str) -> MissMDP:
     """Return a benchmark or an example of the paper by name; models are immutable, so each is built once."""
     known = {**_BENCHMARKS, **_EXAMPLES}
-    if name not in known:
+    if checked_text("name", name) not in known:
         meant = did_you_mean(name, known)
         listing = f"{' The' if meant else '; the'} benchmarks are {', '.join(known)}"
         raise ModelError(f"there is no benchmark {name!r}{meant}{listing}")
-    return known[name]()
+    return _built(name)
+
+
+@cache
+def _built(name: str) -> MissMDP:
+    return {**_BENCHMARKS, **_EXAMPLES}[name]()

@@ -7,7 +7,7 @@ import importlib
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
-from missmdp.cli.failures import echo
-from missmdp.errors import FormatError, ModelError
+from missmdp.cli.failures import echo, what_is_wrong
+from missmdp.errors import FormatError, MissMDPError, ModelError
 from missmdp.files import read_bytes, read_text, removed_after
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
@@ -48,6 +48,7 @@ __all__ = [
     "load_module",
     "print_data",
     "read_policy",
+    "write_all",
 ]
 
 TABLES = {"transitions": True, "rewards": True, "initial": True, "terminal": False}
@@ -355,6 +356,21 @@ def check_outputs(outputs: Iterable[Path], *, model: str | None = None) -> None:
             raise click.UsageError(f"{path}: this would overwrite the model")
         seen.add(path.resolve())
         check_writable(path)
+
+
+def write_all(files: Mapping[Path, Callable[[Path], object]], *, quiet: bool = False) -> None:
+    """Write all files that can be written, each by what is given for it, and raise if some cannot."""
+    failed: list[str] = []
+    for path, write in files.items():
+        try:
+            write(path)
+        except (MissMDPError, OSError) as error:
+            failed.append(what_is_wrong(error))
+            continue
+        if not quiet:
+            echo(f"Written to {path}")
+    if failed:
+        raise click.ClickException("; ".join(failed))
 
 
 def dataset_writer(output: str | None) -> Callable[[Dataset], None]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from missmdp.cli.failures import AnswerIsNo, echo
+from missmdp.cli.failures import AnswerIsNo
 from missmdp.cli.options import (
     CONFIDENCE,
     DATA_HELP,
@@ -165,7 +165,7 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
     with the given confidence; a warning is printed if the data contradict the assumptions. em (DynamicsEM) also prints
     the m-graph that it found; its intervals come from a bootstrap and are approximate.
     """
-    from missmdp.cli.files import check_outputs, load_mdp
+    from missmdp.cli.files import check_outputs, load_mdp, write_all
     from missmdp.cli.printing_results import print_learned
     from missmdp.errors import AssumptionWarning
     from missmdp.learn.table import write_learned
@@ -184,25 +184,27 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
         # Printed below, as sentences.
         warnings.simplefilter("ignore", AssumptionWarning)
         learner.fit(log)
-    bound = (
-        learner.bound(
-            options["confidence"],
-            options["method"] or "auto",
-            behaviour=options["behaviour"],
-            draws=bootstrap_draws(options),
-            seed=options["seed"] or 0,
+        bound = (
+            learner.bound(
+                options["confidence"],
+                options["method"] or "auto",
+                behaviour=options["behaviour"],
+                draws=bootstrap_draws(options),
+                seed=options["seed"] or 0,
+            )
+            if intervals
+            else None
         )
-        if intervals
-        else None
-    )
     print_learned(learner, log.n_steps, bound, known, most=options["most"])
-    for output in outputs:
+
+    def write(output: Path) -> None:
         if output.suffix.lower() == ".mmdp":
             name = known.name if known is not None else None
             MissMDP(mdp, learner.missingness_, name=name).save(output)
         elif bound is not None:
             write_learned(bound, mdp.space.features.names, output)
-        echo(f"Written to {output}")
+
+    write_all(dict.fromkeys(outputs, write))
 
 
 def _check_outputs(outputs: tuple[Path, ...], data: tuple[str, ...], *, intervals: bool) -> None:
@@ -313,7 +315,7 @@ def diagnose(
     themselves, and which learner to use. The dynamics of MODEL show what the missing values could have been; how values
     go missing in MODEL is ignored.
     """
-    from missmdp.cli.files import check_outputs, load_mdp
+    from missmdp.cli.files import check_outputs, load_mdp, write_all
     from missmdp.cli.printing_results import print_diagnosis
     from missmdp.data.dataset import Dataset
     from missmdp.learn.diagnosis.diagnose import diagnose
@@ -328,9 +330,7 @@ def diagnose(
     log = Dataset.from_table(data[0] if len(data) == 1 else list(data), mdp, **table_arguments(table))
     found = diagnose(log, None if snapshots else mdp, level=level, draws=draws, seed=seed, threads=threads)
     print_diagnosis(found, log.notes)
-    for output in outputs:
-        _write(found, output)
-        echo(f"Written to {output}")
+    write_all(dict.fromkeys(outputs, lambda output: _write(found, output)))
 
 
 def _write(found: Diagnosis, output: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from missmdp.cli.failures import echo, what_is_wrong
+from missmdp.cli.failures import echo
 from missmdp.cli.options import (
     MODEL_HELP,
     POMDP_HELP,
@@ -19,7 +19,6 @@ from missmdp.cli.options import (
     quiet_option,
     seed_option,
 )
-from missmdp.errors import MissMDPError
 from missmdp.files import held_folder
 
 if TYPE_CHECKING:
@@ -38,8 +37,6 @@ Examples:
 
 _POLICIES = (".mmpolicy", ".policyx")
 _FILE = click.Path(path_type=Path)
-
-Write = Callable[[Path], object]
 
 
 @click.command(epilog=SOLVE_HELP)
@@ -147,27 +144,16 @@ def _files(outputs: Sequence[Path], trace: Path | None, plot: Path | None) -> di
 
 def _write_all(result: SolveResult, model: str, files: dict[Path, str], *, quiet: bool) -> None:
     """Write all files that can be written, and raise if some cannot."""
+    from missmdp.cli.files import write_all
     from missmdp.interop.pomdpx.policyx import write_policyx
 
-    writers: dict[str, Write] = {
+    writers: dict[str, Callable[[Path], object]] = {
         ".mmpolicy": result.policy.save,
         ".policyx": lambda path: write_policyx(result.policy, path),
         "trace": result.trace.to_csv,
         "plot": lambda path: result.plot(path, title=f"{model}: bounds over time"),
     }
-    written: list[Path] = []
-    failed: list[str] = []
-    for path, kind in files.items():
-        try:
-            writers[kind](path)
-            written.append(path)
-        except (MissMDPError, OSError) as error:
-            failed.append(what_is_wrong(error))
-    if not quiet:
-        for path in written:
-            echo(f"Written to {path}")
-    if failed:
-        raise click.ClickException("; ".join(failed))
+    write_all({path: writers[kind] for path, kind in files.items()}, quiet=quiet)
 
 
 TUNE_HELP = f"""\b

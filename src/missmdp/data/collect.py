@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.simulator import run_episodes
-from missmdp.checks import checked_integer
+from missmdp.checks import checked_flag, checked_integer
 from missmdp.data.dataset import Dataset, action_dtype
 from missmdp.data.simulation import AgentSimulator, compile_policy, compile_simulation, seed_words, seen_codes
 from missmdp.errors import ParameterError
@@ -154,7 +154,7 @@ def _refuse_what_does_not_fit(model: MissMDP, steps: int, *, keep_states: bool) 
         len(model.space.features) * model.space.features.code_dtype.itemsize
         + action_dtype(model.n_actions).itemsize
     )
-    needed = steps * (row + (4 if keep_states else 0))
+    needed = steps * (row + (4 if checked_flag("keep_states", keep_states) else 0))
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):

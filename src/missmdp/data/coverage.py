@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp.checks import checked_integer
+from missmdp.checks import checked_integer, checked_number
 from missmdp.data.collect import collect
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.policy import MemorylessPolicy, Policy, as_policy
@@ -58,13 +58,15 @@ class Coverage:
 
         Each comes with its expected number of visits, the rarest first.
         """
-        expected = self.share * steps
+        visits = checked_number("visits", visits, least=0.0)
+        expected = self.share * checked_number("steps", steps, least=0.0)
         few = np.flatnonzero(self.model.mdp.reachable & (expected < visits))
         few = few[np.argsort(expected[few], kind="stable")]
         return [(self.model.space.state(int(s)), float(expected[s])) for s in few]
 
     def steps_for(self, visits: float = 10.0) -> float:
         """Return how many observations it takes until every reachable state is expected to have `visits`."""
+        visits = checked_number("visits", visits, least=0.0)
         rarest = float(self.share[self.model.mdp.reachable].min())
         return math.inf if rarest == 0.0 else visits / rarest
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.checks import checked_shape
+from missmdp.checks import checked_integer, checked_shape
 from missmdp.data.tables.content import TableOptions, known_options
 from missmdp.errors import DataError, ParameterError
 from missmdp.model.mdp import FactoredMDP, checked_mdp
@@ -267,7 +267,8 @@ class Dataset:
 
     def episode(self, index: int) -> list[Step]:
         """Return one episode as (observation, action) pairs; the last action is None."""
-        index = range(self.n_episodes)[index]
+        n = self.n_episodes
+        index = range(n)[checked_integer("index", index, least=-n, most=n - 1)]
         return list(self._steps(int(self.offsets[index]), int(self.offsets[index + 1])))
 
     def episodes(self) -> Iterator[list[Step]]:

@@ -217,7 +217,7 @@ def compare(
 
 def _known(argument: str, name: str, policies: Mapping[str, Any]) -> str:
     """Return the name of a policy that there is."""
-    if name not in policies:
+    if not isinstance(name, str) or name not in policies:  # pyright: ignore[reportUnnecessaryIsInstance]
         hint = did_you_mean(name, policies)
         problem = f"there is no policy {name!r}; the policies are {', '.join(policies)}{hint}"
         raise ParameterError(argument, name, "the name of a policy", problem)

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.checks import checked_instance, checked_integer, checked_seed
+from missmdp.checks import checked_instance, checked_integer, checked_list, checked_seed
 from missmdp.errors import ParameterError
 from missmdp.evaluation.perturbed import (
     Intervals,
@@ -144,8 +144,9 @@ def sensitivity(
             checked_instance("bound", bound, Bound, "a learner's bound, such as learner.bound()"), model
         )
         cases, total = chain(cases, _missingness_cases(model, factors, draws, seed)), total + draws + 2
-    if missingness:
-        worlds = [model.with_missingness(other) for other in missingness]
+    others = checked_list("missingness", missingness, "a list of missingness functions")
+    if others:
+        worlds = [model.with_missingness(other) for other in others]
         drawn = _Case("missingness", "learned from the resampled log", worlds, drawn=True)
         cases, total = chain(cases, [drawn]), total + len(worlds)
     rows: list[SensitivityRow] = []

@@ -33,8 +33,6 @@ _log = logging.getLogger(__name__)
 
 
 _ROUNDING = 1e-12
-_SQUARES = 1e150
-"""What can be squared and summed."""
 
 _COLUMNS = ("value", "95 % interval", "episodes")
 
@@ -87,7 +85,7 @@ class Evaluation:
     @property
     def std(self) -> float:
         """The standard deviation of the returns."""
-        return _deviation(self.returns) if self.episodes > 1 else math.nan
+        return float(self.returns.std(ddof=1)) if self.episodes > 1 else math.nan
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return Student's interval for the value."""
@@ -251,14 +249,7 @@ def standard_error(values: NDArray[np.float64]) -> float:
     """Return the standard error of the mean; nan for fewer than two values."""
     if len(values) < 2:
         return math.nan
-    return _deviation(values) / math.sqrt(len(values))
-
-
-def _deviation(values: NDArray[np.float64]) -> float:
-    """Return the standard deviation; of values whose squares no float holds, too."""
-    largest = float(np.abs(values).max())
-    scale = largest if largest > _SQUARES else 1.0
-    return float((values / scale).std(ddof=1)) * scale
+    return float(values.std(ddof=1) / math.sqrt(len(values)))
 
 
 def student_interval(mean: float, stderr: float, samples: int, confidence: float) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from missmdp.data.counts import ObservationCounts, as_counts
 from missmdp.data.dataset import Behaviour, Dataset
 from missmdp.errors import AssumptionWarning, DataError, ParameterError
 from missmdp.learn.assumptions import AssumptionFinding, outside_the_model
-from missmdp.learn.bootstrap import bootstrap_bound, drawn_anew
+from missmdp.learn.bootstrap import FEWEST_UNITS, bootstrap_bound, drawn_anew, units
 from missmdp.learn.bounds import Bound, learned_bound
 from missmdp.learn.groups import Counter, GroupCounts, Unseen, as_missingness, count_groups
 from missmdp.learn.limits import Method
@@ -111,9 +111,28 @@ class MissingnessEstimator(ABC):
         """
         self.check_fitted()
         self._check_bootstrap(method)
-        drawn = self.bootstrap(draws, seed)
-        counts = as_counts(self.data_)
-        return bootstrap_bound(self.missingness_, drawn, counts, confidence, self.assumed_)
+        checked_integer("draws", draws, least=1)
+        drawn = self.bootstrap(draws, checked_seed(seed)) if self.enough_to_resample() else ()
+        return bootstrap_bound(
+            self.missingness_,
+            drawn,
+            as_counts(self.data_),
+            confidence,
+            self.assumed_,
+            getattr(self, "always_observed", None) or (),
+        )
+
+    def enough_to_resample(self) -> bool:
+        """Return whether there are data enough for a bootstrap; without, `bound` claims nothing, with a warning."""
+        self.check_fitted()
+        found = units(self.data_, histories=self.needs_histories)
+        return self._warn_of_few(found, "episodes" if self.needs_histories else "observations")
+
+    def _warn_of_few(self, found: int, what: str) -> bool:
+        if found < FEWEST_UNITS:
+            problem = f"{found} {what} are too few for a bootstrap: there are no intervals"
+            warnings.warn(problem, AssumptionWarning, stacklevel=4)
+        return found >= FEWEST_UNITS
 
     def bootstrap(self, draws: int = 100, seed: int = 0) -> list[MissingnessFunction]:
         """Return what is learned from logs that are drawn from the log with replacement.
@@ -160,7 +179,7 @@ class MissingnessEstimator(ABC):
             raise DataError(f"{type(self).__name__} has learned nothing yet: call fit(data) first")
 
     def _check_bootstrap(self, method: str) -> None:
-        if method not in ("bootstrap", "auto"):
+        if not isinstance(method, str) or method not in ("bootstrap", "auto"):  # pyright: ignore[reportUnnecessaryIsInstance]
             name = type(self).__name__
             raise ParameterError(
                 "method",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,22 @@ from missmdp.data.counts import ObservationCounts
 from missmdp.data.dataset import Dataset
 from missmdp.learn.bounds import Bound, GroupBound
 from missmdp.learn.groups import Counter, count_groups, group_states
+from missmdp.learn.limits import known_visits
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.space import StateSpace
 
 FEWEST_EPISODES = 20
 """With fewer, smaller pieces of the log are drawn instead of whole episodes."""
+
+FEWEST_UNITS = 10
+"""With fewer episodes, pieces or observations there is no bootstrap: logs drawn from them are too much alike."""
+
+
+def units(data: Dataset | ObservationCounts, *, histories: bool = False) -> int:
+    """Return how many episodes or observations `drawn_anew` draws from."""
+    if isinstance(data, Dataset) and (histories or data.n_episodes >= FEWEST_EPISODES):
+        return data.n_episodes
+    return data.n_steps
 
 
 def drawn_anew(
@@ -87,49 +99,170 @@ def _episodes(data: Dataset, chosen: NDArray[np.int64]) -> Dataset:
 
 def bootstrap_bound(
     learned: MissingnessFunction,
-    drawn: Sequence[MissingnessFunction],
+    drawn: Iterable[MissingnessFunction],
     counts: ObservationCounts,
     confidence: float,
     assumes: str,
+    declared: Sequence[str] = (),
 ) -> Bound:
     """Return the spread of M over what was learned from resampled logs, each interval at `confidence` on its own.
+
+    No interval is narrower than the exact one for as many rows in known states.
 
     Parameters
     ----------
     learned
         M̂.
     drawn
-        What was learned from each log.
+        What was learned from each log; nothing if there are too few data to draw from, and then nothing is claimed.
     counts
         The data of M̂: for each group, how many observations show the values that its states share.
+    declared
+        The features that are known to be always observed.
     """
     confidence = checked_confidence(confidence)
+    failure = 1.0 - confidence
     reachable = counts.mdp.reachable
-    patterns, table = learned.patterns, learned.probabilities
-    tables = np.stack([_aligned(patterns, one) for one in drawn])
-    apart = np.abs(tables[:, :, :-1] - table)
-    # What a drawing gives to patterns that M̂ does not have is all apart.
-    cells = np.maximum(apart.max(axis=2), tables[:, :, -1])
-    distance = 0.5 * (apart.sum(axis=2) + tables[:, :, -1])
-    per_state, per_state_tv = (np.quantile(spread, confidence, axis=0) for spread in (cells, distance))
-    worst, tv = (
-        float(np.quantile(spread[:, reachable].max(axis=1), confidence)) for spread in (cells, distance)
+    groups = _Groups.of(learned, counts)
+    tables: list[NDArray[np.float64]] = []
+    cells: list[NDArray[np.float64]] = []
+    distance: list[NDArray[np.float64]] = []
+    for one in drawn:
+        table = _aligned(learned.patterns, one)
+        apart = np.abs(table[:, :-1] - learned.probabilities)
+        # What a drawing gives to patterns that M̂ does not have is all apart.
+        cells.append(np.maximum(apart.max(axis=1), table[:, -1]))
+        distance.append(0.5 * (apart.sum(axis=1) + table[:, -1]))
+        tables.append(table[groups.states, :-1])
+    known, all_known = (
+        Known.of_groups(
+            [groups.counts],
+            [groups.estimate],
+            [groups.label],
+            own,
+            never_missing(learned, counts.n_steps, declared, own),
+        )
+        for own in (failure, failure / max(len(groups.states), 1))
     )
-    per_state = np.minimum(per_state, per_state_tv)
-    per_state[~reachable] = per_state_tv[~reachable] = 1.0
-    groups = tuple(_groups(learned, tables[:, :, :-1], counts, confidence))
+    return known_bound(
+        cells, distance, known, all_known, reachable, confidence, assumes, groups.bounds(tables, confidence)
+    )
+
+
+class Known(NamedTuple):
+    """How far M̂ may be from M even if the state of every row were known, shape (S,) each."""
+
+    cells: NDArray[np.float64]
+    """|M̂ − M|."""
+    tv: NDArray[np.float64]
+
+    @classmethod
+    def of_groups(
+        cls,
+        counts: Sequence[NDArray[np.float64]],
+        estimates: Sequence[NDArray[np.float64]],
+        labels: Sequence[NDArray[np.int64]],
+        failure: float,
+        never: float,
+    ) -> Known:
+        """Return it for independent parts, whose errors add up like those of independent measurements.
+
+        Parameters
+        ----------
+        counts, estimates
+            Of each part, shape (G, K).
+        labels
+            The group of each state in each part, shape (S,); or of each pattern and state, shape (K, S).
+        never
+            How often features that were never missing may be missing.
+        """
+        squares: list[NDArray[np.float64]] = []
+        for own_counts, estimate, label in zip(counts, estimates, labels, strict=True):
+            limits = known_visits(own_counts, estimate, failure)
+            own = np.stack([limits.radius(estimate)[label], limits.tv[label]])
+            squares.append((own.max(axis=1) if label.ndim == 2 else own) ** 2)
+        total = np.minimum(np.sqrt(sum(squares) + never**2), 1.0)
+        return cls(total[0], total[1])
+
+
+def never_missing(
+    learned: MissingnessFunction, n_steps: int, declared: Sequence[str], failure: float
+) -> float:
+    """Return how often something may be missing that never was; 0 if all such features are declared."""
+    if set(learned.always_observed) <= set(declared):
+        return 0.0
+    return 1.0 - failure ** (1.0 / n_steps)
+
+
+def known_bound(
+    cells: Sequence[NDArray[np.float64]],
+    distance: Sequence[NDArray[np.float64]],
+    known: Known,
+    all_known: Known,
+    reachable: NDArray[np.bool_],
+    confidence: float,
+    assumes: str,
+    groups: Iterable[GroupBound],
+) -> Bound:
+    """Return the bound of a bootstrap.
+
+    Parameters
+    ----------
+    cells, distance
+        The largest |M̂ − M| and the total variation by state for each drawn log, shape (S,) each; none if there was
+        too little to draw from.
+    known, all_known
+        What is not known better in any case: at each state on its own, and at all of them together.
+    """
+    ones = np.ones(len(reachable))
+    worst = tv = 1.0
+    per_state, per_state_tv = ones, ones.copy()
+    if len(cells):
+        of_cells, of_tv = np.stack(cells), np.stack(distance)
+        per_state = np.maximum(np.quantile(of_cells, confidence, axis=0), known.cells)
+        per_state_tv = np.maximum(np.quantile(of_tv, confidence, axis=0), known.tv)
+        worst, tv = (
+            float(max(np.quantile(drawn[:, reachable].max(axis=1), confidence), least[reachable].max()))
+            for drawn, least in ((of_cells, all_known.cells), (of_tv, all_known.tv))
+        )
+        per_state = np.minimum(per_state, per_state_tv)
+        per_state[~reachable] = per_state_tv[~reachable] = 1.0
     return Bound(
         confidence,
         "bootstrap",
         "adaptive",
         assumes,
-        groups,
+        tuple(groups),
         per_state,
         per_state_tv,
         min(worst, tv),
         tv,
         guaranteed=False,
     )
+
+
+def drawn_ends(
+    drawn: Sequence[NDArray[np.float64]],
+    estimate: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    confidence: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the ends of intervals, shape (G, K) each, and total variation, shape (G,), of groups.
+
+    Parameters
+    ----------
+    drawn
+        What was learned from each drawn log, shape (G, K) each; if there is none, nothing is claimed.
+    counts
+        Expected counts, shape (G, K).
+    """
+    if not len(drawn):
+        return np.zeros_like(estimate), np.ones_like(estimate), np.ones(len(estimate))
+    tables = np.stack(drawn)
+    low, high = np.quantile(tables, [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0], axis=0)
+    tv = np.quantile(0.5 * np.abs(tables - estimate).sum(axis=2), confidence, axis=0)
+    known = known_visits(counts, estimate, 1.0 - confidence)
+    return np.minimum(low, known.lower), np.maximum(high, known.upper), np.maximum(tv, known.tv)
 
 
 def _aligned(patterns: NDArray[np.bool_], other: MissingnessFunction) -> NDArray[np.float64]:
@@ -141,42 +274,67 @@ def _aligned(patterns: NDArray[np.bool_], other: MissingnessFunction) -> NDArray
     return table
 
 
-def _groups(
-    learned: MissingnessFunction,
-    tables: NDArray[np.float64],
-    counts: ObservationCounts,
-    confidence: float,
-) -> Iterator[GroupBound]:
-    """Yield what is known of the states for which M̂ is the same, group by group."""
-    space, reachable = learned.space, counts.mdp.reachable
-    features = space.features
-    can_go_missing: NDArray[np.bool_] = ~np.all(learned.patterns, axis=0)
-    if not can_go_missing.any():
-        return
-    given = _matters(space, learned.probabilities, reachable)
-    values, label = group_states(space, given)
-    samples = count_groups(counts, Counter(np.zeros_like(given), given, together=False)).samples
-    shown = learned.patterns[:, can_go_missing]
-    names = features.chosen(can_go_missing)
-    ends = [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0]
-    chosen, first = np.unique(label[reachable], return_index=True)
-    states = np.flatnonzero(reachable)[first]
-    low, high = np.quantile(tables[:, states], ends, axis=0)
-    spread = np.quantile(
-        0.5 * np.abs(tables[:, states] - learned.probabilities[states]).sum(axis=2), confidence, axis=0
-    )
-    for i, (group, state) in enumerate(zip(chosen, states, strict=True)):
-        estimate = learned.probabilities[state]
-        lower, upper = np.minimum(low[i], estimate), np.maximum(high[i], estimate)
-        own = {
-            name: column[values[group, place]]
-            for place, (name, column) in enumerate(features.as_dict().items())
-            if given[place]
-        }
-        radius = float(np.maximum(upper - estimate, estimate - lower).max())
-        yield GroupBound(
-            names, own, int(samples[group]), shown, estimate, lower, upper, radius, float(spread[i])
-        )
+class _Groups(NamedTuple):
+    """The states for which M̂ is the same, group by group: G groups with reachable states, K patterns."""
+
+    learned: MissingnessFunction
+    given: NDArray[np.bool_]
+    """The features that decide, shape (n,)."""
+    values: NDArray[np.signedinteger]
+    """Codes that the states of each group share, shape (G, n)."""
+    label: NDArray[np.int64]
+    """The group of each state, shape (S,); 0 for states that cannot be reached and are in none."""
+    states: NDArray[np.int64]
+    """A state of each group, shape (G,)."""
+    samples: NDArray[np.int64]
+    """Rows that show the values of each group, shape (G,)."""
+    counts: NDArray[np.float64]
+    """Rows of each pattern, estimated, shape (G, K)."""
+
+    @classmethod
+    def of(cls, learned: MissingnessFunction, counts: ObservationCounts) -> _Groups:
+        space, reachable = learned.space, counts.mdp.reachable
+        given = _matters(space, learned.probabilities, reachable)
+        values, label = group_states(space, given)
+        chosen, first = np.unique(label[reachable], return_index=True)
+        states = np.flatnonzero(reachable)[first]
+        samples = count_groups(counts, Counter(np.zeros_like(given), given, together=False)).samples[chosen]
+        estimate = learned.probabilities[states]
+        # Rows that hide a value of the group do not show that they belong to it.
+        shown = estimate[:, learned.patterns[:, given].all(axis=1)].sum(axis=1)
+        visits = np.divide(samples, shown, out=np.zeros(len(states)), where=shown > 0.0)
+        place = np.zeros(len(values), dtype=np.int64)
+        place[chosen] = np.arange(len(chosen))
+        return cls(learned, given, values[chosen], place[label], states, samples, visits[:, None] * estimate)
+
+    @property
+    def estimate(self) -> NDArray[np.float64]:
+        return self.learned.probabilities[self.states]
+
+    def bounds(self, tables: Sequence[NDArray[np.float64]], confidence: float) -> Iterator[GroupBound]:
+        """Yield what is known of each group, from tables of shape (G, K)."""
+        features = self.learned.space.features
+        can_go_missing: NDArray[np.bool_] = ~np.all(self.learned.patterns, axis=0)
+        if not can_go_missing.any():
+            return
+        lower, upper, tv = drawn_ends(tables, self.estimate, self.counts, confidence)
+        for g, estimate in enumerate(self.estimate):
+            own = {
+                name: column[self.values[g, place]]
+                for place, (name, column) in enumerate(features.as_dict().items())
+                if self.given[place]
+            }
+            yield GroupBound(
+                features.chosen(can_go_missing),
+                own,
+                int(self.samples[g]),
+                self.learned.patterns[:, can_go_missing],
+                estimate,
+                lower[g],
+                upper[g],
+                float(np.maximum(upper[g] - estimate, estimate - lower[g]).max()),
+                float(tv[g]),
+            )
 
 
 def _matters(

@@ -138,6 +138,11 @@ class Bound:
         return Message.of_lines(lines)
 
     def _statement(self) -> str:
+        if not self.guaranteed and self.tv >= 1.0:
+            return (
+                f"Assuming {self.assumes}: the data are too few to say how far learned probabilities are from the true "
+                "ones in all states. Intervals come from a bootstrap and are not guaranteed."
+            )
         if not self.guaranteed:
             return (
                 f"Assuming {self.assumes}: by a bootstrap, at {self.confidence:.12g} each, learned probabilities are "

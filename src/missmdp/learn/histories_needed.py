@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.checks import checked_confidence, checked_integer, checked_number
+from missmdp.checks import checked_confidence, checked_flag, checked_integer, checked_number
 from missmdp.data.coverage import behaviour_coverage
 from missmdp.data.dataset import Behaviour
 from missmdp.errors import AssumptionWarning, DataError, ParameterError
@@ -154,6 +154,7 @@ def histories_needed(
     confidence, method = checked_confidence(confidence), checked_method(method)
     horizon = model.mdp.horizon() if horizon is None else checked_integer("horizon", horizon, least=1)
     epsilon = checked_number("epsilon", epsilon, above=0.0, below=1.0)
+    checked_flag("total_variation", total_variation)
     if not isinstance(policy, MemorylessPolicy):
         raise ParameterError("policy", policy, "a policy without memory, such as UniformPolicy()")
 

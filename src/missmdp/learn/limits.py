@@ -64,13 +64,16 @@ def okamoto_radius(n_samples: ArrayLike, failure: ArrayLike) -> NDArray[np.float
 def clopper_pearson(
     successes: ArrayLike, n_samples: ArrayLike, failure: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the exact binomial interval, half of the failure budget on either side; [0, 1] for no samples."""
+    """Return the exact binomial interval, half of the failure budget on either side; [0, 1] for no samples.
+
+    Expected numbers of successes and samples, which are not whole, interpolate.
+    """
     k, n = np.broadcast_arrays(
         np.asarray(successes, dtype=np.float64), np.asarray(n_samples, dtype=np.float64)
     )
     half = np.asarray(failure) / 2.0
-    lower = np.where(k > 0, special.betaincinv(np.maximum(k, 1.0), n - k + 1.0, half), 0.0)
-    upper = np.where(k < n, 1.0 - special.betaincinv(np.maximum(n - k, 1.0), k + 1.0, half), 1.0)
+    lower = np.where(k > 0, special.betaincinv(np.where(k > 0, k, 1.0), n - k + 1.0, half), 0.0)
+    upper = np.where(k < n, 1.0 - special.betaincinv(np.where(k < n, n - k, 1.0), k + 1.0, half), 1.0)
     return lower, upper
 
 
@@ -207,6 +210,36 @@ class GroupLimits(NamedTuple):
         """Return the largest |M̂ − M| of each group, shape (G,)."""
         listed = np.maximum(self.upper - estimate, estimate - self.lower).max(axis=1)
         return np.minimum(np.maximum(listed, self.hidden), self.tv)
+
+
+def known_visits(counts: NDArray[np.float64], estimate: NDArray[np.float64], failure: float) -> GroupLimits:
+    """Return intervals and distances as if it were known which state each row was in.
+
+    With states to guess, nothing is known better than that, whatever a bootstrap says: if an outcome was never seen,
+    no resampled log has it either.
+
+    Parameters
+    ----------
+    counts
+        Expected counts, shape (G, K).
+    estimate
+        Shape (G, K).
+    failure
+        Of each interval on its own, and of each distance.
+    """
+    n = counts.sum(axis=1)
+    if counts.shape[1] == 1:
+        one = np.ones_like(estimate)
+        return GroupLimits(one, one, np.zeros_like(n), np.zeros_like(n))
+    lower, upper = clopper_pearson(counts, n[:, None], failure)
+    lower, upper = np.minimum(lower, estimate), np.maximum(upper, estimate)
+    if counts.shape[1] == 2:
+        tv = np.maximum(upper - estimate, estimate - lower).max(axis=1)
+    else:
+        few = np.minimum(*(f(n, counts.shape[1], failure) for f in (weissman_radius, mcdiarmid_radius)))
+        frequency = np.divide(counts, n[:, None], out=np.zeros_like(counts), where=n[:, None] > 0.0)
+        tv = np.where(n > 0.0, few + 0.5 * np.abs(estimate - frequency).sum(axis=1), 1.0)
+    return GroupLimits(lower, upper, np.zeros(len(counts)), np.minimum(tv, 1.0))
 
 
 def group_limits(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from missmdp.checks import checked_text
 from missmdp.errors import DataError, ParameterError
 from missmdp.words import did_you_mean
 
@@ -350,7 +351,13 @@ def register_learner(
         known = tuple(inspect.signature(make).parameters)
     except ValueError:  # a class written in C, such as dict
         known = ()
-    one: Any = make(**({"mdp": None} if "mdp" in known else {}))
+    for name, text in (("assumes", assumes), ("short", short)):
+        if text is not None:
+            checked_text(name, text)
+    try:
+        one: Any = make(**({"mdp": None} if "mdp" in known else {}))
+    except (TypeError, ValueError) as error:
+        raise ParameterError("make", make, f"callable without arguments, other than mdp ({error})") from error
     if not hasattr(one, "has_bound") or not hasattr(one, "fit"):
         raise DataError(f"{label}: expected a MissingnessEstimator, got {type(one).__name__}")
     entry = RegisteredLearner(
@@ -372,6 +379,6 @@ def register_learner(
 
 def forget_learner(label: str) -> None:
     """Remove a learner that was registered; those of the package stay."""
-    if label in _OWN or label not in _LEARNERS:
+    if not isinstance(label, str) or label in _OWN or label not in _LEARNERS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ParameterError("label", label, "the label of a registered learner")
     del _LEARNERS[label]

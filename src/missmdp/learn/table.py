@@ -13,6 +13,7 @@ from missmdp.errors import MissMDPError
 from missmdp.files import write_atomically
 from missmdp.learn.bounds import Bound, GroupBound
 from missmdp.learn.groups import group_states
+from missmdp.model.missingness import same_patterns
 from missmdp.model.missmdp import MissMDP
 
 
@@ -112,8 +113,7 @@ class _SamePatterns:
         given = features.mask(group.given)
         values, label = group_states(truth.space, given)
         shown = truth.missingness.patterns[:, features.mask(group.features)]
-        match = (shown[:, None, :] == group.patterns[None]).all(axis=2)
-        self._table = truth.missingness.probabilities @ match.astype(np.float64)
+        self._table = truth.missingness.probabilities @ same_patterns(shown, group.patterns)
         self._members: dict[tuple[Any, ...], NDArray[np.int64]] = {}
         reachable = np.flatnonzero(truth.mdp.reachable)
         order = reachable[np.argsort(label[reachable], kind="stable")]

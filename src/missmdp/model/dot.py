@@ -186,6 +186,8 @@ class _Reader:
         self._attributes()
         if len(names) == 1:
             self.nodes += names
+        elif "" in names:
+            raise self.error("an edge joins a node without a name", token.place)
         self.edges += pairwise(names)
 
     def _port(self) -> None:

@@ -8,7 +8,7 @@ states. Terminal states are absorbing with reward 0, whatever the functions or m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from missmdp.checks import checked_instance, checked_number, checked_shape
+from missmdp.checks import checked_instance, checked_number, checked_shape, checked_text
 from missmdp.errors import ModelError, ParameterError
 from missmdp.model.given import (
     Distribution,
@@ -37,7 +37,7 @@ from missmdp.model.probabilities import (
     checked_rows,
     number,
 )
-from missmdp.model.space import FeatureSpace, Rows, StateSpace
+from missmdp.model.space import FeatureSpace, Rows, StateSpace, plain
 from missmdp.model.tables import mdp_from_tables
 from missmdp.pages.notebook import notebook_table
 from missmdp.progress import show_progress
@@ -347,8 +347,11 @@ def reward_horizon(reward: NDArray[np.float64], discount: float, precision: floa
 
 def _with_last_action(mdp: FactoredMDP, name: str, none: Any) -> FactoredMDP:
     """Return the MDP whose states also say which action led to them; see `FactoredMDP.with_last_action`."""
-    if name in mdp.space.features.names:
+    if checked_text("name", name) in mdp.space.features.names:
         raise ParameterError("name", name, "a new name", f"there is a feature {name!r} already")
+    none = plain(none)
+    if not isinstance(none, Hashable):
+        raise ParameterError("none", none, "a value")
     if none in mdp.actions:
         problem = f"{none!r} is an action; give another value for 'no action yet'"
         raise ParameterError("none", none, "no action", problem)

@@ -14,6 +14,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.checks import (
+    checked_instance,
+    checked_list,
+    checked_mask,
+    checked_number,
+    checked_path,
+    checked_title,
+)
 from missmdp.errors import Argument, FormatError, ModelError, ParameterError
 from missmdp.model.dot import read_dot
 from missmdp.model.missingness import MissingnessFunction
@@ -58,7 +66,19 @@ class MissingnessGraph:
         dependent: Iterable[Sequence[str]] = (),
         notes: Iterable[str] = (),
     ) -> None:
-        known = None if features is None else tuple(features)
+        known = (
+            None
+            if features is None
+            else tuple(
+                checked_list(
+                    "features", list(features) if isinstance(features, str) else features, "a list of names"
+                )
+            )
+        )
+        edges = checked_list("edges", edges, "a list of pairs of names (parent, child)")
+        dependent = checked_list("dependent", dependent, "a list of pairs of names")
+        if can_go_missing is not None:
+            can_go_missing = checked_list("can_go_missing", can_go_missing, "a list of names")
         if known is not None and not all(isinstance(name, str) for name in known):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ParameterError("features", known, "names, which are strings")
         if known is not None and len(set(known)) != len(known):
@@ -94,7 +114,7 @@ class MissingnessGraph:
                 key=lambda edge: (order[edge[0]], order[edge[1]]),
             )
         )
-        self.notes: tuple[str, ...] = tuple(notes)
+        self.notes: tuple[str, ...] = tuple(map(str, checked_list("notes", notes, "a list of sentences")))
 
     @classmethod
     def from_missingness(
@@ -112,7 +132,10 @@ class MissingnessGraph:
         feature i itself last. Those that turn out not to be needed are removed again. `notes` reports choices that
         could have been made differently.
         """
-        found = dependences(missingness, reachable, tolerance)
+        checked_instance("missingness", missingness, MissingnessFunction, "a MissingnessFunction")
+        if reachable is not None:
+            reachable = checked_mask("reachable", reachable, len(missingness.space))
+        found = dependences(missingness, reachable, checked_number("tolerance", tolerance, least=0.0))
         return cls(
             found.edges,
             features=missingness.space.features.names,
@@ -128,7 +151,9 @@ class MissingnessGraph:
         Edges into Z are proxies and edges between S nodes belong to the dynamics: both are left out. Edges
         between R nodes are dependences. A node without a prefix is a feature.
         """
-        if not graph.is_directed():
+        import networkx as nx
+
+        if not isinstance(graph, nx.DiGraph):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ParameterError(
                 "graph", graph, "a DiGraph", "an m-graph is directed; give a networkx DiGraph"
             )
@@ -167,7 +192,7 @@ class MissingnessGraph:
 
     def parents(self, feature: str) -> tuple[str, ...]:
         """Return the features that drive whether a feature is missing."""
-        if feature not in self.features:
+        if not isinstance(feature, str) or feature not in self.features:  # pyright: ignore[reportUnnecessaryIsInstance]
             meant = did_you_mean(feature, self.features)
             raise ModelError(
                 f"there is no feature {feature!r}; the features are {', '.join(self.features)}{meant}"
@@ -203,7 +228,7 @@ class MissingnessGraph:
 
     def draw(self, path: str | Path, *, title: str | None = None) -> Path:
         """Draw the graph into an SVG, PNG or PDF file and return its path."""
-        return draw_mgraph(self, Path(path), title=title)
+        return draw_mgraph(self, checked_path(path), title=checked_title(title))
 
 
 def _pair(edge: Any) -> tuple[str, str]:

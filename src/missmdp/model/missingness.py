@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from missmdp.checks import checked_instance, checked_shape
+from missmdp.checks import checked_generator, checked_instance, checked_list, checked_shape
 from missmdp.errors import ModelError, ParameterError
 from missmdp.model.probabilities import as_flags, as_floats, call, checked_table, number
 from missmdp.model.space import MISSING, Rows, StateSpace
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 _MAX_ENTRIES = 200_000_000
 """Entries of P(pattern | state) above which a missingness function is refused (1.6 GB)."""
+
+_MANY_PAIRS = 4_000_000
+"""Pairs of patterns above which they are not compared one by one."""
 
 
 class Occurring(NamedTuple):
@@ -121,7 +125,7 @@ class MissingnessFunction:
             Block of features → P(the whole block is missing), a function of the state or one number.
             Features in no block are always observed.
         """
-        space = mdp.space
+        space = _space(mdp)
         if not isinstance(missing, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise _no_mapping("block", missing)
         blocks = [_checked_block(block) for block in missing]
@@ -162,7 +166,7 @@ class MissingnessFunction:
         A pattern is the paper's r: a tuple with one entry per feature, in order, where True or 1 means
         observed and False or 0 means missing.
         """
-        space = mdp.space
+        space = _space(mdp)
         if not callable(function):
             raise ParameterError("function", function, "a function state → {pattern: probability}")
         numbers: dict[tuple[bool, ...], int] = {}
@@ -299,14 +303,15 @@ class MissingnessFunction:
 
         For one state, give a list with that state. `sample_codes` does the same on arrays.
         """
-        index = np.array([self.space.index(state) for state in states], dtype=np.int64)
+        given = checked_list("states", states, "a list of states")
+        index = np.array([self.space.index(state) for state in given], dtype=np.int64)
         return [self.space.features.decode_observation(codes) for codes in self.sample_codes(index, seed)]
 
     def sample_codes(
         self, states: NDArray[np.integer[Any]], seed: int | np.random.Generator | None = None
     ) -> NDArray[np.integer[Any]]:
         """Return one observation per state index, drawn from M, as codes with `MISSING`, shape (len, n)."""
-        uniform = np.random.default_rng(seed).random(states.shape)
+        uniform = checked_generator(seed).random(states.shape)
         cumulative = np.cumsum(self.probabilities, axis=1)
         cumulative /= cumulative[:, -1:]
         drawn = (uniform[..., None] >= cumulative[states]).sum(axis=-1)
@@ -334,6 +339,33 @@ def pattern_distance(
     difference[:, place[: len(patterns)]] += table
     difference[:, place[len(patterns) :]] -= other_table
     return 0.5 * np.abs(difference).sum(axis=1)
+
+
+def same_patterns(
+    patterns: NDArray[np.bool_], others: NDArray[np.bool_]
+) -> NDArray[np.float64] | sparse.csr_array:
+    """Return 1 where a row of indicators equals one of others, shape (K, L); sparse where that would be large."""
+    if len(patterns) * len(others) <= _MANY_PAIRS:
+        return (patterns[:, None, :] == others[None, :, :]).all(axis=2).astype(np.float64)
+    places: dict[bytes, list[int]] = {}
+    for k, row in enumerate(np.packbits(others, axis=1)):
+        places.setdefault(row.tobytes(), []).append(k)
+    pairs = [
+        (k, place)
+        for k, row in enumerate(np.packbits(patterns, axis=1))
+        for place in places.get(row.tobytes(), ())
+    ]
+    rows, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    shape = (len(patterns), len(others))
+    return sparse.csr_array(sparse.coo_array((np.ones(len(pairs)), (rows, columns)), shape=shape))
+
+
+def _space(mdp: object) -> StateSpace:
+    """Return the states of an MDP, or of a miss-MDP."""
+    found = getattr(mdp, "space", None)
+    if not isinstance(found, StateSpace):
+        raise ParameterError("mdp", mdp, "a FactoredMDP")
+    return found
 
 
 def _no_mapping(key: str, missing: Any) -> ParameterError:

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.checks import checked_callable, checked_generator, checked_mapping
 from missmdp.errors import ParameterError
+from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.probabilities import call, checked_distribution, number
-
-if TYPE_CHECKING:
-    from missmdp.model.missmdp import MissMDP
 
 
 @runtime_checkable
@@ -71,7 +70,7 @@ class MemorylessPolicy(ABC):
         if model is None:
             problem = f"{type(self).__name__} does not know the actions: call agent(model)"
             raise ParameterError("model", model, "a MissMDP", problem)
-        return _MemorylessAgent(self, model, np.random.default_rng(seed))
+        return _MemorylessAgent(self, checked_model(model), checked_generator(seed))
 
 
 class _MemorylessAgent:
@@ -101,7 +100,7 @@ class BlindPolicy(MemorylessPolicy):
     """
 
     def __init__(self, weights: Mapping[Any, float]) -> None:
-        self.weights = dict(weights)
+        self.weights = checked_mapping("weights", weights, "a mapping from action to probability")
 
     def __repr__(self) -> str:
         return f"BlindPolicy({self.weights!r})"
@@ -140,7 +139,7 @@ class ObservationPolicy(MemorylessPolicy):
     """
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
-        self.function = function
+        self.function = checked_callable("function", function, "a function from observation to action")
 
     def __repr__(self) -> str:
         return f"ObservationPolicy({getattr(self.function, '__name__', self.function)!s})"

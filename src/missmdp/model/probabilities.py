@@ -18,8 +18,8 @@ SUM_TOLERANCE = 1e-5
 _EXACT = 1e-12
 """Sums this close to one are left alone, so checking twice changes nothing."""
 
-LARGEST_VALUE = 1e306
-"""What values may be at most: sums and differences of some of them must be finite."""
+LARGEST_VALUE = 1e150
+"""What values may be at most: sums, differences and squares of some of them must be finite."""
 
 
 def checked_discount(discount: object) -> float:
@@ -30,7 +30,7 @@ def checked_discount(discount: object) -> float:
 def checked_rewards(
     reward: NDArray[np.float64], discount: float, name: Callable[[int, int], str]
 ) -> NDArray[np.float64]:
-    """Return rewards, shape (S, A), with which values and their differences are finite; `name` is for the error."""
+    """Return rewards, shape (S, A), with which values and their squares are finite; `name` is for the error."""
     size = np.abs(reward)
     bad = np.argwhere(~np.isfinite(reward))
     if bad.size:

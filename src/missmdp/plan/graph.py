@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.beliefs import condition
-from missmdp.checks import checked_integer, checked_number
+from missmdp.checks import checked_integer, checked_number, checked_path, checked_title
 from missmdp.model.missmdp import MissMDP
 from missmdp.plan.graph_layout import edge_lines, node_colours, node_lines
 from missmdp.plan.state_text import short_text
@@ -154,7 +154,7 @@ class PolicyGraph:
         """Draw the graph into an SVG, PNG or PDF file and return its path; the same graph gives the same file."""
         from missmdp.plan.pictures import draw_graph
 
-        return draw_graph(self, Path(path), title=title)
+        return draw_graph(self, checked_path(path), title=checked_title(title))
 
 
 def policy_graph(

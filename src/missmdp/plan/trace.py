@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.checks import checked_path, checked_title
 from missmdp.files import write_atomically
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Trace:
         """Draw the bounds over time, and their gap below, into an SVG, PNG or PDF file; return its path."""
         from missmdp.plan.pictures import draw_trace
 
-        return draw_trace(self, Path(path), title=title)
+        return draw_trace(self, checked_path(path), title=checked_title(title))
 
 
 class TraceBuilder:

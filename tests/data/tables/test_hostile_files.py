@@ -1,5 +1,6 @@
 """Tables are read from regular files only: what may never end, or never begin, is refused in one line."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -33,3 +34,20 @@ def test_a_folder_with_what_is_no_file_in_it(tmp_path):
     os.mkfifo(tmp_path / "log.csv")
     with pytest.raises(mm.DataError, match="the folder contains no tables"):
         mm.Dataset.from_table(tmp_path, MDP)
+
+
+@pytest.mark.parametrize("where", ["logs", "logs/inner"])
+def test_a_folder_that_cannot_be_looked_into_is_not_said_to_be_empty(tmp_path, monkeypatch, where):
+    (tmp_path / "logs" / "inner").mkdir(parents=True)
+    (tmp_path / "logs" / ".hidden").mkdir()
+    (tmp_path / "logs" / "log.csv").write_text("a\n1\n")
+    look = os.scandir
+
+    def refuse(path):
+        if Path(path) in (tmp_path / where, tmp_path / "logs" / ".hidden"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return look(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(mm.DataError, match=f"{where} cannot be read .Permission denied"):
+        mm.Dataset.from_table(tmp_path / "logs", MDP)

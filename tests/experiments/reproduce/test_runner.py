@@ -1,9 +1,19 @@
+import gc
+import os
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from experiments.reproduce.pretend import TINY, dies_on_pomcp, fails_on_pomcp, is_pomcp, pretend
+from experiments.reproduce.pretend import (
+    TINY,
+    dies_on_pomcp,
+    fails_on_pomcp,
+    is_pomcp,
+    pretend,
+    slow_pretend,
+)
 from missmdp.errors import MissMDPError
 from missmdp.experiments.grid.store import CellStore
 from missmdp.experiments.reproduce.plan import all_cells
@@ -127,3 +137,19 @@ def test_the_report_is_told_of_each_cell(tmp_path):
     )
     assert [finished for finished, *_ in told] == list(range(1, 13))
     assert {wanted for _, wanted, *_ in told} == {12}
+
+
+def test_a_full_disk_is_one_error_without_warnings(tmp_path, monkeypatch):
+    """Workers are busy when the first cell cannot be written."""
+
+    def refuse(self, cell, result):
+        raise MissMDPError(f"{self.path(cell)}: cannot be written (No space left on device)")
+
+    monkeypatch.setattr(CellStore, "write", refuse)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with pytest.raises(MissMDPError, match="No space left on device"):
+            reproduce(TINY, tmp_path, workers=2, progress=False, work=slow_pretend)
+        gc.collect()
+    assert [str(one.message) for one in said] == []
+    assert os.listdir(tmp_path / "cells") == []

@@ -226,3 +226,42 @@ def test_another_mdp_with_the_same_features(truth, log):
     )
     one = mm.DynamicsEM(other, "smar").fit(log)
     assert one.missingness_.space == other.space
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_few_rows_are_never_certain(truth, steps):
+    """One row shows one pattern, and so does every log drawn from it: there are no intervals then."""
+    learner = mm.DynamicsEM(truth.mdp).fit(mm.collect(truth, steps, seed=0))
+    with pytest.warns(mm.AssumptionWarning, match="too few for a bootstrap"):
+        bound = learner.bound(draws=5)
+    assert bound.worst == bound.tv == 1.0
+    assert (bound.per_state_tv == 1.0).all()
+    for group in bound.per_group:
+        assert (group.lower == 0.0).all()
+        assert (group.upper == 1.0).all()
+    assert "too few to say" in bound.describe()
+    with pytest.raises(mm.DataError, match="too few data for an interval of the value"):
+        mm.value_interval(mm.UniformPolicy(), learner, draws=2, episodes=5)
+
+
+@pytest.mark.parametrize("structure", ["smar", "auto", "logistic"])
+def test_intervals_are_never_narrower_than_with_known_states(truth, structure):
+    """Where an outcome was seen in none or in all of n rows, the exact binomial interval still has a width."""
+    log = mm.collect(truth, 120, seed=3, horizon=4)
+    learner = mm.DynamicsEM(truth.mdp, structure).fit(log)
+    bound = learner.bound(draws=5)
+    for group in bound.per_group:
+        # The rule of three, for as many rows as the whole log has.
+        assert (group.upper - group.lower).max() > 1.0 - 0.025 ** (1.0 / log.n_steps) - 1e-9
+        if group.samples == 0:
+            assert group.upper.max() > 0.9
+    assert bound.tv >= bound.worst > 0.025
+
+
+def test_features_that_were_never_missing_may_still_go_missing():
+    truth = mm.load_benchmark("predator-mcar")
+    nothing = mm.MissMDP(truth.mdp, mm.MissingnessFunction.fully_observed(truth.mdp))
+    log = mm.collect(nothing, 200, seed=0, horizon=5)
+    assert mm.DynamicsEM(truth.mdp).fit(log).bound(draws=5).tv == pytest.approx(1.0 - 0.05 ** (1 / 200))
+    declared = mm.DynamicsEM(truth.mdp, always_observed=truth.mdp.space.features.names).fit(log)
+    assert declared.bound(draws=5).tv == 0.0

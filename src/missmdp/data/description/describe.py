@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.counting import count_missing_by_step, count_missing_by_value
-from missmdp.checks import checked_names
+from missmdp.checks import checked_list, checked_names
 from missmdp.data.dataset import Dataset
 from missmdp.data.description.description import Description
 from missmdp.data.description.groups import Groups, MissingBy, group_steps, group_values
@@ -183,11 +183,10 @@ def _without(log: LogRows, ignore: str | Iterable[str], *, harmless: Collection[
         Columns that are no features, but that may be ignored as well.
     """
     names = log.features.names
-    given: Any = ignore
-    if not isinstance(given, Iterable):
-        raise ParameterError("ignore", given, "a list of features")
-    ignored = (ignore,) if isinstance(ignore, str) else tuple(ignore)
-    checked_names("ignore", [name for name in ignored if name not in harmless], names)
+    ignored = (ignore,) if isinstance(ignore, str) else checked_list("ignore", ignore, "a list of features")
+    checked_names(
+        "ignore", [name for name in ignored if not (isinstance(name, str) and name in harmless)], names
+    )
     kept = [i for i, name in enumerate(names) if name not in ignored]
     if not kept:
         problem = "all features are ignored, so there is nothing to describe"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.checks import checked_integer, checked_path, checked_title
 from missmdp.data.description.groups import FEW_ROWS, MissingBy
 from missmdp.data.description.picture import draw_description
 from missmdp.data.statistics import fisher_log_p, wilson_interval
@@ -157,6 +158,7 @@ class Description:
 
     def together(self, most: int) -> list[tuple[str, int]]:
         """Return the most frequent patterns in words and the rows that have them; the rest is one entry."""
+        checked_integer("most", most, least=0)
         found: list[tuple[str, int]] = []
         for pattern, rows in zip(self.patterns[:most], self.pattern_rows[:most].tolist(), strict=True):
             names = [name for name, gap in zip(self.features, pattern, strict=True) if gap]
@@ -173,6 +175,8 @@ class Description:
         differences that would be significant at 1 % for all comparisons together, if rows were independent, are
         listed; see `Association.p_value`.
         """
+        if most is not None:
+            checked_integer("most", most, least=0)
         return find_associations(self.features, self.missing, self.by_value)[:most]
 
     def describe(self, most: int = 5) -> str:
@@ -207,4 +211,4 @@ class Description:
 
     def draw(self, path: str | Path, *, title: str | None = None) -> Path:
         """Draw patterns, rates over steps and rates by value into an SVG, PNG or PDF file; return its path."""
-        return draw_description(self, Path(path), title=title)
+        return draw_description(self, checked_path(path), title=checked_title(title))

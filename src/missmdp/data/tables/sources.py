@@ -7,6 +7,7 @@ so no more than one batch is in memory as it was written.
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -93,20 +94,20 @@ def _expand(source: str | Path) -> list[Path]:
 
 
 def _tables_in(folder: Path) -> list[Path]:
-    try:
+    found: list[Path] = []
+    for place, folders, names in os.walk(folder, onerror=_refuse_folder):
         # Names with a dot in front are files that are still being written, or not meant to be seen.
-        found = sorted(
-            path
-            for path in folder.rglob("*")
-            if _is_table(path)
-            and path.is_file()
-            and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-        )
-    except OSError as error:
-        raise DataError(f"{folder} cannot be read ({error.strerror or error})") from error
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        paths = [Path(place, name) for name in names if not name.startswith(".") and _is_table(name)]
+        found += [path for path in paths if path.is_file()]
     if not found:
         raise DataError(f"{folder}: the folder contains no tables (looking for {_EXPECTED_FILE})")
-    return found
+    return sorted(found)
+
+
+def _refuse_folder(error: OSError) -> None:
+    """Raise `DataError` for a folder that cannot be looked into: it may well contain tables."""
+    raise DataError(f"{error.filename} cannot be read ({error.strerror or error})") from error
 
 
 def _is_table(path: str | Path) -> bool:

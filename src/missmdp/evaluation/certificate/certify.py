@@ -237,6 +237,8 @@ def _checked(
             "model.with_missingness(learner.missingness_)"
         )
     method = checked_choice("method", method, ("auto", *METHODS))
+    if solver is not None:
+        checked_instance("solver", solver, Solver, "a solver, which has solve()")
     return _Request(
         result,
         model,

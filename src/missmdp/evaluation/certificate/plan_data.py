@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from missmdp.checks import checked_confidence, checked_number
+from missmdp.checks import checked_confidence, checked_instance, checked_number
 from missmdp.data.counts import ObservationCounts
 from missmdp.data.coverage import Coverage, behaviour_coverage
 from missmdp.errors import AssumptionWarning, DataError, ParameterError
@@ -262,6 +262,7 @@ def _solver(
     from missmdp.plan.sarsop.solver import Sarsop
 
     if solver is not None:
+        checked_instance("solver", solver, Solver, "a solver, which has solve()")
         return lambda model, before: solver.solve(model)
     return lambda model, before: Sarsop(timeout=timeout, warm_start=before, progress=False).solve(model)
 

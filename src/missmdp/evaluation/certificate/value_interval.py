@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.checks import checked_confidence, checked_instance, checked_integer, checked_number, checked_seed
-from missmdp.errors import DataError
+from missmdp.errors import AssumptionWarning, DataError
 from missmdp.evaluation.certificate.controller_value import ControllerValues, controller_product
 from missmdp.evaluation.certificate.uniform import value_span
 from missmdp.evaluation.value import evaluate
@@ -165,6 +166,11 @@ def _drawn(
         prior = checked_number("prior", prior, above=0.0)
         rng = np.random.default_rng(seed)
         return [_posterior_draw(learner, mdp, prior, rng) for _ in range(draws)], "posterior"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumptionWarning)
+        enough = learner.enough_to_resample()
+    if not enough:
+        raise DataError("there are too few data for an interval of the value")
     return list(learner.bootstrap(draws, seed)), "bootstrap"
 
 

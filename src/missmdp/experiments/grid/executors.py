@@ -6,6 +6,7 @@ import importlib
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -76,15 +77,20 @@ def _in_processes(cells: Sequence[Cell], workers: int, work: Work) -> Generator[
     task = joblib.delayed(_numbered)
     # One cell at a time: cells take seconds to minutes, and a batch would be lost as a whole.
     parallel = joblib.Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
+    here = os.getpid()
+    results = parallel(task(i, cell, work, here) for i, cell in enumerate(cells))
     try:
-        here = os.getpid()
-        for index, result in parallel(task(i, cell, work, here) for i, cell in enumerate(cells)):
+        for index, result in results:
             yield cells[index], result
     except loky.TerminatedWorkerError as error:
         raise MissMDPError(
             "a worker process was killed, perhaps because memory ran out; run it again to resume, with a smaller ",
             Argument("workers"),
         ) from error
+    finally:
+        with warnings.catch_warnings(category=UserWarning, action="ignore"):
+            # That cells were under way is no news to whoever stops, and why is said in one line.
+            results.close()
 
 
 def _numbered(index: int, cell: Cell, work: Work, parent: int) -> tuple[int, CellResult | Failed]:

@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from missmdp.benchmarks.registry import list_benchmarks
-from missmdp.checks import checked_flag, checked_integer, checked_names, checked_number
+from missmdp.checks import (
+    checked_flag,
+    checked_instance,
+    checked_integer,
+    checked_mapping,
+    checked_names,
+    checked_number,
+    checked_path,
+    checked_text,
+)
 from missmdp.errors import Argument, DataError, FormatError, MissMDPError, ModelError, ParameterError
 from missmdp.experiments.baselines import BASELINES
 from missmdp.experiments.reproduce.cells import learner_names
@@ -90,6 +99,7 @@ class ReproduceConfig:
 
     def of(self, benchmark: str) -> ReproduceConfig:
         """Return what holds for one benchmark."""
+        checked_text("benchmark", benchmark)
         return replace(self, benchmarks=(benchmark,), only={}, **self.only.get(benchmark, {}))
 
     def to_toml(self) -> str:
@@ -110,6 +120,7 @@ class ReproduceConfig:
     @classmethod
     def of_run(cls, folder: str | Path) -> ReproduceConfig:
         """Return the configuration of a run, from its folder."""
+        folder = checked_path(folder, "folder")
         if not is_reproduction(folder):
             raise MissMDPError(f"{folder}: no run of `missmdp reproduce` (there is no {CONFIG})")
         return cls.load(Path(folder) / CONFIG)
@@ -118,11 +129,14 @@ class ReproduceConfig:
     def from_dict(cls, content: Mapping[str, Any], base: ReproduceConfig | None = None) -> ReproduceConfig:
         """Return a configuration from what a TOML file holds; what is not said is as in `base`."""
         names = [known.name for known in fields(cls)]
+        content = checked_mapping("content", content, "settings by name")
         for name in content:
             if name not in names:
                 raise DataError(
                     f"there is no setting {name!r}; there are {', '.join(names)}{did_you_mean(name, names)}"
                 )
+        if base is not None:
+            checked_instance("base", base, ReproduceConfig, "a ReproduceConfig")
         return replace(cls() if base is None else base, **content)
 
     @classmethod

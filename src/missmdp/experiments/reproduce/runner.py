@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from missmdp.checks import checked_instance
 from missmdp.experiments.baselines import check_baseline
 from missmdp.experiments.grid.cell import run_cell
 from missmdp.experiments.grid.executors import Work
@@ -60,7 +61,12 @@ def reproduce(
     work
         What to do with a cell; another function than its own is for tests.
     """
-    config = profile(config) if isinstance(config, str) else config
+    config = checked_instance(
+        "config",
+        profile(config) if isinstance(config, str) else config,
+        ReproduceConfig,
+        "a ReproduceConfig, or the name of a profile",
+    )
     for benchmark in config.benchmarks:
         for name in config.of(benchmark).baselines:
             check_baseline(name, benchmark_model(benchmark))

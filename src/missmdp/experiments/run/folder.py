@@ -13,6 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
+from missmdp.checks import checked_path
 from missmdp.errors import Argument, DataError
 from missmdp.experiments.record.coding import (
     RUN_FILE,
@@ -53,7 +54,7 @@ class RunFolder:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = checked_path(path, "folder")
         self.contents = self.path / RUN_FILE
         self.report = self.path / "report.html"
         self.log = self.path / "log.parquet"

@@ -66,8 +66,10 @@ class Learning:
             # Kept in the learner, and told in the report.
             warnings.simplefilter("ignore", AssumptionWarning)
             learner = make().fit(self._dataset)
-        settings = self._settings
-        bound = learner.bound(settings.confidence, behaviour=settings.behaviour, seed=settings.seeds.learn)
+            settings = self._settings
+            bound = learner.bound(
+                settings.confidence, behaviour=settings.behaviour, seed=settings.seeds.learn
+            )
         return Learned(
             label,
             learner,

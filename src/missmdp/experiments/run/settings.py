@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from missmdp.checks import checked_choice, checked_confidence, checked_flag, checked_integer, checked_seed
+from missmdp.checks import (
+    checked_choice,
+    checked_confidence,
+    checked_flag,
+    checked_integer,
+    checked_list,
+    checked_seed,
+)
 from missmdp.data.dataset import Behaviour
 from missmdp.errors import ParameterError
 from missmdp.learn.asmar import PatternChoice
@@ -109,10 +116,12 @@ class RunSettings:
 
     def _check_learners(self) -> None:
         known = (*learners(), AUTO)
+        given = checked_list("learners", self.learners, f"one or more of {', '.join(known)}")
+        object.__setattr__(self, "learners", tuple(given))
         if not self.learners:
             raise ParameterError("learners", self.learners, f"one or more of {', '.join(known)}")
         for label in self.learners:
-            if label not in known:
+            if not isinstance(label, str) or label not in known:  # pyright: ignore[reportUnnecessaryIsInstance]
                 problem = f"there is no learner {label!r}; there are {', '.join(known)}"
                 raise ParameterError("learners", label, f"one of {', '.join(known)}", problem)
             if self.learners.count(label) > 1:
@@ -171,6 +180,7 @@ class RunSettings:
 
     def as_dict(self, *, simulated: bool) -> dict[str, Any]:
         """Return the settings for a file; what was simulated has a number of steps, and what was not has none."""
+        checked_flag("simulated", simulated)
         given = {**asdict(self), "steps": self.steps if simulated else None}
         # No limit is no number that a file could hold.
         return {name: None if value == math.inf else value for name, value in given.items()}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from missmdp.errors import DataError, MissMDPError
+from missmdp.errors import AssumptionWarning, DataError, MissMDPError
 from missmdp.evaluation.heldout import HeldOutScore, held_out_likelihood
 from missmdp.evaluation.sensitivity import SensitivityRow, sensitivity
 from missmdp.experiments.record.coding import RunIdentity
@@ -241,8 +242,10 @@ class RunWork:
 
     def _redrawn(self, learner: MissingnessEstimator) -> list[MissingnessFunction]:
         """Return what a learner without a bound would have learned from other logs."""
-        if learner.has_bound:
-            return []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AssumptionWarning)
+            if learner.has_bound or not learner.enough_to_resample():
+                return []
         return learner.bootstrap(self.settings.sensitivity_draws, self.seeds.sensitivity)
 
     def certify(

@@ -15,6 +15,7 @@ from missmdp.errors import AssumptionWarning, DataError, MissMDPError
 from missmdp.learn.aimi import AIMI
 from missmdp.learn.assumptions import dependent_indicators
 from missmdp.learn.blocks import Blocks
+from missmdp.learn.bootstrap import FEWEST_UNITS
 from missmdp.learn.diagnosis.classes import Best, best_structures, find_drivers
 from missmdp.learn.diagnosis.nested_tests import chain_tests, own_tests
 from missmdp.learn.diagnosis.result import ClassScore, Diagnosis
@@ -22,7 +23,7 @@ from missmdp.learn.diagnosis.snapshots import Snapshots
 from missmdp.learn.em.histories import Histories, checked_log, prepare_histories
 from missmdp.learn.em.iterate import EMFit, Evidence, Maximised, asmar_table, iterate
 from missmdp.learn.em.learned_structure import factors_graph
-from missmdp.learn.em.resampling import resampled_fits
+from missmdp.learn.em.resampling import n_units, resampled_fits
 from missmdp.learn.em.search import Searcher
 from missmdp.learn.identifiability.check import identifiability
 from missmdp.model.mdp import FactoredMDP
@@ -193,8 +194,10 @@ def _redrawn(
     threads: int | None,
     say: Callable[[str], None],
 ) -> list[Maximised]:
-    """Return M fitted to resampled logs."""
+    """Return M fitted to resampled logs; none if there are too few data to draw from."""
     found: list[Maximised] = []
+    if (n_units(evidence) if isinstance(evidence, Histories) else evidence.n_steps) < FEWEST_UNITS:
+        return found
     if isinstance(evidence, Histories):
         for one in resampled_fits(evidence, fit, draws, seed, threads, progress=False):
             found.append(one)

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.checks import checked_integer, checked_names, checked_number, checked_seed
+from missmdp.checks import checked_confidence, checked_integer, checked_names, checked_number, checked_seed
 from missmdp.data.counts import as_counts
 from missmdp.data.dataset import Behaviour, Dataset
 from missmdp.errors import AssumptionWarning, DataError, ParameterError
@@ -21,7 +21,13 @@ from missmdp.learn.em.histories import Histories, checked_log, prepare_histories
 from missmdp.learn.em.iterate import EMFit, StructureModel, asmar_table, iterate, penalised, perturbed
 from missmdp.learn.em.learned_structure import factor_truths, factors_graph, fit_warnings
 from missmdp.learn.em.logistic import logistic_model
-from missmdp.learn.em.resampling import bootstrap_bound, cells_without_data, resampled_fits
+from missmdp.learn.em.resampling import (
+    bootstrap_bound,
+    cells_without_data,
+    n_units,
+    resampled_fits,
+    units_of,
+)
 from missmdp.learn.em.search import Found, Searcher, allowed_parents
 from missmdp.learn.em.structures import graph_factors, named_factors
 from missmdp.learn.limits import Method
@@ -334,10 +340,23 @@ class DynamicsEM(MissingnessEstimator):
         self.check_fitted()
         self._check_bootstrap(method)
         checked_integer("draws", draws, least=1)
-        fits = list(
-            resampled_fits(self.histories_, self.fit_, draws, checked_seed(seed), self.threads, self.progress)
+        checked_confidence(confidence)
+        fits = resampled_fits(
+            self.histories_, self.fit_, draws, checked_seed(seed), self.threads, self.progress
         )
-        return bootstrap_bound(self.mdp, self.fit_, fits, confidence, self.assumed_)
+        return bootstrap_bound(
+            self.mdp,
+            self.fit_,
+            fits if self.enough_to_resample() else (),
+            confidence,
+            self.assumed_,
+            self.always_observed or (),
+        )
+
+    def enough_to_resample(self) -> bool:
+        """Return whether there are data enough for a bootstrap; without, `bound` claims nothing, with a warning."""
+        self.check_fitted()
+        return self._warn_of_few(n_units(self.histories_), units_of(self.histories_))
 
     def group_truths(self, bound: Bound, truth: MissMDP, weights: NDArray[np.float64]) -> list[GroupTruth]:
         """Return what is true of each group of a bound, in its order, where the true M is known."""

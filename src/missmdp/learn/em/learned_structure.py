@@ -17,6 +17,7 @@ from missmdp.learn.em.structures import Factor
 from missmdp.learn.table import GroupTruth
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import Edge, MissingnessGraph
+from missmdp.model.missingness import same_patterns
 from missmdp.model.missmdp import MissMDP
 
 _SAME, _SAME_EACH = 0.5, 1e-3
@@ -108,8 +109,7 @@ def _over_blocks(truth: MissMDP, blocks: Blocks) -> NDArray[np.float64]:
     """Return the true P(pattern of the blocks | state), shape (K, S); patterns that split a block are left out."""
     places = truth.space.features.mask(blocks.features)
     own = truth.missingness
-    match = (blocks.patterns[:, None, places] == own.patterns[None, :, places]).all(axis=2)
-    return match.astype(np.float64) @ own.probabilities.T
+    return same_patterns(blocks.patterns[:, places], own.patterns[:, places]) @ own.probabilities.T
 
 
 def _truths(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from missmdp.checks import checked_confidence
 from missmdp.learn.blocks import Blocks
-from missmdp.learn.bootstrap import FEWEST_EPISODES
+from missmdp.learn.bootstrap import FEWEST_EPISODES, Known, drawn_ends, known_bound, never_missing
 from missmdp.learn.bounds import Bound, GroupBound
 from missmdp.learn.em.histories import Histories
 from missmdp.learn.em.iterate import EMFit, Maximised, PenalisedFactors, iterate
 from missmdp.learn.em.structures import Factor
 from missmdp.learn.groups import Unseen
 from missmdp.model.mdp import FactoredMDP
+from missmdp.model.missingness import MissingnessFunction
 from missmdp.progress import show_progress
 from missmdp.words import listed
 
@@ -31,6 +32,12 @@ _MOST_LISTED = 8
 def units_of(histories: Histories) -> str:
     """Return what is drawn: "episodes", or "pieces" of history where there are few episodes."""
     return "episodes" if len(np.unique(histories.piece_episode)) >= FEWEST_EPISODES else "pieces"
+
+
+def n_units(histories: Histories) -> int:
+    """Return how many episodes or pieces there are to draw from."""
+    whole = units_of(histories) == "episodes"
+    return len(np.unique(histories.piece_episode)) if whole else len(histories.end_node)
 
 
 def resampled_fits(
@@ -57,9 +64,8 @@ def resampled_fits(
         Whether to show progress; by default on a terminal.
     """
     generator = np.random.default_rng(seed)
-    episodes, owner = np.unique(histories.piece_episode, return_inverse=True)
-    whole = units_of(histories) == "episodes"
-    size = len(episodes) if whole else len(histories.end_node)
+    owner = np.unique(histories.piece_episode, return_inverse=True)[1]
+    whole, size = units_of(histories) == "episodes", n_units(histories)
     with show_progress("Resampling the log", draws, enabled=progress) as advance:
         for _ in range(draws):
             times: NDArray[np.float64] = np.bincount(
@@ -73,34 +79,61 @@ def resampled_fits(
 
 
 def bootstrap_bound(
-    mdp: FactoredMDP, fit: EMFit, fits: Sequence[Maximised], confidence: float, assumes: str
+    mdp: FactoredMDP,
+    fit: EMFit,
+    fits: Iterable[Maximised],
+    confidence: float,
+    assumes: str,
+    declared: Sequence[str] = (),
 ) -> Bound:
-    """Return the spread of M over bootstrap fits, each interval at the given confidence on its own."""
+    """Return the spread of M over bootstrap fits, each interval at the given confidence on its own.
+
+    No interval is narrower than the exact one for as many rows in known states. Without fits nothing is claimed.
+    """
     checked_confidence(confidence)
-    tables = np.stack([one.table for one in fits])
-    apart = np.abs(tables - fit.table)
-    per_state_tv = np.quantile(0.5 * apart.sum(axis=1), confidence, axis=0)
-    per_state = np.quantile(apart.max(axis=1), confidence, axis=0)
-    reachable = mdp.reachable
-    worst = float(np.quantile(apart[:, :, reachable].max(axis=(1, 2)), confidence))
-    tv = float(np.quantile(0.5 * apart[:, :, reachable].sum(axis=1).max(axis=1), confidence))
-    per_state[~reachable] = per_state_tv[~reachable] = 1.0
+    cells: list[NDArray[np.float64]] = []
+    distance: list[NDArray[np.float64]] = []
+    drawn: list[tuple[NDArray[np.float64], ...]] = []
+    for one in fits:
+        apart = np.abs(one.table - fit.table)
+        cells.append(apart.max(axis=0))
+        distance.append(0.5 * apart.sum(axis=0))
+        drawn.append(one.parameters)
+    parts = fit.model.factors.parts if isinstance(fit.model, PenalisedFactors) else ()
     groups: list[GroupBound] = []
+    for i, part in enumerate(parts):
+        groups += _groups(mdp, fit, i, part, [one[i] for one in drawn], confidence)
+    failure = 1.0 - confidence
+    function = MissingnessFunction(mdp.space, fit.model.blocks.patterns, np.ascontiguousarray(fit.table.T))
+    known, all_known = (
+        _known(fit, function, own, declared, int(mdp.reachable.sum()))
+        for own in (failure, failure / max(len(groups), 1))
+    )
+    return known_bound(cells, distance, known, all_known, mdp.reachable, confidence, assumes, groups)
+
+
+def _known(
+    fit: EMFit, function: MissingnessFunction, failure: float, declared: Sequence[str], n_reachable: int
+) -> Known:
+    """Return how far M̂ may be from M even if the state of every row were known."""
+    never = never_missing(function, max(round(float(fit.expected.sum())), 1), declared, failure)
     if isinstance(fit.model, PenalisedFactors):
-        for i, part in enumerate(fit.model.factors.parts):
-            drawn = np.stack([one.parameters[i] for one in fits])
-            groups += _groups(mdp, fit, i, part, drawn, confidence)
-    return Bound(
-        confidence,
-        "bootstrap",
-        "adaptive",
-        assumes,
-        tuple(groups),
-        per_state,
-        per_state_tv,
-        worst,
-        tv,
-        guaranteed=False,
+        parts = fit.model.factors.parts
+        counts = fit.model.factors.counts(fit.expected)
+        return Known.of_groups(
+            counts, fit.maximised.parameters, [part.label for part in parts], failure, never
+        )
+    # Effects are shared by states: each has its share of the rows.
+    missing = fit.model.blocks.missing
+    states: NDArray[np.int64] = np.arange(len(function.space), dtype=np.int64)
+    n_effects = fit.model.n_parameters(states >= 0)
+    rows = (
+        float(fit.expected.sum()) * missing.shape[1] / min(max(n_effects, 1), n_reachable * missing.shape[1])
+    )
+    rates = missing.T.astype(np.float64) @ fit.table
+    estimates = [np.stack([1.0 - rate, rate], axis=1) for rate in rates]
+    return Known.of_groups(
+        [rows * own for own in estimates], estimates, [states] * len(rates), failure, never
     )
 
 
@@ -109,14 +142,13 @@ def _groups(
     fit: EMFit,
     index: int,
     part: Factor,
-    drawn: NDArray[np.float64],
+    drawn: Sequence[NDArray[np.float64]],
     confidence: float,
 ) -> list[GroupBound]:
     estimate = fit.maximised.parameters[index]
-    samples = part.counts(fit.expected).sum(axis=1)
-    low, high = np.quantile(drawn, [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0], axis=0)
-    low, high = np.minimum(low, estimate), np.maximum(high, estimate)
-    tv = np.quantile(0.5 * np.abs(drawn - estimate).sum(axis=2), confidence, axis=0)
+    counts = part.counts(fit.expected)
+    samples = counts.sum(axis=1)
+    low, high, tv = drawn_ends(drawn, estimate, counts, confidence)
     names, shown = outcomes(fit.model.blocks, part)
     return [
         GroupBound(

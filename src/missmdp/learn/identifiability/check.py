@@ -272,7 +272,7 @@ def as_structure(
             structure.can_go_missing, [] if blocks is None else checked_feature_blocks(features, blocks)
         )
         return graph_factors(mdp, Blocks.of(features, own, mdp.n_states), structure)
-    if structure not in _NAMES:
+    if not isinstance(structure, str) or structure not in _NAMES:  # pyright: ignore[reportUnnecessaryIsInstance]
         names = listed([repr(name) for name in _NAMES], "or")
         raise ParameterError("structure", structure, f"a MissingnessGraph, {names}")
     own = [(name,) for name in features.names] if blocks is None else checked_feature_blocks(features, blocks)

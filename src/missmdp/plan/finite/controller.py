@@ -75,7 +75,8 @@ class FiniteController:
         Each vector goes on as the policy would from the first belief that it decides, so that the controller can be
         worth less than the policy; `SolveResult.controller` has a solver's own plans.
         """
-        return cls(policy, followed_plan(policy))
+        expected = "a policy of α-vectors"
+        return cls(policy, followed_plan(checked_instance("policy", policy, AlphaVectorPolicy, expected)))
 
     def __repr__(self) -> str:
         return f"FiniteController({self.n_nodes} nodes, for {self.model!r})"

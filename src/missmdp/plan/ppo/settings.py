@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, cast
 
-from missmdp.checks import checked_choice, checked_flag, checked_integer, checked_number
+from missmdp.checks import (
+    checked_choice,
+    checked_flag,
+    checked_integer,
+    checked_mapping,
+    checked_number,
+    checked_text,
+)
 from missmdp.errors import ModelError, ParameterError
 from missmdp.plan.ppo.encoding import ENCODINGS, Encoding
 from missmdp.words import did_you_mean
@@ -107,7 +114,7 @@ class PPOSettings:
     def from_json(text: str) -> PPOSettings:
         """Return what `to_json` wrote; settings that are not named have their defaults."""
         try:
-            given = json.loads(text)
+            given = json.loads(checked_text("text", text))
         except (ValueError, RecursionError) as error:
             raise ModelError(f"settings are not JSON: {error}") from error
         if not isinstance(given, dict):
@@ -118,6 +125,7 @@ class PPOSettings:
     def from_dict(given: Mapping[str, Any]) -> PPOSettings:
         """Return settings from their names and values."""
         known = [field.name for field in fields(PPOSettings)]
+        given = checked_mapping("given", given, "settings by name")
         for name in given:
             if name not in known:
                 raise ModelError(

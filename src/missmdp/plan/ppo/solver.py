@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.checks import checked_number, checked_seed
+from missmdp.checks import checked_instance, checked_number, checked_seed
 from missmdp.data.simulation import seed_words
 from missmdp.errors import ModelError
 from missmdp.model.missmdp import MissMDP, checked_model
@@ -117,6 +117,7 @@ class PPO(PPOSettings):
         progress: bool | None = None,
     ) -> PPO:
         """Return a solver with saved settings."""
+        checked_instance("settings", settings, PPOSettings, "PPOSettings")
         return cls(**_as_dict(settings), seed=seed, timeout=timeout, progress=progress)
 
     @property
