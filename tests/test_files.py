@@ -171,7 +171,7 @@ def test_small_files_need_little_memory(tmp_path):
     path.write_bytes(b"content")
     tracemalloc.start()
     try:
-        assert read_bytes(path) == b"content"
+        assert files.read_bytes(path) == b"content"
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
         tracemalloc.stop()
