@@ -163,3 +163,15 @@ def test_leftovers_are_those_of_one_file(tmp_path):
         (tmp_path / name).write_text("")
     remove_leftovers(tmp_path / "a.csv")
     assert sorted(path.name for path in tmp_path.iterdir()) == [".a.csv.mine", f".b.csv.{'0' * 32}", "a.csv"]
+
+
+def test_small_files_need_little_memory(tmp_path):
+    tracemalloc = pytest.importorskip("tracemalloc")
+    path = tmp_path / "small"
+    path.write_bytes(b"content")
+    tracemalloc.start()
+    try:
+        assert files.read_bytes(path) == b"content"
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()

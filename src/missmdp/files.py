@@ -57,7 +57,13 @@ def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
     """Return the content of a regular file of at most `most` bytes; raise `FormatError` if that cannot be."""
     with open_regular(path) as file:
         try:
-            content = file.read(most + 1)
+            size = os.fstat(file.fileno()).st_size
+            content = file.read(
+                min(size, most) + 1
+            )  # and not most + 1, for which Python would set memory aside
+            if len(content) > size:
+                # It grows, or is one of those that do not know their size.
+                content += file.read(most + 1 - len(content))
         except OSError as error:
             raise FormatError(f"{path}: cannot be read ({error.strerror or error})") from error
     if len(content) > most:

@@ -29,7 +29,7 @@ def limited(size, *words):
 def test_a_small_limit_is_one_line(size, tmp_path):
     done = limited(size, "run", "icu-smar", "--steps", "2000", "-o", str(tmp_path / "run"))
     expected = (
-        f"Error: missmdp run needs 1,536 MB of address space, but the limit is {size:,} MB (ulimit -v)\n"
+        f"Error: missmdp run needs 2,048 MB of address space, but the limit is {size:,} MB (ulimit -v)\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
     assert not list(tmp_path.iterdir())
@@ -55,7 +55,7 @@ def test_libraries_are_thrifty_where_addresses_are_few(monkeypatch):
     monkeypatch.setattr(memory, "_address_limit", lambda: 64 * 1024 * MB)
     check_memory("run")
     assert not memory.THRIFTY.keys() & os.environ.keys()
-    monkeypatch.setattr(memory, "_address_limit", lambda: 2000 * MB)
+    monkeypatch.setattr(memory, "_address_limit", lambda: 2500 * MB)
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
     check_memory("run")
     assert [os.environ[name] for name in memory.THRIFTY] == ["3", "system"]

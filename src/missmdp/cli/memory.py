@@ -17,7 +17,7 @@ __all__ = ["check_memory", "is_out_of_memory"]
 MB = 2**20
 _LARGE = {"run", "reproduce"}
 """The commands that load everything. The others need less, and --help and --version nearly nothing."""
-ADDRESSES = {False: 1024 * MB, True: 1536 * MB}
+ADDRESSES = {False: 1024 * MB, True: 2048 * MB}
 """Address space that small and large commands need. Libraries reserve it, and most is never used."""
 MEMORY = {False: 384 * MB, True: 768 * MB}
 """Measured with icu-smar and 2,000 steps, compilation included, and rounded up; larger models need more."""
