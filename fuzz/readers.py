@@ -20,6 +20,7 @@ import missmdp as mm
 from fuzz.harness import Kind, Trouble
 from fuzz.material import TIGER, mdp_tables, network, tiger, ward
 from fuzz.mutations import FLOATS, HOSTILE, INTEGERS, Archive, mutate_rows, mutate_text, mutate_tree
+from missmdp.errors import MissMDPError
 from missmdp.experiments.grid.cell import Cell, CellResult
 from missmdp.experiments.grid.store import CellStore
 from missmdp.experiments.record.coding import read_record
@@ -137,11 +138,17 @@ class Cells(Kind):
         self._result = CellResult({"sum": 1, "words": "a", "list": [1.0, 2.0]}, np.ones((2, 3)), 0.5)
         self._store.write(self._cell, self._result)
         self._valid = Archive(self._store.path(self._cell))
+        self._use()
 
     def run(self, rng: random.Random) -> None:
         self.note = self._valid.mutated(rng, self._store.path(self._cell))
+        self._use()
+
+    def _use(self) -> None:
         found = self._store.read(self._cell)
-        if found is not None and not (
+        if found is None:
+            raise MissMDPError("not finished")
+        if not (
             isinstance(found.found, dict)
             and found.estimates.dtype == np.float64
             and found.estimates.ndim == 2

@@ -115,7 +115,7 @@ def test_learning_from_the_dynamics(run, data, log, tmp_path):
     learner = mm.DynamicsEM(data.mdp, seed=3, progress=False).fit(data)
     bound = learner.bound(0.95, draws=5, seed=3)
     assert bound.describe() in result.output
-    assert "This is not guaranteed." in result.output
+    assert "They are not guaranteed" in result.output
     for child in learner.graph_.can_go_missing:
         assert f"whether {child} is missing depends on {', '.join(learner.graph_.parents(child))}\n" in (
             result.output

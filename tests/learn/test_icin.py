@@ -298,7 +298,7 @@ def test_there_is_no_bound_but_a_bootstrap():
     assert not bound.guaranteed
     assert bound.method == "bootstrap"
     assert 0.0 < bound.worst <= bound.tv < 1.0
-    assert "This is not guaranteed" in bound.describe()
+    assert "They are not guaranteed" in bound.describe()
     states = [state for group in bound.per_group for state in _states_of(group, truth.mdp)]
     assert sorted(states) == np.flatnonzero(truth.mdp.reachable).tolist()
     for group in bound.per_group:

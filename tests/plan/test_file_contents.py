@@ -58,7 +58,8 @@ def network_policy() -> PPOPolicy:
 
 
 class _Sum(Cell, kind="sum of a test"):
-    pass
+    def estimates_shape(self):
+        return 2, 3
 
 
 def load_cell(path: Path) -> CellResult:
@@ -236,7 +237,7 @@ def test_a_controller_whose_sights_nobody_has_is_refused(tmp_path):
 
 @pytest.mark.parametrize("path", [None, 5, 1.5, b"\0", "\0", [], object(), True, ".", ""])
 def test_what_is_no_path_is_refused(path):
-    with pytest.raises(mm.FormatError):
+    with pytest.raises((mm.FormatError, mm.ParameterError)):
         mm.load_policy(path)
-    with pytest.raises(mm.FormatError):
+    with pytest.raises((mm.FormatError, mm.ParameterError)):
         mm.MissMDP.load(path)

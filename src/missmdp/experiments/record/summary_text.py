@@ -81,8 +81,8 @@ def _bound(run: RunRecord) -> Iterator[str]:
     worst = 1.0 if bound.worst is None else bound.worst
     if not bound.guaranteed:
         yield (
-            f"What {name} learned comes without a guarantee: if its assumption holds ({bound.assumes}), a bootstrap "
-            f"puts it within {at_most(worst)} of the truth, at {bound.confidence:g}."
+            f"What {name} learned comes without a guarantee: its intervals, which assume {bound.assumes}, come from a "
+            f"bootstrap at {bound.confidence:g} each."
         )
     elif worst >= _NO_GUARANTEE:
         yield (

@@ -183,8 +183,7 @@ def _distance(run: RunRecord, learner: LearnerRecord) -> list[str]:
         return []
     if not learner.bound.guaranteed:
         return [
-            f"By a bootstrap, about {points(bound.tv)} records have other gaps in the worst situation; this "
-            "is not guaranteed."
+            "Intervals come from a bootstrap. They are not guaranteed, and single situations can be further off."
         ]
     if bound.tv >= 1.0:
         return ["In the worst situation anything is possible: there are too few data to say."]
