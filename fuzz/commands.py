@@ -8,7 +8,7 @@ import os
 import random
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -112,8 +112,8 @@ class Commands(Kind):
             return [name, cheap]
         if parameter.name == "certificate" and chance < 0.9:
             return ["--no-certificate"]
-        if isinstance(parameter.type, click.Choice) and chance < 0.3:
-            return [name, rng.choice(parameter.type.choices)]
+        if isinstance(parameter.type, click.Choice) and parameter.type.choices and chance < 0.3:
+            return [name, rng.choice(list(parameter.type.choices))]
         if parameter.name in ("output", "folder") and chance < 0.5:
             return [
                 name,
@@ -131,19 +131,21 @@ class Commands(Kind):
         return word.replace("\0", "") or "x"
 
     def _call(self, words: list[str]) -> None:
-        out, err = io.StringIO(), io.StringIO()
+        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
         code: Any = 0
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
                 self._cli.main(words, prog_name="missmdp")
             except SystemExit as ended:
                 code = ended.code
-        said = err.getvalue()
+        printed, said = (
+            cast("io.BytesIO", one.buffer).getvalue().decode(errors="replace") for one in (out, err)
+        )
         if code not in (0, 1, 2):
             raise Trouble(f"code {code}: {said[-200:]}")
         if "Traceback" in said or (code == 2 and not said.strip()):
             raise Trouble(f"code {code} with {said[-200:]!r}")
-        if _CONTROL.search(out.getvalue() + said):
+        if _CONTROL.search(printed + said):
             raise Trouble("control characters are printed")
         if code == 2:
             raise MissMDPError(said)

@@ -64,7 +64,8 @@ def checked_distribution(
     bad = _bad_entry(weights)
     if bad is not None:
         raise ModelError(f"{what}: the probability of {name(bad)!r} is {_problem(weights[bad])}")
-    total = float(weights.sum())
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
     if abs(total - 1.0) > SUM_TOLERANCE:
         raise ModelError(f"{what}: the probabilities sum to {total:.10g}, not 1")
     return weights / total if abs(total - 1.0) > _EXACT else weights.copy()
@@ -76,7 +77,8 @@ def checked_table(table: NDArray[np.float64], what: Callable[[int], str]) -> NDA
     if bad.size:
         row, column = map(int, bad[0])
         raise ModelError(f"{what(row)}: a probability is {_problem(table[row, column])}")
-    totals = table.sum(axis=1)
+    with np.errstate(over="ignore"):
+        totals = table.sum(axis=1)
     _raise_on_sums(totals, what)
     scale = np.where(np.abs(totals - 1.0) > _EXACT, totals, 1.0)
     return table / scale[:, None]
@@ -95,7 +97,8 @@ def checked_rows(matrix: sparse.csr_array, what: Callable[[int], str], hint: str
         raise ModelError(f"{what(row)}: the probability is {_problem(matrix.data[bad])}")
     matrix.eliminate_zeros()
     matrix.sort_indices()
-    totals = np.asarray(matrix.sum(axis=1), dtype=np.float64).reshape(-1)
+    with np.errstate(over="ignore"):
+        totals = np.asarray(matrix.sum(axis=1), dtype=np.float64).reshape(-1)
     _raise_on_sums(totals, what, hint)
     scale = np.where(np.abs(totals - 1.0) > _EXACT, totals, 1.0)
     if (scale != 1.0).any():
