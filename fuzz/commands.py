@@ -128,7 +128,8 @@ class Commands(Kind):
         if kind < 0.5:
             return rng.choice(("changed.mmdp", "changed.csv"))
         word: str = rng.choice((*_WORDS, *HOSTILE, "/dev/zero", "/dev/full", "/proc/self/mem", "."))
-        return word.replace("\0", "") or "x"
+        # What a shell cannot pass: zeros, and halves of surrogate pairs other than those for bytes that are no text.
+        return word.replace("\0", "").replace("\ud800", "\udcff") or "x"
 
     def _call(self, words: list[str]) -> None:
         out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))

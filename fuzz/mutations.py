@@ -119,7 +119,7 @@ def _with_entry(array: NDArray[Any], rng: random.Random) -> tuple[NDArray[Any], 
 
 
 _SHAPES: dict[str, Callable[[NDArray[Any]], Any]] = {
-    "empty": lambda a: a[:0],
+    "empty": lambda a: np.atleast_1d(a)[:0],
     "without the last": lambda a: a[:-1] if a.ndim else a,
     "twice": lambda a: np.concatenate([np.atleast_1d(a), np.atleast_1d(a)]),
     "one more axis": lambda a: a[None],

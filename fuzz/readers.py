@@ -351,7 +351,7 @@ class ParquetLogs(Kind):
             case 3:
                 order = list(range(n))
                 rng.shuffle(order)
-                return table.take(order), "other order"
+                return table.take(pa.array(order, pa.int64())), "other order"
             case 4 if name:
                 values = table.column(name).to_pylist()
                 if values:
@@ -371,7 +371,7 @@ class ParquetLogs(Kind):
 def _with_values(table: pa.Table, place: int, name: str, values: list[Any]) -> pa.Table:
     try:
         column = pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         column = pa.array([None if value is None else str(value) for value in values])
     return table.set_column(place, name, column)
 

@@ -97,6 +97,14 @@ CALLS = {
     "ignore: there is no feature": [
         lambda: mm.AsMAR(ignore=[np.zeros(2)]).fit(mm.collect(TRUTH, 10, seed=0))
     ],
+    "threads must be an integer": [
+        lambda: mm.diagnose(mm.collect(TRUTH, 10, seed=0), threads=set()),
+        lambda: mm.DynamicsEM(MDP, threads=0.5),
+    ],
+    "timeout must be a number": [lambda: mm.plan_data(TRUTH, 0.1, timeout={})],
+    "benchmarks must be a list": [lambda: mm.ReproduceConfig(benchmarks=np.array(["a", "b"]))],
+    "edges must be a list of numbers": [lambda: mm.Binning.from_edges(np.array([1.0 + 1.0j]))],
+    "epsilon must be": [lambda: mm.plan_data(TRUTH, np.complex64(1.0j))],
     "folder must be the name": [lambda: mm.run(TRUTH, folder=3)],
     "expected a policy of α-vectors": [lambda: mm.FiniteController.from_policy(3)],
     "missingness must be a list": [

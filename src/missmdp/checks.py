@@ -45,6 +45,11 @@ def checked_seed(value: Any, name: str = "seed") -> int:
     return checked_integer(name, value, least=0)
 
 
+def checked_threads(value: Any) -> int | None:
+    """Return a number of threads, or None for one per core."""
+    return None if value is None else checked_integer("threads", value, least=1)
+
+
 def checked_number(
     name: str,
     value: Any,
@@ -191,7 +196,10 @@ def checked_names(name: str, value: Any, known: Sequence[str], what: str = "feat
 
 def _as_float(value: Any) -> float | None:
     """Return a number as a float; None for anything that is none, booleans and words included."""
-    if isinstance(value, bool | str | bytes):
+    if isinstance(value, bool | str | bytes | complex):
+        return None
+    if getattr(getattr(value, "dtype", None), "kind", "") == "c":
+        # numpy would drop the imaginary part, with a warning.
         return None
     try:
         return float(value)

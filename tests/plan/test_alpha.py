@@ -180,6 +180,10 @@ def test_a_model_that_is_over_needs_no_components():
         ([([0, 1], np.empty((0, 2)), np.empty(0, dtype=int))], "at least one vector"),
         ([([0, 1], [[1.0, np.nan]], [0])], "every value must be finite, got nan"),
         ([([0, 1], [[1.0, np.inf]], [0])], "every value must be finite, got inf"),
+        (
+            [([0, 1], [[1.0, 1e308]], [0])],
+            r"every value must be finite and at most 1e\+150 in size, got 1e\+308",
+        ),
         ([([0, 1], [[1.0, 2.0]], [2])], "actions: the index 2 is out of range"),
         ([([0, 1], [[1.0, 2.0]], [0, 1])], "2 actions for 1 vectors"),
     ],

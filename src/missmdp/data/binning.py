@@ -38,7 +38,9 @@ class Binning:
 
     def __post_init__(self) -> None:
         try:
-            edges = tuple(float(edge) for edge in self.edges)
+            if any(map(np.iscomplexobj, self.edges)):
+                raise TypeError
+            edges = tuple(map(float, self.edges))
         except (TypeError, ValueError, OverflowError):
             raise ParameterError("edges", self.edges, "a list of numbers") from None
         if not edges:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.simulator import run_episodes
-from missmdp.checks import checked_flag, checked_integer
+from missmdp.checks import checked_flag, checked_integer, checked_threads
 from missmdp.data.dataset import Dataset, action_dtype
 from missmdp.data.simulation import AgentSimulator, compile_policy, compile_simulation, seed_words, seen_codes
 from missmdp.errors import ParameterError
@@ -98,7 +98,7 @@ def collect(
     steps = checked_integer("steps", steps, least=1)
     horizon = model.mdp.horizon() if horizon is None else checked_integer("horizon", horizon, least=1)
     horizon = min(horizon, steps)
-    threads = os.cpu_count() or 1 if threads is None else checked_integer("threads", threads, least=1)
+    threads = checked_threads(threads) or os.cpu_count() or 1
     seed, words = seed_words(seed)
     _refuse_what_does_not_fit(model, steps, keep_states=keep_states)
     if isinstance(policy, MemorylessPolicy):

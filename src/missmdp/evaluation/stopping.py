@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from missmdp.checks import checked_integer, checked_number
+from missmdp.checks import checked_integer, checked_number, checked_threads
 from missmdp.data.simulation import Stopped
 from missmdp.errors import Argument, DataError
 from missmdp.evaluation.simulation import EpisodeStore
@@ -57,8 +57,7 @@ class StoppingRule:
                     "; otherwise give the number as ",
                     Argument("episodes"),
                 )
-        if self.threads is not None:
-            checked_integer("threads", self.threads, least=1)
+        checked_threads(self.threads)
 
     @property
     def thread_count(self) -> int:

@@ -25,7 +25,7 @@ from missmdp._kernels.alpha import NOWHERE, SEVERAL, VectorTable, component_of, 
 from missmdp._kernels.beliefs import predict
 from missmdp.errors import ModelError
 from missmdp.model.pomdp import POMDP
-from missmdp.model.probabilities import as_floats
+from missmdp.model.probabilities import LARGEST_VALUE, as_floats
 
 NO_VECTOR = -1
 """The vector of decisions that no vector made: by lookahead, or where everything has ended."""
@@ -213,8 +213,10 @@ def _checked_component(component: object, what: str, pomdp: POMDP) -> ComponentV
         raise ModelError(
             f"{what}: values must have shape (vectors, {len(states)}) with at least one vector, got {values.shape}"
         )
-    if not np.isfinite(values).all():
-        raise ModelError(f"{what}: every value must be finite, got {values[~np.isfinite(values)][0]}")
+    wrong = values[~(np.abs(values) <= LARGEST_VALUE)]
+    if wrong.size:
+        size = f" and at most {LARGEST_VALUE:g} in size" if np.isfinite(wrong[0]) else ""
+        raise ModelError(f"{what}: every value must be finite{size}, got {wrong[0]}")
     actions = _indices(component.actions, pomdp.n_actions, f"{what}: actions")
     if len(actions) != len(values):
         raise ModelError(f"{what}: {len(actions)} actions for {len(values)} vectors")

@@ -51,3 +51,12 @@ def test_a_folder_that_cannot_be_looked_into_is_not_said_to_be_empty(tmp_path, m
     monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(mm.DataError, match=f"{where} cannot be read .Permission denied"):
         mm.Dataset.from_table(tmp_path / "logs", MDP)
+
+
+def test_a_row_that_is_no_text_is_refused_without_a_traceback_beside_it(tmp_path):
+    """Arrow would print one, which pytest turns into a failure."""
+    path = tmp_path / "log.csv"
+    rows = "".join(f"0,{step},x,y,guess x\n" for step in range(20_000))
+    path.write_bytes(f"episode,step,first,second,action\n{rows}".encode() + b"0,20000,\xff,a,too,many,x,y\n")
+    with pytest.raises(mm.DataError, match="cannot be read"):
+        mm.Dataset.from_table(path, MDP)

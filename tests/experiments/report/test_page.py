@@ -320,11 +320,13 @@ def test_integers_that_are_too_large_are_refused_everywhere(tmp_path):
         b'{"kind": "missmdp run", "format": 2, "model": ' + b"[" * 100_000,
         b'{"kind": "missmdp run", "format": ' + b"9" * 5_000 + b"}",
         b'{"kind": "missmdp run", "format": 1e999}',
+        b'{"kind": "missmdp run", "format": 2, "version": "\xc1"}',
+        b'{"kind": "missmdp run", "format": 2, "x": {"y\xed": 1}}',
         b"\xff",
         b"",
         b"[]",
     ],
-    ids=range(6),
+    ids=range(8),
 )
 def test_what_is_no_record_is_refused_and_no_run(tmp_path, content):
     (tmp_path / "run.json").write_bytes(content)

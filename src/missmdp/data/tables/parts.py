@@ -7,6 +7,7 @@ name as easily as a number.
 from __future__ import annotations
 
 import gzip
+import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -150,6 +151,7 @@ def _batches(path: Path, delimiter: str, skip: int, width: int, places: dict[str
     }
     try:
         with (
+            _unheard(complain),
             pa.input_stream(path, compression="gzip" if _is_compressed(path) else None) as stream,
             arrow_csv.open_csv(stream, **options) as file,
         ):
@@ -169,6 +171,17 @@ def _batches(path: Path, delimiter: str, skip: int, width: int, places: dict[str
         if "Empty CSV file" in str(error):
             return
         raise
+
+
+@contextmanager
+def _unheard(function: object) -> Generator[None]:
+    """Keep quiet where Arrow cannot call a function, as with a row that is no text: it fails on that row anyway."""
+    before = sys.unraisablehook
+    sys.unraisablehook = lambda failed: None if failed.object is function else before(failed)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def _parquet_part(path: Path) -> Part:

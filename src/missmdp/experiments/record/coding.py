@@ -95,6 +95,8 @@ def read_record(path: Path) -> RunRecord:
         return msgspec.json.decode(content, type=RunRecord)
     except msgspec.ValidationError as error:
         raise FormatError(f"{path}: {_in_words(str(error))}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise FormatError(f"{path}: damaged (not JSON: {error})") from error
     except RecursionError as error:
         raise FormatError(f"{path}: damaged (objects are nested too deeply)") from error
 

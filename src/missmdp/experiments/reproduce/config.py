@@ -215,7 +215,7 @@ def _own(benchmark: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _checked(known: Field[Any], value: Any) -> Any:
     kind, several, optional = field_type(known)
-    if value is None or value == "none":
+    if value is None or (isinstance(value, str) and value == "none"):
         if optional:
             return None
         raise ParameterError(known.name, value, "a value", f"{known.name}: a value is needed")

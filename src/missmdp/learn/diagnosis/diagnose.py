@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from missmdp.checks import checked_integer, checked_number, checked_seed
+from missmdp.checks import checked_integer, checked_number, checked_seed, checked_threads
 from missmdp.data.counts import ObservationCounts, as_counts
 from missmdp.data.dataset import Dataset
 from missmdp.errors import AssumptionWarning, DataError, MissMDPError
@@ -88,6 +88,7 @@ def diagnose(
     checked_number("level", level, above=0.0, below=1.0)
     checked_integer("draws", draws, least=0)
     checked_seed(seed)
+    checked_threads(threads)
     counts = as_counts(dataset)
     if counts.n_steps == 0:
         raise DataError("there are no observations to look at")

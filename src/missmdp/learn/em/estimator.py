@@ -9,7 +9,14 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.checks import checked_confidence, checked_integer, checked_names, checked_number, checked_seed
+from missmdp.checks import (
+    checked_confidence,
+    checked_integer,
+    checked_names,
+    checked_number,
+    checked_seed,
+    checked_threads,
+)
 from missmdp.data.counts import as_counts
 from missmdp.data.dataset import Behaviour, Dataset
 from missmdp.errors import AssumptionWarning, DataError, ParameterError
@@ -172,7 +179,7 @@ class DynamicsEM(MissingnessEstimator):
         self.tolerance = tolerance
         self.max_iterations = max_iterations
         self.seed = seed
-        self.threads = threads
+        self.threads = checked_threads(threads)
         self.progress = progress
 
     @property

@@ -129,7 +129,7 @@ class PPO(PPOSettings):
         changed = [
             f"{field.name}={getattr(self, field.name)!r}"
             for field in fields(self)
-            if getattr(self, field.name) != field.default and field.name != "progress"
+            if field.name != "progress" and getattr(self, field.name) != field.default
         ]
         return f"PPO({', '.join(changed)})"
 
