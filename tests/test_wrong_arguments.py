@@ -99,7 +99,7 @@ CALLS = {
     ],
     "threads must be an integer": [
         lambda: mm.diagnose(mm.collect(TRUTH, 10, seed=0), threads=set()),
-        lambda: mm.DynamicsEM(MDP, threads=0.5),
+        lambda: mm.DynamicsEM(MDP, threads=0.5).fit(mm.collect(TRUTH, 10, seed=0)),
     ],
     "timeout must be a number": [lambda: mm.plan_data(TRUTH, 0.1, timeout={})],
     "benchmarks must be a list": [lambda: mm.ReproduceConfig(benchmarks=np.array(["a", "b"]))],

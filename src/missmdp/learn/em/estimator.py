@@ -179,7 +179,7 @@ class DynamicsEM(MissingnessEstimator):
         self.tolerance = tolerance
         self.max_iterations = max_iterations
         self.seed = seed
-        self.threads = checked_threads(threads)
+        self.threads = threads
         self.progress = progress
 
     @property
@@ -208,6 +208,7 @@ class DynamicsEM(MissingnessEstimator):
         checked_integer("starts", self.starts, least=1)
         checked_integer("max_iterations", self.max_iterations, least=1)
         checked_seed(self.seed)
+        checked_threads(self.threads)
         if self.blocks is not None:
             checked_feature_blocks(features, self.blocks)
         if self.always_observed is not None:
