@@ -10,28 +10,8 @@ import numpy as np
 import missmdp as mm
 from missmdp.interop import read_model
 
-TIGER = """discount: 0.95
-values: reward
-states: tiger-left tiger-right
-actions: listen open-left open-right
-observations: hear-left hear-right
-start: uniform
-T: listen identity
-T: open-left uniform
-T: open-right
-0.5 0.5
-0.5 0.5
-O: listen
-0.85 0.15
-0.15 0.85
-O: open-left uniform
-O: open-right uniform
-R: listen : * : * : * -1
-R: open-left : tiger-left : * : * -100
-R: open-left : tiger-right : * : * 10
-R: open-right : tiger-left : * : * 10
-R: open-right : tiger-right : * : * -100
-"""
+TIGER = (Path(__file__).parents[1] / "docs" / "tiger.pomdp").read_text(encoding="utf-8")
+"""A POMDP that no miss-MDP is behind, as the documents have it."""
 
 
 def ward() -> mm.MissMDP:

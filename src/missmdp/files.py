@@ -1,4 +1,4 @@
-"""Files so that nothing bad comes of it: bounded reads of regular files, whole writes, one writer per folder."""
+"""Safe use of files: bounded reads of regular files, writes that are whole, one writer per folder."""
 
 from __future__ import annotations
 
