@@ -37,10 +37,13 @@ COMMANDS = {
     "evaluate": "evaluate {data}/slow.mmdp --policy random --policy optimal --solve-timeout 2 -o values.csv",
     "diagnose": "diagnose {data}/icu.mmdp {data}/log.parquet",
     "learn": "learn {data}/icu.mmdp {data}/log.parquet --learner em -o learned.mmdp",
+    "describe": "describe {data}/log.csv",
     "validate": "validate {data}/icu.mmdp {data}/log.csv",
+    "plan-data": "plan-data icu-smar --epsilon 10",
     "coverage": "coverage {data}/slow.mmdp",
     "run": "run icu-smar --steps 20000 -o run",
     "reproduce": "reproduce --profile smoke --workers 2 -o reproduction",
+    "tune-ppo": "tune-ppo icu-smar -o tuned",
 }
 PROMISED = {"solve": {"policy.mmpolicy", "trace.csv"}, "evaluate": {"values.csv"}}
 """Written also after Ctrl-C, once there is a result; the command then ends well."""
@@ -122,6 +125,8 @@ def ended_after(name, words, moment, number, folder) -> tuple[subprocess.Popen[b
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_signal_at_any_moment(name, number, data, tmp_path, durations):
+    if name == "tune-ppo":
+        pytest.importorskip("torch")
     draw = random.Random(f"{name} {number}")
     for i in range(MOMENTS):
         folder, moment = tmp_path / str(i), draw.uniform(0.05, LONGEST)
