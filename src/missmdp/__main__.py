@@ -1,8 +1,10 @@
 """The command `missmdp`, also as `python -m missmdp`."""
 
+import atexit
 import os
 import signal
 from types import FrameType
+from typing import Any
 
 _SAID = {signal.SIGINT: b"Interrupted\n", signal.SIGTERM: b"Terminated\n"}
 
@@ -13,28 +15,27 @@ class Interrupt(KeyboardInterrupt):
 
 def main() -> None:
     """Run the command line, and leave the program; while nothing is open yet, a signal ends it at once."""
-    heard = (
-        signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )  # else ignored, as in background jobs
-    terminable = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if heard:
-        signal.signal(signal.SIGINT, _end)
-    if terminable:
-        signal.signal(signal.SIGTERM, _end)
+    defaults = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    # Others are left alone: background jobs ignore Ctrl-C.
+    ours = [number for number, handler in defaults.items() if signal.getsignal(number) is handler]
+
+    def handle(handlers: dict[signal.Signals, Any]) -> None:
+        for number in ours:
+            signal.signal(number, handlers[number])
+
+    handle(dict.fromkeys(ours, _end))
+    # All is done then, and only Python itself has to end.
+    atexit.register(handle, dict.fromkeys(ours, signal.SIG_IGN))
     try:
         from missmdp.cli.main import main as run
 
-        if heard:
-            signal.signal(signal.SIGINT, _interrupt)
-        if terminable:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        handle({signal.SIGINT: _interrupt, signal.SIGTERM: signal.SIG_DFL})
         run()
     except KeyboardInterrupt:
         _end(signal.SIGINT, None)
     finally:
-        if heard:
-            # Python may have to wait for threads, and would show where it was interrupted.
-            signal.signal(signal.SIGINT, _end)
+        # Python may have to wait for threads, and would show where it was interrupted.
+        handle(dict.fromkeys(ours, _end))
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
