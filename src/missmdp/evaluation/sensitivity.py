@@ -35,6 +35,7 @@ from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.policy import Policy, as_policy
 from missmdp.model.pomdp import optimal_values
+from missmdp.plan.stopping import raise_if_interrupted
 from missmdp.progress import show_progress
 from missmdp.words import count, decimals, signed
 
@@ -154,9 +155,7 @@ def sensitivity(
 
         def simulated(world: MissMDP) -> NDArray[np.float64]:
             result = evaluate(policy, world, episodes, seed, control_variate=True, progress=False)
-            if result.status == "interrupted":
-                # Fewer episodes than asked for could not be compared with the others.
-                raise KeyboardInterrupt
+            raise_if_interrupted(result.status)  # fewer episodes could not be compared with the others
             advance()
             return result.estimates
 

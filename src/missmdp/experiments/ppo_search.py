@@ -15,7 +15,6 @@ from typing import Any, Literal
 from missmdp.checks import checked_integer, checked_seed
 from missmdp.errors import ParameterError
 from missmdp.evaluation.value import Evaluation, evaluate
-from missmdp.experiments.grid.cell import raise_if_interrupted
 from missmdp.experiments.grid.fingerprint import model_hash
 from missmdp.experiments.ppo_trials import (
     Trial,
@@ -31,6 +30,7 @@ from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.plan.ppo.policy import PPOPolicy
 from missmdp.plan.ppo.settings import PPOSettings
 from missmdp.plan.ppo.solver import PPO, PPOResult
+from missmdp.plan.stopping import raise_if_interrupted
 from missmdp.words import decimals, signed
 
 _log = logging.getLogger(__name__)

@@ -12,6 +12,12 @@ from typing import Any
 from missmdp.plan.solving import Status
 
 
+def raise_if_interrupted(status: str | None) -> None:
+    """Raise what solvers and evaluations have caught, where a part is of no use without the rest."""
+    if status == "interrupted":
+        raise KeyboardInterrupt
+
+
 class Stop(Exception):  # noqa: N818, it is no error
     """A limit was reached; what has been found by now holds."""
 

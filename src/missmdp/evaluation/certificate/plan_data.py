@@ -30,6 +30,7 @@ from missmdp.learn.bounds import Bound
 from missmdp.learn.histories_needed import SampleSize, histories_needed
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.plan.solving import Solver, SolveResult
+from missmdp.plan.stopping import raise_if_interrupted
 from missmdp.progress import show_status
 
 _FEWEST = 100
@@ -265,8 +266,14 @@ def _solver(
 
     if solver is not None:
         checked_instance("solver", solver, Solver, "a solver, which has solve()")
-        return lambda model, before: solver.solve(model)
-    return lambda model, before: Sarsop(timeout=timeout, warm_start=before, progress=False).solve(model)
+
+    def solved(model: MissMDP, before: SolveResult | None) -> SolveResult:
+        asked = solver or Sarsop(timeout=timeout, warm_start=before, progress=False)
+        result = asked.solve(model)
+        raise_if_interrupted(result.status)
+        return result
+
+    return solved
 
 
 def _certified(

@@ -123,9 +123,3 @@ def run_cell(cell: Cell) -> CellResult:
 def each(names: tuple[str, ...], kind: Any) -> Any:
     """Return the type of mappings from just these names to values of one type."""
     return cast("Any", TypedDict)("Found", dict.fromkeys(names, kind))
-
-
-def raise_if_interrupted(status: str | None) -> None:
-    """Raise what solvers and evaluations have caught: half a cell is no cell."""
-    if status == "interrupted":
-        raise KeyboardInterrupt

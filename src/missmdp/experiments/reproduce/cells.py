@@ -22,7 +22,7 @@ from missmdp.data.dataset import Dataset
 from missmdp.evaluation.distance import TotalVariation, total_variation
 from missmdp.evaluation.value import evaluate
 from missmdp.experiments.baselines import BaselineSettings, baseline_settings, make_baseline
-from missmdp.experiments.grid.cell import Cell, CellResult, Count, Share, Value, each, raise_if_interrupted
+from missmdp.experiments.grid.cell import Cell, CellResult, Count, Share, Value, each
 from missmdp.experiments.grid.fingerprint import model_hash
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.registry import RegisteredLearner, find_learner, learners
@@ -31,6 +31,7 @@ from missmdp.model.missmdp import MissMDP, fully_observed_model
 from missmdp.model.policy import Policy
 from missmdp.plan.sarsop.solver import Sarsop
 from missmdp.plan.solving import Status
+from missmdp.plan.stopping import raise_if_interrupted
 
 TOLD = "+graph"
 """At the end of a learner's name: it is told the true m-graph."""

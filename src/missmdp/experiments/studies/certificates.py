@@ -11,13 +11,14 @@ from missmdp.benchmarks.registry import list_benchmarks
 from missmdp.data.collect import collect
 from missmdp.data.counts import ObservationCounts
 from missmdp.evaluation.certificate.certify import REFERENCE, certify
-from missmdp.experiments.grid.cell import Cell, CellResult, Number, raise_if_interrupted
+from missmdp.experiments.grid.cell import Cell, CellResult, Number
 from missmdp.experiments.reproduce.cells import BenchmarkCell, benchmark_model, registered
 from missmdp.experiments.reproduce.findings import right_learner
 from missmdp.experiments.studies.study import Finished, Rows, Study
 from missmdp.experiments.tables import markdown_table
 from missmdp.learn.base import CountingEstimator
 from missmdp.plan.sarsop.solver import Sarsop
+from missmdp.plan.stopping import raise_if_interrupted
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 CHUNK = 1_000_000
