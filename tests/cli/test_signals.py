@@ -28,8 +28,8 @@ pytestmark = [
 MOMENTS = int(os.environ.get("MISSMDP_SIGNAL_MOMENTS", "2"))
 PATIENCE = 15.0
 """Seconds to end. On an idle machine one is enough; this is about ending at all."""
-LONGEST = 6.0
-"""Seconds after the start up to which signals come."""
+FIRST, LAST = 0.2, 6.0
+"""Seconds after the start between which signals come; before, Python itself is not ready."""
 
 COMMANDS = {
     "collect": "collect icu-smar --steps 100000000 -o log.parquet",
@@ -141,9 +141,9 @@ def test_a_signal_at_any_moment(name, number, data, tmp_path, durations):
         pytest.importorskip("torch")
     draw = random.Random(f"{name} {number}")
     words = tuple(COMMANDS[name].format(data=data).split())
-    longest = undisturbed(words, tmp_path)[1] if name in ENDS_SOON else LONGEST
+    last = undisturbed(words, tmp_path)[1] if name in ENDS_SOON else LAST
     for i in range(MOMENTS):
-        folder, moment = tmp_path / str(i), draw.uniform(0.05, longest)
+        folder, moment = tmp_path / str(i), draw.uniform(FIRST, max(last, FIRST))
         ended = ended_after(name, words, moment, number, folder)
         if ended is None:
             continue
