@@ -1,14 +1,16 @@
 """Factored Markov decision processes: what is known before anything goes missing.
 
 An MDP (S, A, T, b₀, ρ, γ) with S ⊆ S₁ × … × Sₙ. It can be written down as functions of named states,
-as one sparse matrix per action, or as tables; inside it is always sparse matrices over a list of
-states. Terminal states are absorbing with reward 0, whatever the functions or matrices say of them.
+as one sparse matrix per action, as tables, or feature by feature; inside it is sparse matrices over a list of
+states, or factors, which are multiplied out only where somebody asks for matrices. Terminal states are absorbing with
+reward 0, whatever the functions, matrices or factors say of them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -18,6 +20,13 @@ from scipy.sparse import csgraph
 
 from missmdp.checks import checked_instance, checked_number, checked_shape, checked_text
 from missmdp.errors import ModelError, ParameterError
+from missmdp.model.factors import (
+    MOST_ENTRIES,
+    Factors,
+    given_factor_initial,
+    given_factor_terminal,
+    sum_of_parts,
+)
 from missmdp.model.given import (
     Distribution,
     checked_actions,
@@ -57,7 +66,7 @@ class FactoredMDP:
         A function (state, action) → {next state: probability}, or → a list of (next state, probability)
         pairs, which add up where a state occurs twice; the states reachable from `initial` are then
         enumerated. Or one sparse or dense (S, S) matrix per action, as a sequence in the order of
-        `actions` or a mapping from action to matrix; then all given states are kept.
+        `actions` or a mapping from action to matrix; then all given states are kept. Or `Factors`: see `from_factors`.
     reward
         A function (state, action) → number, one number for all, or (with matrices) an array of shape (S, A).
     initial
@@ -78,8 +87,8 @@ class FactoredMDP:
     ----------
     space : StateSpace
         The states as codes.
-    transition : tuple of scipy.sparse.csr_array
-        One (S, S) matrix per action.
+    factors : Factors or None
+        T feature by feature, if it was given like that.
     reward : numpy.ndarray
         ρ, shape (S, A).
     initial : numpy.ndarray
@@ -107,7 +116,11 @@ class FactoredMDP:
         self,
         features: Mapping[str, Iterable[Any]] | FeatureSpace,
         actions: Iterable[Any],
-        transition: Callable[[Any, Any], Distribution] | Sequence[Any] | Mapping[Any, Any] | NDArray[Any],
+        transition: Callable[[Any, Any], Distribution]
+        | Sequence[Any]
+        | Mapping[Any, Any]
+        | NDArray[Any]
+        | Factors,
         reward: Callable[[Any, Any], float] | ArrayLike,
         initial: Distribution | ArrayLike,
         terminal: Callable[[Any], bool] | Iterable[Any] | None = None,
@@ -121,7 +134,8 @@ class FactoredMDP:
         self.actions: tuple[Any, ...] = checked_actions(actions)
         self.discount = checked_discount(discount)
         max_states = int(checked_number("max_states", max_states, least=1))
-        matrices: list[sparse.csr_array]
+        matrices: list[sparse.csr_array] = []
+        self.factors = transition if isinstance(transition, Factors) else None
         if callable(transition):
             if states is not None:
                 problem = "goes with matrices; with a transition function the states are enumerated"
@@ -137,21 +151,43 @@ class FactoredMDP:
             )
         else:
             self.space = given_states(space, states, max_states)
-            matrices = given_matrices(transition, self.actions, len(self.space))
+            if self.factors is None:
+                matrices = given_matrices(transition, self.actions, len(self.space))
             start = given_initial(self.space, initial)
             self.terminal = given_terminal(self.space, terminal)
-        self.transition: tuple[sparse.csr_array, ...] = tuple(
-            self._checked_transition(action, matrix, enumerated=callable(transition))
-            for action, matrix in zip(self.actions, matrices, strict=True)
-        )
+        if self.factors is None:
+            self.transition = tuple(
+                self._checked_transition(action, matrix, enumerated=callable(transition))
+                for action, matrix in zip(self.actions, matrices, strict=True)
+            )
         self.initial: NDArray[np.float64] = checked_distribution(
             start, "the initial distribution", self.space.state
         )
         self.reward: NDArray[np.float64] = self._checked_reward(reward, enumerated=callable(transition))
         self.reachable: NDArray[np.bool_] = self._reach()
-        stored = [part for matrix in self.transition for part in (matrix.data, matrix.indices, matrix.indptr)]
-        for array in (self.initial, self.reward, self.terminal, self.reachable, *stored):
+        for array in (self.initial, self.reward, self.terminal, self.reachable):
             array.setflags(write=False)
+
+    @cached_property
+    def transition(self) -> tuple[sparse.csr_array, ...]:
+        """One (S, S) matrix per action; factors are multiplied out here.
+
+        Raises
+        ------
+        ModelError
+            If the matrices of factors would not fit into memory.
+        """
+        assert self.factors is not None
+        entries = self.factors.count_entries()
+        if entries > MOST_ENTRIES:
+            raise ModelError(
+                f"the transition matrices of these factors would have {entries:.2g} entries "
+                f"(about {entries * 12e-9:.0f} GB), too many"
+            )
+        return tuple(
+            self._checked_transition(action, self.factors.matrix(a), enumerated=False)
+            for a, action in enumerate(self.actions)
+        )
 
     def __repr__(self) -> str:
         return (
@@ -256,6 +292,83 @@ class FactoredMDP:
             states=parts.states,
         )
 
+    @classmethod
+    def from_factors(
+        cls,
+        features: Mapping[str, Iterable[Any]] | FeatureSpace,
+        actions: Iterable[Any],
+        transitions: Mapping[str, tuple[Sequence[str] | str, Any]],
+        reward: Any,
+        initial: Any,
+        terminal: Any = None,
+        discount: float = 0.95,
+        *,
+        max_states: int = 20_000_000,
+    ) -> FactoredMDP:
+        """Return the MDP that is written down feature by feature.
+
+        Given the state and the action, the next values of features are independent. So a model with a million states
+        needs a few small tables. States are all combinations of values; `reachable` says which can occur.
+
+        Parameters
+        ----------
+        features
+            Name → values of each feature, in the order in which states list them.
+        actions
+            The names of the actions.
+        transitions
+            Feature → (the features that its next value depends on, table). A table is a function of their values and
+            the action that returns {next value: probability}, or an array with one axis for each of them, then one for
+            actions and one for next values.
+        reward
+            Parts that are added up: a list of pairs (features, table), or a mapping from features to tables. A table is
+            a function of their values and the action, or an array with one axis for each of them and one for actions.
+            Or one number for all.
+        initial
+            Feature → first value, or feature → {value: probability}, all independent; or {state: probability}.
+        terminal
+            A pair (features, function of their values), a function of the state, or a collection of states.
+        discount
+            γ in [0, 1).
+        max_states
+            Stop with an error when there are more combinations of values than this.
+
+        Examples
+        --------
+        >>> mdp = FactoredMDP.from_factors(
+        ...     features={"load": [0, 1], "wear": range(3)},
+        ...     actions=["run", "fix"],
+        ...     transitions={
+        ...         "load": ([], lambda action: {0: 0.5, 1: 0.5}),
+        ...         "wear": (
+        ...             ["wear", "load"],
+        ...             lambda wear, load, action: (
+        ...                 [(0, 1.0)]
+        ...                 if action == "fix"
+        ...                 else [(wear, 0.9 - 0.1 * load), (min(wear + 1, 2), 0.1 + 0.1 * load)]
+        ...             ),
+        ...         ),
+        ...     },
+        ...     reward=[("load", lambda load, action: 2 + 2 * load), ("wear", lambda wear, action: -3 * (wear == 2))],
+        ...     initial={"load": {0: 0.5, 1: 0.5}, "wear": 0},
+        ... )
+        >>> mdp.n_states
+        6
+        """
+        space = features if isinstance(features, FeatureSpace) else FeatureSpace(features)
+        named = checked_actions(actions)
+        states = given_states(space, None, int(checked_number("max_states", max_states, least=1)))
+        return cls(
+            space,
+            named,
+            Factors(space, named, transitions),
+            sum_of_parts(reward, space, named),
+            given_factor_initial(initial, space),
+            given_factor_terminal(terminal, space),
+            discount,
+            states=states,
+        )
+
     def horizon(self, precision: float = 1e-3) -> int:
         """Return L, the number of steps after which less than `precision` of discounted reward is left.
 
@@ -280,9 +393,12 @@ class FactoredMDP:
         absorbing = sparse.diags_array(self.terminal.astype(np.float64), format="csr")
         rows = sparse.csr_array(_without_rows(matrix, self.terminal) + absorbing)
         hint = "in a dict equal next states count once; return a list of (state, probability) pairs to add them up"
-        return checked_rows(
+        checked = checked_rows(
             rows, lambda row: f"transition({self.space.state(row)!r}, {action!r})", hint if enumerated else ""
         )
+        for part in (checked.data, checked.indices, checked.indptr):
+            part.setflags(write=False)
+        return checked
 
     def _checked_reward(self, reward: Any, *, enumerated: bool) -> NDArray[np.float64]:
         shape = (self.n_states, self.n_actions)
@@ -310,6 +426,8 @@ class FactoredMDP:
 
     def _reach(self) -> NDArray[np.bool_]:
         """Return the states on a path from an initial one, by a breadth-first search from an extra node."""
+        if self.factors is not None:
+            return self.factors.reach(self.initial > 0.0, self.terminal)
         n = self.n_states
         steps = sparse.csr_array(sum(self.transition, sparse.csr_array((n, n))))
         start = sparse.csr_array(self.initial[None, :])

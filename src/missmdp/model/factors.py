@@ -1,0 +1,363 @@
+"""Dynamics by factors: for each feature, the distribution of its next value given some features and the action.
+
+Given the state and the action, the next values of all features are independent. So T needs one small table per feature
+instead of one number per pair of states, and what follows from it is worked out feature by feature: expectations,
+beliefs and reachable states of a million states take fractions of a second. Matrices are multiplied out only where
+somebody asks for them.
+
+States are all combinations of values, the last feature changing fastest, so an array over states is also a tensor
+with one axis per feature.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from missmdp.errors import ModelError, ParameterError
+from missmdp.model.given import probability_pairs, truth
+from missmdp.model.probabilities import as_floats, call, checked_distribution, checked_table, number
+from missmdp.model.space import FeatureSpace
+from missmdp.words import preview, shown
+
+Table = Callable[..., Any] | Sequence[Any] | NDArray[Any]
+"""A function of the parents' values and the action, or an array with one axis for each."""
+
+MOST_ENTRIES = 200_000_000
+"""Entries of matrices (12 bytes each) above which they are not multiplied out."""
+
+
+class Scope(NamedTuple):
+    """Something that depends on a few features only."""
+
+    parents: tuple[int, ...]
+    """Positions of the features, in the order of the axes."""
+    table: NDArray[np.float64]
+    """One axis per parent, then those of what depends on them."""
+
+    def over_states(self, sizes: Sequence[int]) -> NDArray[np.float64]:
+        """Return the table with one axis for every feature, of length 1 where it does not matter."""
+        n = len(self.parents)
+        order = np.argsort(self.parents)
+        table = self.table.transpose([*order, *range(n, self.table.ndim)])
+        shape = [size if i in self.parents else 1 for i, size in enumerate(sizes)]
+        return table.reshape([*shape, *self.table.shape[n:]])
+
+
+def parents_of(given: Any, what: str, features: FeatureSpace) -> tuple[tuple[int, ...], Any]:
+    """Return the positions of the parents and the table from a pair (names of features, table)."""
+    if not isinstance(given, tuple) or len(cast("Any", given)) != 2:
+        raise ModelError(
+            f"{what}: expected a pair (names of the features that it depends on, function or array), got {shown(given)}"
+        )
+    names, table = cast("tuple[Any, Any]", given)
+    listed = [names] if isinstance(names, str) else names
+    if not isinstance(listed, Iterable) or not all(
+        isinstance(name, str) for name in cast("Iterable[Any]", listed)
+    ):
+        raise ModelError(f"{what}: expected names of features, got {shown(names)}")
+    parents = tuple(features.position(name) for name in cast("Iterable[str]", listed))
+    if len(set(parents)) < len(parents):
+        raise ModelError(f"{what}: a feature is named twice in {shown(names)}")
+    return parents, table
+
+
+def evaluated(
+    table: Any, parents: tuple[int, ...], features: FeatureSpace, actions: Sequence[Any], what: str
+) -> NDArray[np.float64]:
+    """Return numbers that depend on parents and the action, shape (*sizes of the parents, A)."""
+    shape = (*(len(features.values[p]) for p in parents), len(actions))
+    if not callable(table):
+        return _checked_array(table, shape, what)
+    cells = [
+        number(call(table, what, *arguments), "{}{}", what, arguments)
+        for arguments in product(*(features.values[p] for p in parents), actions)
+    ]
+    return np.array(cells, dtype=np.float64).reshape(shape)
+
+
+def _checked_array(table: Any, shape: tuple[int, ...], what: str) -> NDArray[np.float64]:
+    array = as_floats(table, what)
+    if array.shape != shape:
+        raise ModelError(
+            f"{what}: its array has shape {array.shape}, expected {shape}: one axis per feature that it depends on, "
+            "then the actions, then the next values of the feature, if it has any"
+        )
+    return array
+
+
+def _distributions(
+    table: Any, parents: tuple[int, ...], feature: int, features: FeatureSpace, actions: Sequence[Any]
+) -> NDArray[np.float64]:
+    """Return the distribution of a feature's next value, shape (*sizes of the parents, A, values)."""
+    name, values = features.names[feature], features.values[feature]
+    what = f"the transitions of {name!r}"
+    shape = (*(len(features.values[p]) for p in parents), len(actions), len(values))
+    if callable(table):
+        rows = [
+            _one_distribution(call(table, what, *arguments), values, f"{what} after {arguments!r}")
+            for arguments in product(*(features.values[p] for p in parents), actions)
+        ]
+        return np.array(rows).reshape(shape)
+    array = _checked_array(table, shape, what).reshape(-1, len(values))
+
+    def where(row: int) -> str:
+        place = np.unravel_index(row, shape[:-1])
+        given = [features.values[p][int(code)] for p, code in zip(parents, place[:-1], strict=True)]
+        return f"{what} after {(*given, actions[int(place[-1])])!r}"
+
+    return checked_table(array, where).reshape(shape)
+
+
+def sum_of_parts(reward: Any, features: FeatureSpace, actions: Sequence[Any]) -> NDArray[np.float64]:
+    """Return rewards that are added up from parts, shape (S, A)."""
+    sizes = tuple(map(int, features.sizes))
+    total = np.zeros((*sizes, len(actions)))
+    parts: list[Any]
+    match reward:
+        case Mapping():
+            parts = list(cast("Mapping[Any, Any]", reward).items())
+        case list():
+            parts = cast("list[Any]", reward)
+        case tuple():
+            parts = [reward]
+        case _:
+            return np.full((math.prod(sizes), len(actions)), number(reward, "reward"))
+    for k, part in enumerate(parts):
+        what = f"part {k + 1} of the reward"
+        parents, table = parents_of(part, what, features)
+        total += Scope(parents, evaluated(table, parents, features, actions, what)).over_states(sizes)
+    return total.reshape(-1, len(actions))
+
+
+def given_factor_initial(initial: Any, features: FeatureSpace) -> Any:
+    """Return b₀ as an array if it is given feature by feature, shape (S,), and as it is otherwise."""
+    if not isinstance(initial, Mapping) or not all(name in features.names for name in cast("Any", initial)):
+        return initial
+    named = cast("Mapping[str, Any]", initial)
+    absent = [name for name in features.names if name not in named]
+    if absent:
+        problem = f"the feature {absent[0]!r} has no first value"
+        raise ParameterError("initial", list(named), "one entry per feature", problem)
+    belief = np.ones(1)
+    for name, values in features.as_dict().items():
+        given = named[name] if isinstance(named[name], Mapping) else {named[name]: 1.0}
+        what = f"the initial distribution of {name!r}"
+        belief = np.multiply.outer(belief, _one_distribution(given, values, what)).ravel()
+    return belief
+
+
+def _one_distribution(given: Any, values: Sequence[Any], what: str) -> NDArray[np.float64]:
+    codes = {value: code for code, value in enumerate(values)}
+    array = np.zeros(len(values))
+    for value, weight in probability_pairs(given, what):
+        if value not in codes:
+            raise ModelError(f"{what}: it cannot be {value!r}; its values are {preview(values)}")
+        array[codes[value]] += weight
+    return checked_distribution(array, what, lambda code: values[code])
+
+
+def given_factor_terminal(terminal: Any, features: FeatureSpace) -> Any:
+    """Return which states are terminal as an array if that is given by some features, and as it is otherwise."""
+    if not isinstance(terminal, tuple) or len(cast("Any", terminal)) != 2 or not callable(terminal[1]):
+        return terminal
+    parents, function = parents_of(terminal, "terminal", features)
+    shape = tuple(len(features.values[p]) for p in parents)
+    flags = [
+        truth(call(function, "terminal", *arguments), arguments)
+        for arguments in product(*(features.values[p] for p in parents))
+    ]
+    sizes = tuple(map(int, features.sizes))
+    over_states = Scope(parents, np.array(flags, dtype=np.float64).reshape(shape)).over_states(sizes)
+    return np.broadcast_to(over_states, sizes).reshape(-1) > 0.0
+
+
+class Factors:
+    """T as one table per feature.
+
+    Parameters
+    ----------
+    features
+        The features; states are all combinations of their values.
+    actions
+        The names of the actions.
+    transitions
+        Feature → (the features that its next value depends on, table). A table is a function of their values and the
+        action that returns {value: probability}, or an array of shape (*sizes of those features, A, values).
+
+    Attributes
+    ----------
+    scopes : tuple of Scope
+        For each feature, in order, its parents and the table, shape (*sizes, A, values).
+    """
+
+    def __init__(
+        self, features: FeatureSpace, actions: Sequence[Any], transitions: Mapping[str, Any]
+    ) -> None:
+        unknown = [name for name in transitions if name not in features.names]
+        absent = [name for name in features.names if name not in transitions]
+        if unknown or absent:
+            problem = (
+                f"there is no feature {unknown[0]!r}"
+                if unknown
+                else f"the feature {absent[0]!r} has no transitions"
+            )
+            raise ParameterError("transitions", list(transitions), "one entry per feature", problem)
+        self.features = features
+        self.n_actions = len(actions)
+        self.scopes = tuple(
+            self._scope(i, transitions[name], actions) for i, name in enumerate(features.names)
+        )
+
+    def _scope(self, feature: int, given: Any, actions: Sequence[Any]) -> Scope:
+        what = f"the transitions of {self.features.names[feature]!r}"
+        parents, table = parents_of(given, what, self.features)
+        return Scope(parents, _distributions(table, parents, feature, self.features, actions))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of values of each feature."""
+        return tuple(map(int, self.features.sizes))
+
+    @property
+    def n_states(self) -> int:
+        """|S|, all combinations of values."""
+        return math.prod(self.sizes)
+
+    def count_entries(self) -> int:
+        """Return how many entries the matrices of all actions have that are not 0."""
+        total = 0
+        for a in range(self.n_actions):
+            counts = np.ones(self.sizes)
+            for scope in self.scopes:
+                support = (scope.table[..., a, :] > 0.0).sum(axis=-1).astype(np.float64)
+                counts *= Scope(scope.parents, support).over_states(self.sizes)
+            total += int(counts.sum())
+        return total
+
+    def matrix(self, action: int) -> sparse.csr_array:
+        """Return T for one action, multiplied out, shape (S, S); columns are in order."""
+        n_states = self.n_states
+        row = np.arange(n_states)
+        column, weight = np.zeros(n_states, dtype=np.int64), np.ones(n_states)
+        place = np.arange(n_states).reshape(self.sizes)
+        for scope, size in zip(self.scopes, self.sizes, strict=True):
+            table = scope.table[..., action, :].reshape(-1, size)
+            numbers = np.arange(len(table)).reshape(scope.table.shape[: len(scope.parents)])
+            of_state = np.broadcast_to(
+                Scope(scope.parents, numbers).over_states(self.sizes), place.shape
+            ).ravel()
+            rows = sparse.csr_array(table)
+            count = np.diff(rows.indptr)[of_state[row]]
+            first = np.cumsum(count) - count
+            entry = np.repeat(rows.indptr[of_state[row]] - first, count) + np.arange(int(count.sum()))
+            column = np.repeat(column, count) * size + rows.indices[entry]
+            weight = np.repeat(weight, count) * rows.data[entry]
+            row = np.repeat(row, count)
+        pointers = np.searchsorted(row, np.arange(n_states + 1))
+        return sparse.csr_array((weight, column, pointers), shape=(n_states, n_states))
+
+    def expect(self, values: NDArray[np.float64], action: int) -> NDArray[np.float64]:
+        """Return E[values(s′) | s, a] for every state s, shape (S,)."""
+        n = len(self.sizes)
+        axes = tuple(range(n, 2 * n))
+        tensor = values.reshape(self.sizes)
+        left = dict(enumerate(self.scopes))
+        while left:
+            # The one whose product is smallest comes first.
+            growth = {i: self._volume(set(scope.parents) - set(axes)) for i, scope in left.items()}
+            i = min(growth, key=growth.__getitem__)
+            scope = left.pop(i)
+            tensor, axes = _product(
+                tensor, axes, scope.table[..., action, :], (*scope.parents, n + i), {n + i}
+            )
+        return self._in_order(tensor, axes, 0)
+
+    def spread(self, weights: NDArray[np.float64], action: int) -> NDArray[np.float64]:
+        """Return Σ_s weights(s) T(s′ | s, a) for every state s′, shape (S,)."""
+        return self._spread(weights, [scope.table[..., action, :] for scope in self.scopes])
+
+    def _spread(
+        self, weights: NDArray[np.float64], tables: Sequence[NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
+        n = len(self.sizes)
+        axes = tuple(range(n))
+        tensor = weights.reshape(self.sizes)
+        left = set(range(n))
+        while left:
+            # The one after which least is left comes first.
+            growth = {i: self.sizes[i] / self._volume(self._gone(left - {i}) & set(axes)) for i in left}
+            i = min(growth, key=growth.__getitem__)
+            left.remove(i)
+            scope = (*self.scopes[i].parents, n + i)
+            tensor, axes = _product(tensor, axes, tables[i], scope, self._gone(left))
+        return self._in_order(tensor, axes, n)
+
+    def _gone(self, left: set[int]) -> set[int]:
+        """Return the features, as they are now, that nothing depends on of what is left to do."""
+        needed = {p for i in left for p in self.scopes[i].parents}
+        return set(range(len(self.sizes))) - needed
+
+    def _size(self, axis: int) -> int:
+        return self.sizes[axis % len(self.sizes)]
+
+    def _volume(self, axes: Iterable[int]) -> int:
+        return math.prod(map(self._size, axes))
+
+    def _in_order(
+        self, tensor: NDArray[np.float64], axes: tuple[int, ...], first: int
+    ) -> NDArray[np.float64]:
+        """Return a tensor over some of the axes first, first + 1, … as an array over states."""
+        wanted = range(first, first + len(self.sizes))
+        there = [axis for axis in wanted if axis in axes]
+        tensor = tensor.transpose([axes.index(axis) for axis in there])
+        shape = [self._size(axis) if axis in axes else 1 for axis in wanted]
+        return np.ascontiguousarray(np.broadcast_to(tensor.reshape(shape), self.sizes)).reshape(-1)
+
+    def reach(self, start: NDArray[np.bool_], terminal: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which states can be reached from some states, themselves included, shape (S,)."""
+        supports = [
+            [(scope.table[..., a, :] > 0.0).astype(np.float64) for scope in self.scopes]
+            for a in range(self.n_actions)
+        ]
+        reached, before = start.copy(), -1
+        while before < (before := int(reached.sum())):
+            for tables in supports:
+                reached |= self._spread((reached & ~terminal).astype(np.float64), tables) > 0.0
+        return reached
+
+
+def _product(
+    tensor: NDArray[np.float64],
+    axes: tuple[int, ...],
+    table: NDArray[np.float64],
+    scope: tuple[int, ...],
+    gone: set[int],
+) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+    """Return the product of a tensor and a table, by the names of their axes, summed over those that are gone."""
+    alone = [k for k, axis in enumerate(axes) if axis in gone and axis not in scope]
+    if alone:
+        tensor = tensor.sum(axis=tuple(alone))
+        axes = tuple(axis for axis in axes if axis not in gone or axis in scope)
+    both = [axis for axis in axes if axis in scope and axis not in gone]
+    summed = [axis for axis in axes if axis in scope and axis in gone]
+    ours = [axis for axis in axes if axis not in scope]
+    theirs = [axis for axis in scope if axis not in axes]
+
+    def folded(array: NDArray[Any], names: tuple[int, ...], *groups: list[int]) -> NDArray[Any]:
+        lengths = dict(zip(names, array.shape, strict=True))
+        order = [names.index(axis) for group in groups for axis in group]
+        return array.transpose(order).reshape(
+            [math.prod(lengths[axis] for axis in group) for group in groups]
+        )
+
+    left, right = folded(tensor, axes, both, ours, summed), folded(table, scope, both, summed, theirs)
+    lengths = dict(zip(axes, tensor.shape, strict=True)) | dict(zip(scope, table.shape, strict=True))
+    names = (*both, *ours, *theirs)
+    return (left @ right).reshape([lengths[axis] for axis in names]), names
