@@ -1,4 +1,4 @@
-"""T feature by feature: matrices, expectations, beliefs and reachable states against products over all pairs of states."""
+"""T feature by feature: matrices, expectations, beliefs and reachable states against all pairs of states."""
 
 from __future__ import annotations
 
@@ -134,6 +134,7 @@ def test_matrices_that_do_not_fit_are_refused():
     fleet = {f"wear {i}": range(3) for i in range(12)}
     transitions = {name: ((name,), lambda wear, action: {0: 0.5, 1: 0.3, 2: 0.2}) for name in fleet}
     mdp = mm.FactoredMDP.from_factors(fleet, ("run",), transitions, 0.0, dict.fromkeys(fleet, 0))
-    assert mdp.n_states == 3**12 and mdp.reachable.all()
+    assert mdp.n_states == 3**12
+    assert mdp.reachable.all()
     with pytest.raises(mm.ModelError, match="entries .about .* GB., too many"):
         _ = mdp.transition

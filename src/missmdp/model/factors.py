@@ -52,11 +52,11 @@ class Scope(NamedTuple):
 
 def parents_of(given: Any, what: str, features: FeatureSpace) -> tuple[tuple[int, ...], Any]:
     """Return the positions of the parents and the table from a pair (names of features, table)."""
-    if not isinstance(given, tuple) or len(cast("Any", given)) != 2:
-        raise ModelError(
-            f"{what}: expected a pair (names of the features that it depends on, function or array), got {shown(given)}"
-        )
-    names, table = cast("tuple[Any, Any]", given)
+    pair = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else ()
+    if len(pair) != 2:
+        expected = "a pair (names of the features that it depends on, function or array)"
+        raise ModelError(f"{what}: expected {expected}, got {shown(cast('object', given))}")
+    names, table = pair
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, Iterable) or not all(
         isinstance(name, str) for name in cast("Iterable[Any]", listed)
@@ -138,9 +138,11 @@ def sum_of_parts(reward: Any, features: FeatureSpace, actions: Sequence[Any]) ->
 
 def given_factor_initial(initial: Any, features: FeatureSpace) -> Any:
     """Return b₀ as an array if it is given feature by feature, shape (S,), and as it is otherwise."""
-    if not isinstance(initial, Mapping) or not all(name in features.names for name in cast("Any", initial)):
+    if not isinstance(initial, Mapping):
         return initial
-    named = cast("Mapping[str, Any]", initial)
+    named = cast("Mapping[Any, Any]", initial)
+    if not all(name in features.names for name in named):
+        return named
     absent = [name for name in features.names if name not in named]
     if absent:
         problem = f"the feature {absent[0]!r} has no first value"
@@ -165,9 +167,10 @@ def _one_distribution(given: Any, values: Sequence[Any], what: str) -> NDArray[n
 
 def given_factor_terminal(terminal: Any, features: FeatureSpace) -> Any:
     """Return which states are terminal as an array if that is given by some features, and as it is otherwise."""
-    if not isinstance(terminal, tuple) or len(cast("Any", terminal)) != 2 or not callable(terminal[1]):
-        return terminal
-    parents, function = parents_of(terminal, "terminal", features)
+    pair = cast("tuple[Any, ...]", terminal) if isinstance(terminal, tuple) else ()
+    if len(pair) != 2 or not callable(pair[1]):
+        return cast("Any", terminal)
+    parents, function = parents_of(pair, "terminal", features)
     shape = tuple(len(features.values[p]) for p in parents)
     flags = [
         truth(call(function, "terminal", *arguments), arguments)
@@ -246,19 +249,21 @@ class Factors:
         n_states = self.n_states
         row = np.arange(n_states)
         column, weight = np.zeros(n_states, dtype=np.int64), np.ones(n_states)
-        place = np.arange(n_states).reshape(self.sizes)
+        codes = np.unravel_index(row, self.sizes)
         for scope, size in zip(self.scopes, self.sizes, strict=True):
+            lengths = scope.table.shape[: len(scope.parents)]
+            of_state = np.zeros(n_states, dtype=np.int64)
+            for parent, length in zip(scope.parents, lengths, strict=True):
+                of_state = of_state * length + codes[parent]
             table = scope.table[..., action, :].reshape(-1, size)
-            numbers = np.arange(len(table)).reshape(scope.table.shape[: len(scope.parents)])
-            of_state = np.broadcast_to(
-                Scope(scope.parents, numbers).over_states(self.sizes), place.shape
-            ).ravel()
-            rows = sparse.csr_array(table)
-            count = np.diff(rows.indptr)[of_state[row]]
+            place, value = np.nonzero(table)
+            begins = np.searchsorted(place, np.arange(len(table) + 1))
+            now = of_state[row]
+            count = np.diff(begins)[now]
             first = np.cumsum(count) - count
-            entry = np.repeat(rows.indptr[of_state[row]] - first, count) + np.arange(int(count.sum()))
-            column = np.repeat(column, count) * size + rows.indices[entry]
-            weight = np.repeat(weight, count) * rows.data[entry]
+            entry = np.repeat(begins[now] - first, count) + np.arange(int(count.sum()))
+            column = np.repeat(column, count) * size + value[entry]
+            weight = np.repeat(weight, count) * table[place[entry], value[entry]]
             row = np.repeat(row, count)
         pointers = np.searchsorted(row, np.arange(n_states + 1))
         return sparse.csr_array((weight, column, pointers), shape=(n_states, n_states))
