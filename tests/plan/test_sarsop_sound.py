@@ -50,7 +50,6 @@ def search(exact: Optimum, **options) -> mm.Sarsop:
         "precision": PRECISION,
         "absolute_precision": least or None,
         "max_trials": 150,
-        "timeout": 1.0,
     }
     return mm.Sarsop(**{**defaults, **options})
 

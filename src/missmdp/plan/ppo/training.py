@@ -32,6 +32,7 @@ from missmdp.plan.ppo.settings import PPOSettings
 _VecEnv: Any = require("stable_baselines3.common.vec_env").VecEnv
 _spaces: Any = require("gymnasium.spaces")
 torch: Any = require("torch")
+require("torch._dynamo")  # the first optimiser loads it, a second's work: not while Ctrl-C waits for training to stop
 _sb3: Any = require("stable_baselines3")
 _policies: Any = require("stable_baselines3.common.policies")
 _callbacks: Any = require("stable_baselines3.common.callbacks")
