@@ -77,7 +77,7 @@ test-ppo: $(PPO_STAMP)  ## PPO and Gymnasium, with torch and stable-baselines3
 
 # The declared minima are for the lowest Python that is supported: `make test-versions PYTHON=python3.11`.
 # Newer ones have no builds of them: `make test-newest PYTHON=python3.13`. Old libraries complain about each other.
-TEST_TOOLS := hypothesis pandas polars pytest pytest-xdist
+TEST_TOOLS := hypothesis pandas polars pydot pytest pytest-xdist
 LOWEST = $$($(PYTHON) -c "import tomllib; print(*(one.replace('>=', '==') for one in tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))")
 in_versions = $(VENV)-$(1)/bin/python -m $(2)
 

@@ -106,6 +106,7 @@ def test_the_picture_is_the_same_for_the_same_traces(report, trace, tmp_path):
     assert first == second
 
 
+@pytest.mark.usefixtures("same_matplotlib")
 def test_the_page_shows_the_run_whose_traces_it_has(report, request, tmp_path):
     docs = request.config.rootpath / "docs"
     measured = report.read_traces(docs / "figures" / "solver-gap.csv")

@@ -35,7 +35,7 @@ def ended(*words, moment, number=signal.SIGINT, before="default_int_handler"):
     return process.returncode, printed, errors
 
 
-@pytest.mark.parametrize("moment", [1, 5, 30, 80, 150, 400, 800])
+@pytest.mark.parametrize("moment", [1, 5, 30, 80, 150, 400, 600])
 @pytest.mark.parametrize(
     ("number", "said"),
     [(signal.SIGINT, (130, "", "Interrupted\n")), (signal.SIGTERM, (143, "", "Terminated\n"))],
@@ -50,18 +50,35 @@ def test_a_signal_that_is_ignored_stays_so():
     assert printed.startswith("missmdp, version")
 
 
-def test_a_signal_while_python_leaves():
-    program = """
-import atexit, os, signal, sys
+def leaving(number, prepared):
+    """Return how the program ends with a signal on its way out."""
+    program = f"""
+import atexit, os, signal, threading, time
 from missmdp.__main__ import main
 signal.signal(signal.SIGINT, signal.default_int_handler)
-atexit.register(os.kill, os.getpid(), signal.SIGINT)
+def come():
+    os.kill(os.getpid(), signal.{number.name})
+{prepared}
 main()
 """
     process = start("--version", program=program)
     printed, errors = process.communicate()
-    assert (process.returncode, errors) == (130, "Interrupted\n")
     assert printed.startswith("missmdp, version")
+    return process.returncode, errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_python_itself_ends_changes_nothing(number):
+    assert leaving(number, "atexit.register(come)") == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(signal.SIGINT, (130, "Interrupted\n")), (signal.SIGTERM, (143, "Terminated\n"))]
+)
+def test_a_signal_while_threads_are_waited_for(number, said):
+    # It comes once the main thread is waiting for this one.
+    busy = "threading.Thread(target=lambda: (time.sleep(1), come(), time.sleep(30))).start()"
+    assert leaving(number, busy) == said
 
 
 def test_ctrl_c_within_exec_keeps_the_exit_code():

@@ -4,7 +4,10 @@ import atexit
 import os
 import signal
 from types import FrameType
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # loading `typing` would take time in which a signal is not heard
+    from typing import Any
 
 _SAID = {signal.SIGINT: b"Interrupted\n", signal.SIGTERM: b"Terminated\n"}
 
@@ -19,7 +22,7 @@ def main() -> None:
     # Others are left alone: background jobs ignore Ctrl-C.
     ours = [number for number, handler in defaults.items() if signal.getsignal(number) is handler]
 
-    def handle(handlers: dict[signal.Signals, Any]) -> None:
+    def handle(handlers: "dict[signal.Signals, Any]") -> None:
         for number in ours:
             signal.signal(number, handlers[number])
 

@@ -139,6 +139,7 @@ def test_the_glossary_explains_every_term_once(root):
     assert {"belief", "certificate", "MNAR", "m-graph", "positivity", "self-censoring"} <= set(terms)
 
 
+@pytest.mark.usefixtures("same_matplotlib")
 def test_figures_are_what_make_figures_draws(root, tmp_path):
     draw_all = runpy.run_path(str(root / "docs" / "make.py"))["draw_all"]
     drawn = draw_all(tmp_path)

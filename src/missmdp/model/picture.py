@@ -81,7 +81,9 @@ def save_picture(figure: Figure, path: Path) -> Path:
         warnings.catch_warnings(),
     ):
         # Letters that the font lacks become boxes; the rest of the picture is still worth having.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
+        warnings.filterwarnings(
+            "ignore", message="Glyph .* missing from (current )?font", category=UserWarning
+        )
         figure.savefig(buffer, **OPTIONS[path.suffix.lower()])
     write_atomically(path, buffer.getvalue())
     return path

@@ -85,6 +85,13 @@ def test_broken_logs_are_refused(table, fragments):
         assert fragment in str(caught.value)
 
 
+def test_a_column_that_cannot_be_a_feature_is_found_with_its_file(tmp_path):
+    path = tmp_path / "log.parquet"
+    parquet.write_table(pa.table({"episode": [1], "step": [0], " ": [1]}), path)
+    with pytest.raises(mm.DataError, match=r"log\.parquet: the columns cannot be features .* not blank"):
+        log_from_table(path)
+
+
 def test_a_log_may_have_more_values_than_a_model_could():
     numbers = np.random.default_rng(0).random((5, 40_000))
     table = {"episode": np.arange(40_000), "step": np.zeros(40_000, dtype=int)}

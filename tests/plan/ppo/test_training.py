@@ -194,10 +194,28 @@ def test_ctrl_c_ends_training_with_the_policy_so_far(icu, monkeypatch):
     monkeypatch.setattr("missmdp.plan.ppo.solver.show_status", press)
     result = mm.PPO(**{**SMALL, "steps": 100_000_000}).solve(icu)
     assert result.status == "interrupted"
-    # The signal came when three rounds had been simulated, and is seen at the next step.
-    assert 3 * 256 < result.steps <= 4 * 256
+    # The signal came when three rounds had been simulated, and is seen after the next minibatch.
+    assert result.steps == 3 * 256
     assert "interrupted" in str(result)
     assert set(result.policy.action_probabilities((None, 0, 1, 4))) == set(icu.actions)
+
+
+def test_training_stops_between_minibatches(icu):
+    settings = mm.PPOSettings(environments=8, rollout=32, minibatch=64, epochs=4)
+    environments, _ = learner_for(icu, settings)
+    asked = 0
+
+    def stop():
+        nonlocal asked
+        asked += 1
+        return asked > settings.rollout + 2  # in the first round, after two minibatches
+
+    trained = training.train(
+        environments, settings, discount=icu.discount, seed=0, stop=stop, report=lambda steps, value: None
+    )
+    assert trained.stopped
+    assert trained.steps == settings.environments * settings.rollout
+    assert asked == settings.rollout + 3
 
 
 def test_progress_tells_steps_and_return(icu, monkeypatch):

@@ -153,7 +153,7 @@ def log_from_table(
     observations = rows.observations
     if features is None:
         columns = table.encoders.features
-        features, observations, never = _settled(columns, table.bins, observations)
+        features, observations, never = _settled(columns, table.bins, observations, table.parts[0].shown)
         notes += [f"{name!r} is always missing" for name in never]
         notes += [
             f"{name!r}: {', '.join(map(repr, sorted(column.left_out)))} counts as missing"
@@ -192,7 +192,7 @@ def _open_unknown(source: Any, options: TableOptions) -> OpenTable:
 
 
 def _settled(
-    columns: Mapping[str, ColumnEncoder], binned: Mapping[str, Binning], provisional: NDArray[Any]
+    columns: Mapping[str, ColumnEncoder], binned: Mapping[str, Binning], provisional: NDArray[Any], where: str
 ) -> tuple[FeatureSpace, NDArray[Any], list[str]]:
     """Return the features that were discovered, the final codes, and the features of which nothing was seen."""
     values: dict[str, Sequence[Any]] = {}
@@ -208,7 +208,7 @@ def _settled(
         features = FeatureSpace(values)
     except ModelError as error:
         raise DataError(
-            f"the columns cannot be features as they are: {error}; put measurements into bins"
+            f"{where}: the columns cannot be features as they are: {error}; put measurements into bins"
         ) from error
     return features, codes, [name for name, found in values.items() if tuple(found) == (NEVER_SEEN,)]
 

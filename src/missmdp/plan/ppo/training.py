@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +32,7 @@ from missmdp.plan.ppo.settings import PPOSettings
 _VecEnv: Any = require("stable_baselines3.common.vec_env").VecEnv
 _spaces: Any = require("gymnasium.spaces")
 torch: Any = require("torch")
+require("torch._dynamo")  # the first optimiser loads it, a second's work: not while Ctrl-C waits for training to stop
 _sb3: Any = require("stable_baselines3")
 _policies: Any = require("stable_baselines3.common.policies")
 _callbacks: Any = require("stable_baselines3.common.callbacks")
@@ -226,6 +227,10 @@ class TwoRatePPO(_sb3.PPO):
             group["lr"] = group["initial_lr"] * share
 
 
+class _Stopped(Exception):  # noqa: N818 (not an error: what was asked for)
+    """Training was asked to stop while the networks were changed."""
+
+
 class _Watch(_callbacks.BaseCallback):
     """Keeps the curve, reports, and stops when asked to."""
 
@@ -245,6 +250,11 @@ class _Watch(_callbacks.BaseCallback):
     def _on_step(self) -> bool:
         self.stopped = self._stop()
         return not self.stopped
+
+    def after_minibatch(self, *_: object) -> None:
+        """Raise `_Stopped` if asked to stop; a round of many minibatches may take seconds."""
+        if not self._on_step():
+            raise _Stopped
 
     def _on_rollout_end(self) -> None:
         returns = self._environments.returns
@@ -314,7 +324,9 @@ def train(
         learner = make_learner(environments, settings, discount, seed)
         watch = _Watch(environments, stop, report)
         start = time.perf_counter()
-        learner.learn(settings.steps, callback=watch)
+        learner.policy.optimizer.register_step_post_hook(watch.after_minibatch)
+        with suppress(_Stopped):
+            learner.learn(settings.steps, callback=watch)
         seconds = time.perf_counter() - start
         layers = actor_layers(learner.policy, environments.recency)
         return Trained(layers, learner.num_timesteps, seconds, watch.stopped, watch.curve)
