@@ -190,8 +190,8 @@ def _lock(folder: Path, until: float) -> int:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             handle = os.open(path, flags, 0o666)
-        except FileNotFoundError:
-            # Whoever held it has just removed it; unless it is a name for nothing.
+        except (FileNotFoundError, FileExistsError):
+            # Whoever held it has just removed it, after or before `mkdir` looked; unless it is a name for nothing.
             if time.monotonic() >= until + 1.0:
                 raise
             time.sleep(0.01)

@@ -32,7 +32,8 @@ from missmdp.plan.ppo.settings import PPOSettings
 _VecEnv: Any = require("stable_baselines3.common.vec_env").VecEnv
 _spaces: Any = require("gymnasium.spaces")
 torch: Any = require("torch")
-require("torch._dynamo")  # the first optimiser loads it, a second's work: not while Ctrl-C waits for training to stop
+# The first optimiser would load it, a second's work, while Ctrl-C waits for training to stop.
+require("torch._dynamo")
 _sb3: Any = require("stable_baselines3")
 _policies: Any = require("stable_baselines3.common.policies")
 _callbacks: Any = require("stable_baselines3.common.callbacks")
