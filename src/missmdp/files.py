@@ -58,9 +58,8 @@ def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
     with open_regular(path) as file:
         try:
             size = os.fstat(file.fileno()).st_size
-            content = file.read(
-                min(size, most) + 1
-            )  # and not most + 1, for which Python would set memory aside
+            # Not most + 1 at once: Python would set as much memory aside.
+            content = file.read(min(size, most) + 1)
             if len(content) > size:
                 # It grows, or is one of those that do not know their size.
                 content += file.read(most + 1 - len(content))

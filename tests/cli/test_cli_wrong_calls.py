@@ -42,9 +42,8 @@ def told(printed, errors):
     assert len(errors.splitlines()) == 1, errors
     assert errors.startswith("Error: ")
     assert "unexpected " not in errors.replace("unexpected extra argument", "")
-    return re.sub(
-        "No such option: (\\S+)", r"No such option '\1'", errors
-    )  # as older versions of click say it
+    # Older versions of click say it with a colon.
+    return re.sub(r"No such option: (\S+)", r"No such option '\1'", errors)
 
 
 @pytest.mark.parametrize(("call", "message"), CALLS.items(), ids=range(len(CALLS)))

@@ -44,9 +44,8 @@ def factorise(cells: Cells) -> Factors:
         array = array.cast(pa.large_string() if pa.types.is_string_view(array.type) else pa.large_binary())
     if pa.types.is_null(array.type):
         return Factors([], np.full(len(array), -1, dtype=np.int64))
-    by_hand = pa.types.is_nested(array.type) or pa.types.is_float16(
-        array.type
-    )  # the latter in older versions
+    # Older versions of Arrow cannot encode half floats.
+    by_hand = pa.types.is_nested(array.type) or pa.types.is_float16(array.type)
     if by_hand or isinstance(array.type, pa.BaseExtensionType):
         return _factorise_list(array.to_pylist())
     if not pa.types.is_dictionary(array.type):
