@@ -279,7 +279,7 @@ class Factors:
             growth = {i: self._volume(set(scope.parents) - set(axes)) for i, scope in left.items()}
             i = min(growth, key=growth.__getitem__)
             scope = left.pop(i)
-            tensor, axes = _product(
+            tensor, axes = contracted(
                 tensor, axes, scope.table[..., action, :], (*scope.parents, n + i), {n + i}
             )
         return self._in_order(tensor, axes, 0)
@@ -301,7 +301,7 @@ class Factors:
             i = min(growth, key=growth.__getitem__)
             left.remove(i)
             scope = (*self.scopes[i].parents, n + i)
-            tensor, axes = _product(tensor, axes, tables[i], scope, self._gone(left))
+            tensor, axes = contracted(tensor, axes, tables[i], scope, self._gone(left))
         return self._in_order(tensor, axes, n)
 
     def _gone(self, left: set[int]) -> set[int]:
@@ -338,7 +338,7 @@ class Factors:
         return reached
 
 
-def _product(
+def contracted(
     tensor: NDArray[np.float64],
     axes: tuple[int, ...],
     table: NDArray[np.float64],
@@ -346,6 +346,10 @@ def _product(
     gone: set[int],
 ) -> tuple[NDArray[np.float64], tuple[int, ...]]:
     """Return the product of a tensor and a table, by the names of their axes, summed over those that are gone."""
+    unshared = [k for k, axis in enumerate(scope) if axis in gone and axis not in axes]
+    if unshared:
+        table = table.sum(axis=tuple(unshared))
+        scope = tuple(axis for axis in scope if axis not in gone or axis in axes)
     alone = [k for k, axis in enumerate(axes) if axis in gone and axis not in scope]
     if alone:
         tensor = tensor.sum(axis=tuple(alone))

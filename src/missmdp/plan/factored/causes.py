@@ -62,9 +62,7 @@ def _product(table: NDArray[np.float64]) -> Term | None:
     return Term(peak * factors[0], tuple(factors[1:]))
 
 
-def _with_base(
-    rows: NDArray[np.float64], shape: tuple[int, ...], base: int
-) -> tuple[float, list[Term]]:
+def _with_base(rows: NDArray[np.float64], shape: tuple[int, ...], base: int) -> tuple[float, list[Term]]:
     """Return how much is told with one row as what all have in common, and the terms."""
     there = rows[base] > 0.0
     common = np.min(rows[:, there] / rows[base, there], axis=1) if there.any() else np.zeros(len(rows))
@@ -83,7 +81,9 @@ def _with_base(
     for place, left in zip(product(*map(range, shape)), rest, strict=True):
         if left.max() > _EXACT * rows.max():
             told += float(left.sum())
-            marks = tuple((np.arange(size) == k).astype(np.float64) for size, k in zip(shape, place, strict=True))
+            marks = tuple(
+                (np.arange(size) == k).astype(np.float64) for size, k in zip(shape, place, strict=True)
+            )
             terms.append(Term(left, marks))
     return told, _merged(terms)
 

@@ -1,0 +1,296 @@
+"""An upper bound on products of beliefs: value iteration on a grid with a few beliefs per site.
+
+In the world of the bound, beliefs about sites stay independent: what ties them together is told (see `told`), and a
+missing value's new belief is split into beliefs of the grid, of which one is told (see `mixtures`). Telling can only
+help, so every value here is at least the true one. With corners only, it is the value of full observation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.plan.factored.cores import Core, Operator, one_row
+from missmdp.plan.factored.mixtures import Mixer
+from missmdp.plan.factored.parts import Move, Parts
+from missmdp.plan.factored.told import Local, Tie, told_after, told_before, told_by_gaps, told_by_kernel
+from missmdp.plan.stopping import Stopwatch
+
+Tensor = NDArray[np.float64]
+
+
+class Ties:
+    """What is told in every move of a model, worked out once."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.moves = list(parts.moves())
+        self._after = [
+            [*(told_by_gaps(gaps) for gaps in parts.gaps(scene)), *map(told_after, parts.goes_on(scene))]
+            for scene in range(len(parts.scenes))
+        ]
+        self._kernels: dict[tuple[int, int], list[Tie]] = {}
+
+    def of(self, move: Move) -> list[Tie]:
+        """Return what is told in a move."""
+        key = (move.action, move.scene)
+        if key not in self._kernels:
+            self._kernels[key] = [told_by_kernel(k, kernel) for k, kernel in enumerate(move.kernels)]
+        return [*map(told_before, move.signs), *self._kernels[key], *self._after[move.after]]
+
+    def first(self, scene: int) -> list[Tie]:
+        """Return what the first observation tells in a scene."""
+        return self._after[scene]
+
+
+class Grid:
+    """An upper bound on a grid.
+
+    Parameters
+    ----------
+    ties
+        The model.
+    beliefs
+        For each site, beliefs with the corners first, shape (G, values).
+    prices
+        For each site, what its beliefs are worth, about.
+    values
+        Where to begin, by scenes; anything will do.
+    """
+
+    def __init__(
+        self,
+        ties: Ties,
+        beliefs: Sequence[Tensor],
+        prices: Sequence[Tensor],
+        values: list[Tensor] | None = None,
+    ) -> None:
+        parts = ties.parts
+        self.ties, self.parts = ties, parts
+        self.beliefs = list(beliefs)
+        self.prices = list(prices)
+        self.shape = tuple(len(site) for site in beliefs)
+        mixers: dict[tuple[bytes, bytes], Mixer] = {}
+        self._mixers = [
+            mixers.setdefault((b.tobytes(), p.tobytes()), Mixer(b, p))
+            for b, p in zip(beliefs, prices, strict=True)
+        ]
+        self._rows: dict[tuple[int, bytes, bytes], Tensor] = {}
+        self.moves = [(move, self.operator(ties.of(move), self.beliefs)) for move in ties.moves]
+        self.rewards = [_over_beliefs(reward, self.beliefs) for reward in parts.reward]
+        self.values = (
+            [np.zeros(self.shape) for _ in parts.scenes] if values is None else [v.copy() for v in values]
+        )
+        self.chosen = [np.zeros(self.shape, dtype=np.int16) for _ in parts.scenes]
+        self.excess = math.inf
+        """How far values may be below the bound that they belong to."""
+        self.sweeps = 0
+
+    def operator(self, ties: list[Tie], rows: Sequence[Tensor]) -> Operator:
+        """Return what happens from beliefs about the sites (rows) to beliefs of the grid."""
+        touched = [sorted(set().union(*tie)) for tie in ties]
+        bonds = [k for k, tie in enumerate(ties) if len(tie) > 1 and len(touched[k]) > 1]
+        cores: list[Core] = []
+        for site, given in enumerate(rows):
+            mine = [k for k in range(len(ties)) if site in touched[k]]
+            axes = [k for k in mine if k in bonds]
+            table = np.zeros((*(len(ties[k]) for k in axes), len(given), len(self.beliefs[site])))
+            for chosen in product(*(range(len(ties[k])) for k in mine)):
+                said = [ties[k][term].get(site) for k, term in zip(mine, chosen, strict=True)]
+                place = tuple(term for k, term in zip(mine, chosen, strict=True) if k in bonds)
+                table[place] += self._after(site, given, [local for local in said if local is not None])
+            cores.append(Core(site, tuple(axes), one_row(table)))
+        # A term that has nothing to do with a site still has its own factor only once: in the first site it touches.
+        return Operator(cores, tuple(len(given) for given in rows))
+
+    def _after(self, site: int, given: Tensor, said: list[Local]) -> Tensor:
+        """Return P(next belief of the grid, what is said | belief), shape (rows, G)."""
+        n_values = given.shape[1]
+        seen = any(local.seen for local in said)
+        matrix = _matrix(said, n_values)
+        key = (id(self._mixers[site]), given.tobytes(), matrix.tobytes() + bytes([seen]))
+        if key not in self._rows:
+            mass = given @ matrix
+            table = np.zeros((len(given), len(self.beliefs[site])))
+            if seen:
+                table[:, :n_values] = mass
+            else:
+                total = mass.sum(axis=1)
+                some = total > 0.0
+                if some.any():
+                    mixed = self._mixers[site].weights(mass[some] / total[some, None])
+                    table[some] = total[some, None] * mixed
+            self._rows[key] = table
+        return self._rows[key]
+
+    def missing(self, move: Move, site: int) -> list[Tensor]:
+        """Return P(next value, what is said | belief) for all that can be said while a site is missing."""
+        ties = [tie for tie in self.ties.of(move) if any(site in term for term in tie)]
+        found: list[Tensor] = []
+        for terms in product(*ties):
+            said = [term[site] for term in terms if site in term]
+            if not any(local.seen for local in said):
+                found.append(self.beliefs[site] @ _matrix(said, self.parts.sizes[site]))
+        return found
+
+    def work(self) -> float:
+        """Return about how many multiplications a sweep takes."""
+        return sum(operator.work() for _, operator in self.moves)
+
+    def sweep(self, clock: Stopwatch) -> tuple[float, float]:
+        """Improve all values once; return the least and the largest change."""
+        parts = self.parts
+        new = [np.full(self.shape, -np.inf) for _ in parts.scenes]
+        chosen = [np.zeros(self.shape, dtype=np.int16) for _ in parts.scenes]
+        for (action, scene), moves in self._by_start().items():
+            value = self.rewards[scene][..., action].copy()
+            for move, operator in moves:
+                clock.check()
+                value += parts.discount * move.weight * operator.pull(self.values[move.after])
+            better = value > new[scene]
+            new[scene][better] = value[better]
+            chosen[scene][better] = action
+        low = min(float((a - b).min()) for a, b in zip(new, self.values, strict=True))
+        high = max(float((a - b).max()) for a, b in zip(new, self.values, strict=True))
+        self.values, self.chosen = new, chosen
+        self.sweeps += 1
+        if parts.ends:
+            low, high = min(low, 0.0), max(high, 0.0)
+        self.excess = parts.discount / (1.0 - parts.discount) * high
+        return low, high
+
+    def _by_start(self) -> dict[tuple[int, int], list[tuple[Move, Operator]]]:
+        if not hasattr(self, "_grouped"):
+            self._grouped: dict[tuple[int, int], list[tuple[Move, Operator]]] = {}
+            for move, operator in self.moves:
+                self._grouped.setdefault((move.action, move.scene), []).append((move, operator))
+        return self._grouped
+
+    def solve(self, clock: Stopwatch, precision: float, max_sweeps: int = 10_000) -> float:
+        """Sweep until values move by less than a precision; return the upper bound at the start."""
+        discount = self.parts.discount
+        for sweep in range(max_sweeps):
+            low, high = self.sweep(clock)
+            if discount / (1.0 - discount) * (high - low) <= precision or sweep == max_sweeps - 1:
+                break
+            if not self.parts.ends:
+                shift = discount / (1.0 - discount) * (low + high) / 2.0
+                for values in self.values:
+                    values += shift
+        return self.bound()
+
+    def bound(self) -> float:
+        """Return the upper bound at the start, before the first observation."""
+        total = self.excess * float(self.parts.initial.sum())
+        for weight, scene, rows in self._starts():
+            operator = self.operator(self.ties.first(scene), rows)
+            total += weight * float(operator.pull(self.values[scene]).sum())
+        return total
+
+    def _starts(self) -> list[tuple[float, int, list[Tensor]]]:
+        """Return the initial distribution as products: weight, scene, beliefs (one row per site)."""
+        found: list[tuple[float, int, list[Tensor]]] = []
+        for scene, belief in enumerate(self.parts.initial):
+            weight = float(belief.sum())
+            if weight <= 0.0:
+                continue
+            rows = _marginals(belief / weight)
+            if np.abs(_outer(rows) - belief / weight).max() <= 1e-14:
+                found.append((weight, scene, [row[None] for row in rows]))
+            else:
+                for place in zip(*np.nonzero(belief), strict=True):
+                    units = [np.eye(size)[[code]] for size, code in zip(belief.shape, place, strict=True)]
+                    found.append((float(belief[place]), scene, units))
+        return found
+
+    def occupancy(self, clock: Stopwatch, steps: int = 15) -> list[Tensor]:
+        """Return how often (discounted) each belief of the grid is met under the greedy policy, by scenes."""
+        parts = self.parts
+        now = [np.zeros(self.shape) for _ in parts.scenes]
+        for weight, scene, rows in self._starts():
+            operator = self.operator(self.ties.first(scene), rows)
+            now[scene] += weight * operator.push(np.ones(tuple(1 for _ in rows)))
+        total = [belief.copy() for belief in now]
+        for step in range(steps):
+            after = [np.zeros(self.shape) for _ in parts.scenes]
+            for (action, scene), moves in self._by_start().items():
+                part = np.where(self.chosen[scene] == action, now[scene], 0.0)
+                if part.max() <= 1e-9:
+                    continue
+                for move, operator in moves:
+                    clock.check()
+                    after[move.after] += parts.discount * move.weight * operator.push(part)
+            now = after
+            # The last step stands for all that would follow.
+            tail = 1.0 / (1.0 - parts.discount) if step == steps - 1 else 1.0
+            for whole, belief in zip(total, now, strict=True):
+                whole += tail * belief
+        return total
+
+    def prolonged(self, beliefs: Sequence[Tensor]) -> list[Tensor]:
+        """Return the values at beliefs of a finer grid, mixed."""
+        values = self.values
+        for site, wanted in enumerate(beliefs):
+            weights = self._mixers[site].weights(wanted)
+            values = [np.moveaxis(np.tensordot(weights, v, axes=(1, site)), 0, site) for v in values]
+        return [np.ascontiguousarray(v) for v in values]
+
+    def backed_up(self, site: int, wanted: Tensor, clock: Stopwatch) -> tuple[list[Tensor], list[Tensor]]:
+        """Return values at other beliefs of one site: mixed, and after one more step; by scenes."""
+        parts = self.parts
+        rows = [wanted if k == site else b for k, b in enumerate(self.beliefs)]
+        shape = tuple(len(row) for row in rows)
+        best = [np.full(shape, -np.inf) for _ in parts.scenes]
+        rewards = [_over_beliefs(reward, rows) for reward in parts.reward]
+        for (action, scene), moves in self._by_start().items():
+            value = rewards[scene][..., action].copy()
+            for move, whole in moves:
+                clock.check()
+                one = self.operator_of_site(move, site, wanted, whole)
+                value += parts.discount * move.weight * one.pull(self.values[move.after])
+            np.maximum(best[scene], value, out=best[scene])
+        weights = self._mixers[site].weights(wanted)
+        mixed = [np.moveaxis(np.tensordot(weights, v, axes=(1, site)), 0, site) for v in self.values]
+        return mixed, best
+
+    def operator_of_site(self, move: Move, site: int, wanted: Tensor, whole: Operator) -> Operator:
+        """Return an operator of a move with other rows of one site."""
+        rows = [wanted if k == site else b for k, b in enumerate(self.beliefs)]
+        fresh = self.operator(self.ties.of(move), rows)
+        return Operator(
+            [fresh.cores[k] if k == site else core for k, core in enumerate(whole.cores)],
+            tuple(len(row) for row in rows),
+        )
+
+
+def _matrix(said: list[Local], n_values: int) -> Tensor:
+    """Return P(next value, what is said | value), shape (values, values)."""
+    before, after, kernel = np.ones(n_values), np.ones(n_values), np.eye(n_values)
+    for local in said:
+        before = before if local.before is None else before * local.before
+        after = after if local.after is None else after * local.after
+        kernel = kernel if local.kernel is None else local.kernel
+    return before[:, None] * kernel * after
+
+
+def _over_beliefs(table: Tensor, beliefs: Sequence[Tensor]) -> Tensor:
+    """Return expectations under products of beliefs; axes after those of the sites stay."""
+    for site, rows in enumerate(beliefs):
+        table = np.moveaxis(np.tensordot(rows, table, axes=(1, site)), 0, site)
+    return np.ascontiguousarray(table)
+
+
+def _marginals(belief: Tensor) -> list[Tensor]:
+    axes = range(belief.ndim)
+    return [belief.sum(axis=tuple(other for other in axes if other != axis)) for axis in axes]
+
+
+def _outer(rows: Sequence[Tensor]) -> Tensor:
+    whole = np.ones(())
+    for row in rows:
+        whole = np.multiply.outer(whole, row)
+    return whole

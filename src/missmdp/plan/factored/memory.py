@@ -1,0 +1,516 @@
+"""A lower bound, and a policy: a controller whose memory is one node per site.
+
+A node stands for a belief about its site. A seen value sets the node of its corner; a missing one moves the node as the
+scene and the action say. The action depends on the scene and all nodes. Such a controller knows less than the whole
+history, so its value is a lower bound; it is worked out exactly, on pairs (node, value) of all sites.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.plan.factored.cores import Core, Operator, one_row
+from missmdp.plan.factored.mixtures import Mixer
+from missmdp.plan.factored.parts import Gaps, Move, Part, Parts
+from missmdp.plan.stopping import Stopwatch
+
+Tensor = NDArray[np.float64]
+Steps = dict[tuple[int, int, int], list[NDArray[np.float64]]]
+"""(action, scene, next scene) → for each site, P(next node | node) while it is missing, shape (N, N)."""
+
+
+class Memory:
+    """A controller with one node per site, and its value.
+
+    Parameters
+    ----------
+    parts
+        The model.
+    beliefs
+        For each site, the beliefs that its nodes stand for, corners first, shape (N, values).
+    marginals
+        For each site, about how often each of its values occurs: what an unseen neighbour is taken for.
+    actions
+        For each scene, the action at each combination of nodes.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        beliefs: Sequence[Tensor],
+        marginals: Sequence[Tensor],
+        actions: Sequence[NDArray[np.int16]],
+    ) -> None:
+        self.parts = parts
+        self.beliefs = list(beliefs)
+        self.marginals = list(marginals)
+        self.actions = list(actions)
+        self.moves = list(parts.moves())
+        self._gaps = [parts.gaps(scene) for scene in range(len(parts.scenes))]
+        self._goes_on = [parts.goes_on(scene) for scene in range(len(parts.scenes))]
+        self.nodes = tuple(len(site) for site in beliefs)
+        mixers = [Mixer(b, (b**2).sum(axis=1)) for b in self.beliefs]
+        self.steps: Steps = {
+            (move.action, move.scene, move.after): [
+                self._moved(mixers[k], move, k) for k in range(parts.n_sites)
+            ]
+            for move in self.moves
+        }
+        self.first = [
+            [self._first(mixers[k], scene, k) for k in range(parts.n_sites)]
+            for scene in range(len(parts.scenes))
+        ]
+        self.pairs = [self._reached(k) for k in range(parts.n_sites)]
+        self.shape = tuple(len(pairs) for pairs in self.pairs)
+        self.rewards = [self._at_pairs(reward) for reward in parts.reward]
+        self.values = [np.zeros(self.shape) for _ in parts.scenes]
+        self.lack = math.inf
+        """How far values may be above the bound that they belong to."""
+        self.sweeps = 0
+        self._operators: dict[int, Operator] = {}
+
+    # How nodes move at first: to where the belief would be if other sites were as usual.
+
+    def _usual(self, part: Part, keep: Sequence[int] = ()) -> Tensor:
+        """Return a table averaged over its sites but those to keep."""
+        table = part.table
+        for axis in reversed(range(len(part.sites))):
+            if part.sites[axis] not in keep:
+                table = np.tensordot(self.marginals[part.sites[axis]], table, axes=(0, axis))
+        return table
+
+    def _missing(self, scene: int, site: int) -> Tensor:
+        """Return the usual probability that a site is missing, by its value."""
+        gaps = next(gaps for gaps in self._gaps[scene] if site in gaps.of)
+        hidden = ~gaps.patterns[:, gaps.of.index(site)]
+        table = self._usual(gaps.given, (site,))[..., hidden].sum(axis=-1)
+        return np.broadcast_to(table, (self.parts.sizes[site],))
+
+    def _moved(self, mixer: Mixer, move: Move, site: int) -> Tensor:
+        kernel = self._usual(move.kernels[site])
+        mass = (self.beliefs[site] @ kernel) * self._missing(move.after, site)
+        total = mass.sum(axis=1, keepdims=True)
+        wanted = np.where(total > 0.0, mass / np.maximum(total, 1e-300), self.beliefs[site])
+        return np.array([self._two_near(site, belief) for belief in wanted])
+
+    def _two_near(self, site: int, belief: Tensor) -> Tensor:
+        """Return weights of one or two nodes that together are about like a belief, shape (N,)."""
+        beliefs = self.beliefs[site]
+        covers = np.flatnonzero(~((beliefs <= 0.0) & (belief > 0.0)).any(axis=1))
+        weights = np.zeros(len(beliefs))
+        if not len(covers):
+            weights[self._nearest(site, belief)] = 1.0
+            return weights
+        best = (math.inf, 0, 0, 1.0)
+        for one, two in product(covers, covers):
+            along = beliefs[two] - beliefs[one]
+            length = float(along @ along)
+            share = 0.0 if length <= 0.0 else float(np.clip((belief - beliefs[one]) @ along / length, 0.0, 1.0))
+            off = np.abs(beliefs[one] + share * along - belief).sum()
+            spread = (1.0 - share) * np.abs(beliefs[one] - belief).sum() + share * np.abs(beliefs[two] - belief).sum()
+            if off + 0.2 * spread < best[0]:
+                best = (off + 0.2 * spread, one, two, share)
+        weights[best[1]] += 1.0 - best[3]
+        weights[best[2]] += best[3]
+        return weights
+
+    def _nearest(self, site: int, belief: Tensor) -> int:
+        """Return the node whose belief is nearest to one; nodes that exclude what is possible come last."""
+        beliefs = self.beliefs[site]
+        distance = np.abs(beliefs - belief).sum(axis=1)
+        excluded = ((beliefs <= 0.0) & (belief > 0.0)).any(axis=1)
+        return int(np.argmin(distance + 10.0 * excluded))
+
+    def _first(self, mixer: Mixer, scene: int, site: int) -> Tensor:
+        """Return P(node | first value missing), shape (N,)."""
+        belief = self.parts.initial[scene]
+        marginal = belief.sum(axis=tuple(k for k in range(belief.ndim) if k != site))
+        mass = marginal * self._missing(scene, site)
+        total = mass.sum()
+        if total <= 0.0:
+            return np.eye(len(self.beliefs[site]))[0]
+        return np.eye(len(self.beliefs[site]))[self._nearest(site, mass / total)]
+
+    def _reached(self, site: int) -> NDArray[np.int64]:
+        """Return the pairs (node, value) that can occur at a site, in order."""
+        size = self.parts.sizes[site]
+        met = np.zeros((self.nodes[site], size), dtype=bool)
+        met[np.arange(size), np.arange(size)] = True
+        for scene, first in enumerate(self.first):
+            belief = self.parts.initial[scene]
+            some = belief.sum(axis=tuple(k for k in range(belief.ndim) if k != site)) > 0.0
+            met |= (first[site] > 0.0)[:, None] & some
+        ways = [
+            (
+                (move.kernels[site].table.reshape(-1, size, size) > 0.0).any(axis=0),
+                self.steps[move.action, move.scene, move.after][site] > 0.0,
+            )
+            for move in self.moves
+        ]
+        while True:
+            before = int(met.sum())
+            for kernel, step in ways:
+                # (node, value) → (next node, next value) while missing
+                met |= (step.T.astype(float) @ (met.astype(float) @ kernel)) > 0.0
+            if int(met.sum()) == before:
+                return np.argwhere(met)
+
+    def _at_pairs(self, table: Tensor) -> Tensor:
+        for site, pairs in enumerate(self.pairs):
+            table = table.take(pairs[:, 1], axis=site)
+        return table
+
+    # The operator of a move, on pairs.
+
+    def operator(self, move: Move, labelled: int | None = None) -> Operator:
+        """Return what happens to the pairs of all sites in a move.
+
+        Parameters
+        ----------
+        move
+            The move.
+        labelled
+            A site of which only what is missing counts, and whose next pairs are all (node as it was, next value).
+        """
+        n_sites = self.parts.n_sites
+        gaps, goes_on = self._gaps[move.after], self._goes_on[move.after]
+        asked_now = {k for sign in move.signs for k in sign.sites}
+        asked_now |= {k for kernel in move.kernels for k in kernel.sites}
+        asked_next = {k for part in goes_on for k in part.sites}
+        asked_next |= {k for one in gaps for k in one.given.sites if one.of != (k,)}
+        # Bonds: values now, next values, patterns.
+        now, after = (lambda k: k), (lambda k: n_sites + k)
+        cores = [Core(-1, tuple(now(k) for k in sign.sites), sign.table) for sign in move.signs]
+        cores += [Core(-1, tuple(after(k) for k in part.sites), part.table) for part in goes_on]
+        shown: dict[int, tuple[tuple[int, ...], Tensor]] = {}
+        for number, one in enumerate(gaps):
+            pattern = 2 * n_sites + number
+            if len(one.of) > 1:
+                cores.append(Core(-1, (*map(after, one.given.sites), pattern), one.given.table))
+            for j, site in enumerate(one.of):
+                shown[site] = self._shown(one, j, pattern)
+        for site in range(n_sites):
+            cores.append(
+                self._core(site, move, shown[site], site in asked_now, site in asked_next, labelled == site)
+            )
+        shape = tuple(self.shape)
+        return Operator(cores, shape)
+
+    def _shown(self, gaps: Gaps, j: int, pattern: int) -> tuple[tuple[int, ...], Tensor]:
+        """Return P(missing, seen | next value) of a site, with bonds, shape (*bonds, values, 2)."""
+        site, n_sites, size = gaps.of[j], self.parts.n_sites, self.parts.sizes[gaps.of[j]]
+        if len(gaps.of) > 1:
+            flags = np.stack([~gaps.patterns[:, j], gaps.patterns[:, j]], axis=-1).astype(float)
+            return (pattern,), np.broadcast_to(flags[:, None, :], (len(flags), size, 2))
+        table = gaps.given.table
+        both = np.stack(
+            [
+                table[..., ~gaps.patterns[:, 0]].sum(axis=-1),
+                table[..., gaps.patterns[:, 0]].sum(axis=-1),
+            ],
+            axis=-1,
+        )
+        sites = gaps.given.sites
+        if site in sites:
+            both = np.moveaxis(both, sites.index(site), -2)
+        else:
+            both = np.broadcast_to(both[..., None, :], (*both.shape[:-1], size, 2))
+        return tuple(n_sites + k for k in sites if k != site), both
+
+    def _core(
+        self,
+        site: int,
+        move: Move,
+        shown: tuple[tuple[int, ...], Tensor],
+        asked_now: bool,
+        asked_next: bool,
+        labelled: bool,
+    ) -> Core:
+        size, pairs, n_nodes = self.parts.sizes[site], self.pairs[site], self.nodes[site]
+        kernel = move.kernels[site]
+        bonds = (*kernel.sites, *shown[0])
+        lengths = [self.parts.sizes[k] for k in kernel.sites], shown[1].shape[:-2]
+        # p(bonds, pair, next value, missing or seen)
+        moved = kernel.table[..., pairs[:, 1], :].reshape(*lengths[0], *(1 for _ in lengths[1]), len(pairs), size)
+        gap = shown[1].reshape(*(1 for _ in lengths[0]), *lengths[1], 1, size, 2)
+        chance = moved[..., None] * gap
+        if labelled:
+            n_columns, hidden = n_nodes * size, np.zeros((len(pairs), n_nodes * size, size))
+            rows = np.arange(len(pairs))
+            for value in range(size):
+                hidden[rows, pairs[:, 0] * size + value, value] = 1.0
+            values_of = np.tile(np.arange(size), n_nodes)
+        else:
+            n_columns = len(pairs)
+            place = np.full((n_nodes, size), -1)
+            place[pairs[:, 0], pairs[:, 1]] = np.arange(len(pairs))
+            step = self.steps[move.action, move.scene, move.after][site]
+            hidden = np.zeros((len(pairs), n_columns, size))
+            for column, (node, value) in enumerate(pairs):
+                hidden[:, column, value] = step[pairs[:, 0], node]
+            values_of = pairs[:, 1]
+        table = np.einsum("...pv,pcv->...pc", chance[..., 0], hidden)
+        if not labelled:
+            for value in range(size):
+                table[..., place[value, value]] += chance[..., value, 1]
+        if asked_now:
+            mark = np.arange(size)[:, None] == pairs[:, 1]
+            table, bonds = table[..., None, :, :] * mark[:, :, None], (*bonds, site)
+        if asked_next:
+            mark = np.arange(size)[:, None] == values_of
+            table, bonds = table[..., None, :, :] * mark[:, None, :], (*bonds, self.parts.n_sites + site)
+        return Core(site, bonds, table if labelled else one_row(table))
+
+    def _operator(self, k: int) -> Operator:
+        if k not in self._operators:
+            self._operators[k] = self.operator(self.moves[k])
+        return self._operators[k]
+
+    def work(self) -> float:
+        """Return about how many multiplications a sweep over all actions takes."""
+        return sum(self._operator(k).work() for k in range(len(self.moves)))
+
+    # Values.
+
+    def _by_start(self) -> dict[tuple[int, int], list[int]]:
+        grouped: dict[tuple[int, int], list[int]] = {}
+        for k, move in enumerate(self.moves):
+            grouped.setdefault((move.action, move.scene), []).append(k)
+        return grouped
+
+    def _over_pairs(self, table: NDArray[np.int16]) -> NDArray[np.int16]:
+        return table[np.ix_(*(pairs[:, 0] for pairs in self.pairs))]
+
+    def _action_value(self, action: int, scene: int, moves: list[int], clock: Stopwatch) -> Tensor:
+        value = self.rewards[scene][..., action].copy()
+        for k in moves:
+            clock.check()
+            move = self.moves[k]
+            value += (
+                self.parts.discount * move.weight * self._operator(k).pull(self.values[move.after])
+            )
+        return value
+
+    def sweep(self, clock: Stopwatch) -> tuple[float, float]:
+        """Improve all values once; return the least and the largest change."""
+        parts = self.parts
+        new = [np.zeros(self.shape) for _ in parts.scenes]
+        chosen = [self._over_pairs(table) for table in self.actions]
+        for (action, scene), moves in self._by_start().items():
+            here = chosen[scene] == action
+            if here.any():
+                np.copyto(new[scene], self._action_value(action, scene, moves, clock), where=here)
+        low = min(float((a - b).min()) for a, b in zip(new, self.values, strict=True))
+        high = max(float((a - b).max()) for a, b in zip(new, self.values, strict=True))
+        self.values = new
+        self.sweeps += 1
+        if parts.ends:
+            low, high = min(low, 0.0), max(high, 0.0)
+        self.lack = parts.discount / (1.0 - parts.discount) * low
+        return low, high
+
+    def solve(self, clock: Stopwatch, precision: float, max_sweeps: int = 10_000) -> float:
+        """Sweep until values move by less than a precision; return the lower bound at the start."""
+        discount = self.parts.discount
+        for sweep in range(max_sweeps):
+            low, high = self.sweep(clock)
+            if discount / (1.0 - discount) * (high - low) <= precision or sweep == max_sweeps - 1:
+                break
+            if not self.parts.ends:
+                for values in self.values:
+                    values += discount / (1.0 - discount) * (low + high) / 2.0
+        return self.bound()
+
+    def bound(self) -> float:
+        """Return the lower bound at the start, before the first observation."""
+        total = self.lack * float(self.parts.initial.sum())
+        for scene, belief in enumerate(self.parts.initial):
+            if belief.any():
+                total += float((belief * self._start(scene).pull(self.values[scene])).sum())
+        return total
+
+    def _start(self, scene: int) -> Operator:
+        """Return what the first observation does: from values to pairs."""
+        n_sites, gaps = self.parts.n_sites, self._gaps[scene]
+        asked = {k for one in gaps for k in one.given.sites if one.of != (k,)}
+        cores: list[Core] = []
+        shown: dict[int, tuple[tuple[int, ...], Tensor]] = {}
+        for number, one in enumerate(gaps):
+            pattern = 2 * n_sites + number
+            if len(one.of) > 1:
+                cores.append(
+                    Core(-1, (*(n_sites + k for k in one.given.sites), pattern), one.given.table)
+                )
+            for j, site in enumerate(one.of):
+                shown[site] = self._shown(one, j, pattern)
+        for site, (bonds, chance) in shown.items():
+            size, pairs = self.parts.sizes[site], self.pairs[site]
+            seen = np.zeros((size, len(pairs)))
+            hidden = np.zeros((size, len(pairs)))
+            for column, (node, value) in enumerate(pairs):
+                hidden[value, column] = self.first[scene][site][node]
+                seen[value, column] = float(node == value)
+            table = chance[..., 0, None] * hidden + chance[..., 1, None] * seen
+            if site in asked:
+                table = table[..., None, :, :] * np.eye(size)[:, :, None]
+                bonds = (*bonds, n_sites + site)
+            cores.append(Core(site, bonds, table))
+        return Operator(cores, self.parts.sizes)
+
+    # Better controllers.
+
+    def occupancy(self, clock: Stopwatch, steps: int = 15) -> list[Tensor]:
+        """Return how often (discounted) all pairs are met, by scenes."""
+        parts = self.parts
+        now = [np.zeros(self.shape) for _ in parts.scenes]
+        for scene, belief in enumerate(parts.initial):
+            if belief.any():
+                now[scene] += self._start(scene).push(belief)
+        total = [part.copy() for part in now]
+        chosen = [self._over_pairs(table) for table in self.actions]
+        for step in range(steps):
+            after = [np.zeros(self.shape) for _ in parts.scenes]
+            for (action, scene), moves in self._by_start().items():
+                part = np.where(chosen[scene] == action, now[scene], 0.0)
+                if part.max() <= 1e-12:
+                    continue
+                for k in moves:
+                    clock.check()
+                    move = self.moves[k]
+                    after[move.after] += parts.discount * move.weight * self._operator(k).push(part)
+            now = after
+            tail = 1.0 / (1.0 - parts.discount) if step == steps - 1 else 1.0
+            for whole, part in zip(total, now, strict=True):
+                whole += tail * part
+        return total
+
+    def better_actions(
+        self, occupancy: list[Tensor], clock: Stopwatch
+    ) -> tuple[list[NDArray[np.int16]], list[Tensor]]:
+        """Return, for every combination of nodes, the best action on average, and what it gains over the present one."""
+        parts = self.parts
+        usual = self._usual_pairs()
+        best = [np.full(self.nodes, -np.inf) for _ in parts.scenes]
+        present = [np.zeros(self.nodes) for _ in parts.scenes]
+        chosen = [table.copy() for table in self.actions]
+        weights = [whole + 1e-9 * usual for whole in occupancy]
+        for (action, scene), moves in self._by_start().items():
+            value = self._by_nodes(weights[scene] * self._action_value(action, scene, moves, clock))
+            np.copyto(present[scene], value, where=self.actions[scene] == action)
+            better = value > best[scene]
+            best[scene][better] = value[better]
+            chosen[scene][better] = action
+        return chosen, [new - old for new, old in zip(best, present, strict=True)]
+
+    def _usual_pairs(self) -> Tensor:
+        """Return the product of the beliefs that nodes stand for, over pairs."""
+        whole = np.ones(())
+        for beliefs, pairs in zip(self.beliefs, self.pairs, strict=True):
+            whole = np.multiply.outer(whole, beliefs[pairs[:, 0], pairs[:, 1]])
+        return whole
+
+    def _by_nodes(self, table: Tensor) -> Tensor:
+        """Return sums over the values that each node stands for."""
+        for site, pairs in enumerate(self.pairs):
+            begins = np.searchsorted(pairs[:, 0], np.arange(self.nodes[site]))
+            # A node that is never met has no pairs; the one before it would be counted.
+            met = np.isin(np.arange(self.nodes[site]), pairs[:, 0])
+            sums = np.add.reduceat(table, np.minimum(begins, len(pairs) - 1), axis=site)
+            mask = met.reshape([-1 if k == site else 1 for k in range(table.ndim)])
+            table = np.where(mask, sums, 0.0)
+        return table
+
+    def better_steps(
+        self, occupancy: list[Tensor], clock: Stopwatch
+    ) -> tuple[Steps, dict[tuple[int, int, int], list[Tensor]]]:
+        """Return, for every node, where it is best to go while its site is missing, and what that gains."""
+        chosen = [self._over_pairs(table) for table in self.actions]
+        new: Steps = {}
+        gains: dict[tuple[int, int, int], list[Tensor]] = {}
+        for move in self.moves:
+            key = (move.action, move.scene, move.after)
+            part = np.where(chosen[move.scene] == move.action, occupancy[move.scene], 0.0)
+            new[key] = list(self.steps[key])
+            gains[key] = [np.zeros(n) for n in self.nodes]
+            if part.max() <= 1e-12:
+                continue
+            for site in range(self.parts.n_sites):
+                clock.check()
+                new[key][site], gains[key][site] = self._better_step(move, site, part)
+        return new, gains
+
+    def _better_step(self, move: Move, site: int, part: Tensor) -> tuple[Tensor, Tensor]:
+        size, pairs, n_nodes = self.parts.sizes[site], self.pairs[site], self.nodes[site]
+        flow = np.moveaxis(self.operator(move, labelled=site).push(part), site, 0)
+        value = np.moveaxis(self.values[move.after], site, 0)
+        # [node as it was, next value, next pair]
+        scores = (flow.reshape(len(flow), -1) @ value.reshape(len(value), -1).T).reshape(n_nodes, size, -1)
+        met = self._followed(move, site)
+        total = np.zeros((n_nodes, n_nodes))
+        there = np.zeros((n_nodes, size), dtype=bool)
+        for column, (node, after) in enumerate(pairs):
+            total[:, node] += scores[:, after, column]
+            there[node, after] = True
+        possible = ~(met[:, None, :] & ~there[None]).any(axis=2)
+        old = self.steps[move.action, move.scene, move.after][site]
+        present = (old * total).sum(axis=1)
+        total[~possible] = -np.inf
+        best = np.argmax(total, axis=1)
+        gain = total[np.arange(n_nodes), best] - present
+        gain = np.where(np.isfinite(gain), gain, 0.0) * move.weight * self.parts.discount
+        return np.where(gain[:, None] > 0.0, np.eye(n_nodes)[best], old), gain
+
+    def _followed(self, move: Move, site: int) -> NDArray[np.bool_]:
+        """Return which values can follow at a node, shape (N, values)."""
+        size, pairs = self.parts.sizes[site], self.pairs[site]
+        kernel = (move.kernels[site].table.reshape(-1, size, size) > 0.0).any(axis=0)
+        there = np.zeros((self.nodes[site], size), dtype=bool)
+        there[pairs[:, 0], pairs[:, 1]] = True
+        return (there.astype(float) @ kernel) > 0.0
+
+    def proposed(self, clock: Stopwatch, share: float, what: str) -> Memory:
+        """Return a controller with those changes that promise most: a share of all that could be gained."""
+        occupancy = self.occupancy(clock)
+        actions, steps = self.actions, self.steps
+        if "a" in what:
+            best, gains = self.better_actions(occupancy, clock)
+            least = _threshold([gain.ravel() for gain in gains], share)
+            actions = [
+                np.where(gain >= least, new, old)
+                for new, old, gain in zip(best, self.actions, gains, strict=True)
+            ]
+        if "s" in what:
+            best, gains = self.better_steps(occupancy, clock)
+            least = _threshold([one for of_move in gains.values() for one in of_move], share)
+            steps = {
+                key: [
+                    np.where((gain >= least)[:, None], new, old)
+                    for new, old, gain in zip(best[key], self.steps[key], gains[key], strict=True)
+                ]
+                for key in best
+            }
+        return self.changed(actions, steps)
+
+    def changed(self, actions: list[NDArray[np.int16]], steps: Steps) -> Memory:
+        """Return a controller with the same nodes and pairs that acts and moves otherwise; values are where to begin."""
+        other = object.__new__(Memory)
+        other.__dict__.update(self.__dict__)
+        other.actions, other.steps = actions, steps
+        other.values = [values.copy() for values in self.values]
+        other._operators = self._operators if steps is self.steps else {}
+        return other
+
+
+def _threshold(gains: list[Tensor], share: float) -> float:
+    """Return the least gain of those that together make a share of all."""
+    every = np.concatenate(gains)
+    every = np.sort(every[every > 0.0])[::-1]
+    if not len(every):
+        return math.inf
+    sums = np.cumsum(every)
+    return float(every[min(int(np.searchsorted(sums, share * sums[-1])), len(every) - 1)])

@@ -1,0 +1,195 @@
+"""Where a grid should be finer: beliefs that its greedy policy meets, and that its values are far from.
+
+Candidates are the beliefs that follow when a value is missing, weighed by how often that happens under the greedy policy
+in the world of the bound. What one is worth: the mixed value minus the value after one more step.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.plan.factored.grid import Grid
+from missmdp.plan.factored.mixtures import Mixer
+from missmdp.plan.stopping import Stopwatch
+
+Tensor = NDArray[np.float64]
+
+_APART = 0.01
+"""Candidates are this far from beliefs of the grid, at least (sum of differences)."""
+_MOST = 16
+"""Candidates per site that are looked at."""
+
+
+_OLDEST = 12
+"""Steps without a value that first beliefs are made for."""
+
+
+class Candidate(NamedTuple):
+    """A belief that could join the grid."""
+
+    gain: float
+    site: int
+    belief: Tensor
+    price: float
+
+
+def site_weights(occupancy: list[Tensor], site: int) -> list[Tensor]:
+    """Return weights over the other sites, by scenes, that sum to 1; the site's axis has length 1."""
+    other = [whole.sum(axis=site, keepdims=True) for whole in occupancy]
+    total = sum(float(part.sum()) for part in other) or 1.0
+    return [part / total for part in other]
+
+
+def prices_of(values: list[Tensor], weights: list[Tensor], site: int) -> Tensor:
+    """Return values by beliefs of one site, the other sites weighed."""
+    axes = tuple(k for k in range(values[0].ndim) if k != site)
+    return sum(
+        ((value * weight).sum(axis=axes) for value, weight in zip(values, weights, strict=True)),
+        start=np.zeros(values[0].shape[site]),
+    )
+
+
+def candidates(grid: Grid, occupancy: list[Tensor], site: int, clock: Stopwatch) -> list[Candidate]:
+    """Return beliefs about one site that would make the grid finer where it matters."""
+    wanted, often = _missing_beliefs(grid, occupancy, site)
+    if not len(wanted):
+        return []
+    mixed, stepped = grid.backed_up(site, wanted, clock)
+    weights = site_weights(occupancy, site)
+    prices = prices_of(stepped, weights, site)
+    gains = prices_of(mixed, weights, site) - prices
+    return [
+        Candidate(float(often[k] * gains[k]), site, wanted[k], float(prices[k])) for k in range(len(wanted))
+    ]
+
+
+def _missing_beliefs(grid: Grid, occupancy: list[Tensor], site: int) -> tuple[Tensor, Tensor]:
+    """Return beliefs that follow when the site is missing, lumped where they are close, with their weights."""
+    axes = tuple(k for k in range(len(grid.shape)) if k != site)
+    sums: dict[bytes, Tensor] = {}
+    met: dict[tuple[int, int], Tensor] = {}
+    for move, _ in grid.moves:
+        key = (move.action, move.scene)
+        if key not in met:
+            there = np.where(grid.chosen[move.scene] == move.action, occupancy[move.scene], 0.0)
+            met[key] = there.sum(axis=axes)
+        often = met[key] * move.weight
+        if often.max() <= 1e-3 * (often.sum() + 1e-300):
+            continue
+        for mass in grid.missing(move, site):
+            joint = often[:, None] * mass
+            total = joint.sum(axis=1)
+            for g in np.flatnonzero(total > 1e-4 * often.sum()):
+                close = np.round(joint[g] / total[g], 2).tobytes()
+                sums[close] = sums.get(close, 0.0) + joint[g]
+    if not sums:
+        return np.zeros((0, grid.parts.sizes[site])), np.zeros(0)
+    joint = np.array(list(sums.values()))
+    often = joint.sum(axis=1)
+    wanted = joint / often[:, None]
+    far = np.abs(wanted[:, None] - grid.beliefs[site][None]).sum(axis=2).min(axis=1) > _APART
+    wanted, often = wanted[far], often[far]
+    top = np.argsort(-often, kind="stable")[:_MOST]
+    return wanted[top], often[top]
+
+
+def first_beliefs(grid: Grid, occupancy: list[Tensor], most: float) -> list[Tensor]:
+    """Return a first grid: beliefs after a value was seen and then missing for some steps, the same action all the time."""
+    found: list[Tensor] = []
+    share = (most / len(grid.values)) ** (1.0 / max(len(grid.shape), 1))
+    for site, size in enumerate(grid.parts.sizes):
+        chains, often = _chains(grid, occupancy, site)
+        beliefs = np.eye(size)
+        square = (chains**2).sum(axis=1)
+        while len(beliefs) + 1 <= share and len(chains):
+            prices = (beliefs**2).sum(axis=1)
+            spread = often * (Mixer(beliefs, prices).weights(chains) @ prices - square)
+            k = int(np.argmax(spread))
+            if spread[k] <= _APART**2 * often.max():
+                break
+            beliefs = np.vstack([beliefs, chains[k]])
+        found.append(beliefs)
+    return found
+
+
+def _chains(grid: Grid, occupancy: list[Tensor], site: int) -> tuple[Tensor, Tensor]:
+    """Return beliefs after a value was seen and then missing for some steps, with how likely that is."""
+    size = grid.parts.sizes[site]
+    axes = tuple(k for k in range(len(grid.shape)) if k != site)
+    first = np.array([whole.sum(axis=axes)[:size] for whole in occupancy]).sum(axis=0)
+    first = np.maximum(first / first.sum(), 0.01)
+    chains: dict[bytes, Tensor] = {}
+    for action in range(grid.parts.n_actions):
+        share = sum(
+            float(whole[chosen == action].sum())
+            for whole, chosen in zip(occupancy, grid.chosen, strict=True)
+        )
+        share = max(share / sum(float(whole.sum()) for whole in occupancy), 0.01)
+        moves = [move for move, _ in grid.moves if move.action == action]
+        kernel = np.zeros((size, size))
+        for move in moves:
+            kernel += move.weight * sum(mass[:size] for mass in grid.missing(move, site))
+        kernel *= grid.parts.discount / sum(move.weight for move in moves)
+        now = np.diag(share * first)
+        for _ in range(_OLDEST):
+            now = now @ kernel
+            for row in now:
+                if row.sum() > 1e-9:
+                    key = np.round(row / row.sum(), 3).tobytes()
+                    chains[key] = chains.get(key, 0.0) + row
+    joint = np.array(list(chains.values()))
+    often = joint.sum(axis=1)
+    return joint / often[:, None], often
+
+
+def _losses(beliefs: Tensor, prices: Tensor, usage: Tensor) -> Tensor:
+    """Return what would be lost without each belief; corners stay."""
+    n_values = beliefs.shape[1]
+    losses = np.full(len(beliefs), np.inf)
+    for g in range(n_values, len(beliefs)):
+        rest = np.arange(len(beliefs)) != g
+        weights = Mixer(beliefs[rest], prices[rest]).weights(beliefs[[g]])
+        losses[g] = usage[g] * max(float(weights[0] @ prices[rest]) - prices[g], 0.0)
+    return losses
+
+
+def refined(grid: Grid, clock: Stopwatch, most: float) -> tuple[list[Tensor], list[Tensor]]:
+    """Return beliefs and prices of a better grid whose tensors have at most so many entries."""
+    occupancy = grid.occupancy(clock)
+    n_sites = len(grid.shape)
+    beliefs: list[Tensor] = []
+    prices: list[Tensor] = []
+    losses: list[Tensor] = []
+    found: list[Candidate] = []
+    for site in range(n_sites):
+        usage = sum(whole.sum(axis=tuple(k for k in range(n_sites) if k != site)) for whole in occupancy)
+        beliefs.append(grid.beliefs[site])
+        prices.append(prices_of(grid.values, site_weights(occupancy, site), site))
+        losses.append(_losses(beliefs[site], prices[site], usage))
+        found += candidates(grid, occupancy, site, clock)
+    sizes = [float(n) for n in grid.shape]
+    best = sorted((one for one in found if one.gain > 0.0), key=lambda one: -one.gain * sizes[one.site])
+    room = max((most / (math.prod(sizes) * len(grid.values))) ** (1.0 / n_sites), 1.0)
+    for one in best:
+        site = one.site
+        if np.abs(beliefs[site] - one.belief).sum(axis=1).min() <= 2.0 * _APART:
+            continue
+        size = math.prod(float(len(b)) for b in beliefs) * len(grid.values)
+        full = len(beliefs[site]) >= math.ceil(room * sizes[site])
+        if full or size * (1.0 + 1.0 / len(beliefs[site])) > most:
+            # Something that matters less makes room, if there is such a thing.
+            weakest = int(np.argmin(losses[site]))
+            if losses[site][weakest] > 0.5 * one.gain:
+                continue
+            keep = np.arange(len(beliefs[site])) != weakest
+            near = np.abs(beliefs[site] - beliefs[site][weakest]).sum(axis=1) < 0.2
+            losses[site] = np.where(near, np.inf, losses[site])[keep]
+            beliefs[site], prices[site] = beliefs[site][keep], prices[site][keep]
+        beliefs[site] = np.vstack([beliefs[site], one.belief])
+        prices[site] = np.append(prices[site], one.price)
+        losses[site] = np.append(losses[site], np.inf)
+    return beliefs, prices
