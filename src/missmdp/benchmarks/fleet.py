@@ -90,7 +90,8 @@ def plant(k: int) -> MissMDP:
         rates = OTHERS_MISSING if number > 1 else FIRST_MISSING
 
         def rate(state: Any) -> float:
-            return rates[getattr(state, cause)]
+            wear: int = getattr(state, cause)
+            return rates[wear]
 
         return rate
 
