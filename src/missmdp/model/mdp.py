@@ -27,6 +27,7 @@ from missmdp.model.factors import (
     given_factor_terminal,
     sum_of_parts,
 )
+from missmdp.model.found_factors import find_factors
 from missmdp.model.given import (
     Distribution,
     checked_actions,
@@ -87,8 +88,6 @@ class FactoredMDP:
     ----------
     space : StateSpace
         The states as codes.
-    factors : Factors or None
-        T feature by feature, if it was given like that.
     reward : numpy.ndarray
         ρ, shape (S, A).
     initial : numpy.ndarray
@@ -135,7 +134,7 @@ class FactoredMDP:
         self.discount = checked_discount(discount)
         max_states = int(checked_number("max_states", max_states, least=1))
         matrices: list[sparse.csr_array] = []
-        self.factors = transition if isinstance(transition, Factors) else None
+        self._given = transition if isinstance(transition, Factors) else None
         if callable(transition):
             if states is not None:
                 problem = "goes with matrices; with a transition function the states are enumerated"
@@ -151,11 +150,11 @@ class FactoredMDP:
             )
         else:
             self.space = given_states(space, states, max_states)
-            if self.factors is None:
+            if self._given is None:
                 matrices = given_matrices(transition, self.actions, len(self.space))
             start = given_initial(self.space, initial)
             self.terminal = given_terminal(self.space, terminal)
-        if self.factors is None:
+        if self._given is None:
             self.transition = tuple(
                 self._checked_transition(action, matrix, enumerated=callable(transition))
                 for action, matrix in zip(self.actions, matrices, strict=True)
@@ -169,6 +168,17 @@ class FactoredMDP:
             array.setflags(write=False)
 
     @cached_property
+    def factors(self) -> Factors | None:
+        """T feature by feature: as it was given, or as found in the matrices.
+
+        None if the next values of features depend on each other given the state and the action, or if states are not
+        all combinations of values in order. Of terminal states factors say nothing, whatever their tables hold.
+        """
+        if self._given is not None:
+            return self._given
+        return find_factors(self.space, self.actions, self.transition, self.terminal)
+
+    @cached_property
     def transition(self) -> tuple[sparse.csr_array, ...]:
         """One (S, S) matrix per action; factors are multiplied out here.
 
@@ -177,15 +187,15 @@ class FactoredMDP:
         ModelError
             If the matrices of factors would not fit into memory.
         """
-        assert self.factors is not None
-        entries = self.factors.count_entries()
+        assert self._given is not None
+        entries = self._given.count_entries()
         if entries > MOST_ENTRIES:
             raise ModelError(
                 f"the transition matrices of these factors would have {entries:.2g} entries "
                 f"(about {entries * 12e-9:.0f} GB), too many"
             )
         return tuple(
-            self._checked_transition(action, self.factors.matrix(a), enumerated=False)
+            self._checked_transition(action, self._given.matrix(a), enumerated=False)
             for a, action in enumerate(self.actions)
         )
 
@@ -426,8 +436,8 @@ class FactoredMDP:
 
     def _reach(self) -> NDArray[np.bool_]:
         """Return the states on a path from an initial one, by a breadth-first search from an extra node."""
-        if self.factors is not None:
-            return self.factors.reach(self.initial > 0.0, self.terminal)
+        if self._given is not None:
+            return self._given.reach(self.initial > 0.0, self.terminal)
         n = self.n_states
         steps = sparse.csr_array(sum(self.transition, sparse.csr_array((n, n))))
         start = sparse.csr_array(self.initial[None, :])
