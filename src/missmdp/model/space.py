@@ -410,6 +410,16 @@ class StateSpace:
         """The states in order, as named tuples."""
         return Rows(self.codes, self.features.decode)
 
+    @property
+    def is_product(self) -> bool:
+        """Whether the states are all combinations of values, in whatever order."""
+        return len(self) == math.prod(map(int, self.features.sizes))
+
+    @property
+    def in_order(self) -> NDArray[np.int64]:
+        """The states sorted by their values, the last feature changing fastest, as indices, shape (S,)."""
+        return self._order
+
     def state(self, index: int) -> Any:
         """Return the state at an index."""
         return self.features.decode(self.codes[index])
