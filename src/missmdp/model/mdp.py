@@ -162,7 +162,9 @@ class FactoredMDP:
         self.initial: NDArray[np.float64] = checked_distribution(
             start, "the initial distribution", self.space.state
         )
-        self.reward: NDArray[np.float64] = self._checked_reward(reward, enumerated=callable(transition))
+        self.reward: NDArray[np.float64] = self._checked_reward(
+            reward, enumerated=callable(transition), progress=progress
+        )
         self.reachable: NDArray[np.bool_] = self._reach()
         for array in (self.initial, self.reward, self.terminal, self.reachable):
             array.setflags(write=False)
@@ -410,17 +412,24 @@ class FactoredMDP:
             part.setflags(write=False)
         return checked
 
-    def _checked_reward(self, reward: Any, *, enumerated: bool) -> NDArray[np.float64]:
+    def _rewards(self, reward: Callable[[Any, Any], Any], progress: bool | None) -> NDArray[np.float64]:
+        """Return what a function says of all states that are not terminal, shape (S, A)."""
+        array = np.zeros((self.n_states, self.n_actions))
+        with show_progress("Evaluating rewards", self.n_states, enabled=progress) as advance:
+            for s, codes in enumerate(self.space.codes.tolist()):
+                if not self.terminal[s]:
+                    state = self.space.features.decode(codes)
+                    array[s] = [
+                        number(call(reward, "reward", state, action), "reward({!r}, {!r})", state, action)
+                        for action in self.actions
+                    ]
+                advance()
+        return array
+
+    def _checked_reward(self, reward: Any, *, enumerated: bool, progress: bool | None) -> NDArray[np.float64]:
         shape = (self.n_states, self.n_actions)
         if callable(reward):
-            array = np.zeros(shape)
-            with show_progress("Evaluating rewards", self.n_states) as advance:
-                for s in np.flatnonzero(~self.terminal):
-                    state = self.space.state(int(s))
-                    for a, action in enumerate(self.actions):
-                        value = call(reward, "reward", state, action)
-                        array[s, a] = number(value, "reward({!r}, {!r})", state, action)
-                    advance()
+            array = self._rewards(reward, progress)
         else:
             array = as_floats(reward, "reward")
             if array.ndim == 0:
