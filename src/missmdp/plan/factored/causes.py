@@ -4,9 +4,9 @@ A table f(own, others…) ≥ 0 is written as a sum of terms, each a product wit
 term is a *cause* that the upper bound lets the agent know. Given the cause, beliefs about features that were
 independent stay independent, and knowing more can only help: bounds from above stay bounds.
 
-The less a cause says, the tighter the bound. Where the table depends on one axis only, or is a product already, there is
-one cause and nothing is told. Otherwise the first cause is what all values of the others have in common, and only what
-is left over tells them: f(own, u) = Π_p w_p(u_p) f(own, u⁰) + the rest, with weights as large as they can be.
+The less a cause says, the tighter the bound. Where the table depends on one axis only, or is a product already, there
+is one cause and nothing is told. Otherwise the first cause is what all values of the others have in common, and only
+what is left over tells them: f(own, u) = Π_p w_p(u_p) f(own, u⁰) + the rest, with weights as large as they can be.
 """
 
 from __future__ import annotations

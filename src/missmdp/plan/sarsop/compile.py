@@ -85,12 +85,9 @@ class Nodes:
         new = ~corner & (node_of_column[column] == column)
         target[new] = self._n_pairs + np.arange(int(new.sum()))
         # Columns that are multiples of an earlier one share its pairs, class by class and in the same order.
-        place = {
-            (int(n), int(c)): int(t)
-            for n, c, t in zip(node[column[new]], pair_class[new], target[new], strict=True)
-        }
-        for i in np.flatnonzero(~corner & ~new).tolist():
-            target[i] = place[int(node[column[i]]), int(pair_class[i])]
+        shared = ~corner & ~new
+        ours = node[column] * size + pair_class
+        target[shared] = target[new][np.searchsorted(ours[new], ours[shared])]
         self._node.append(node[column[new]])
         self._class.append(pair_class[new])
         self._n_nodes += len(several)
@@ -265,7 +262,7 @@ def _classes(
     alive[live] = True
     going_on = sparse.diags_array(alive.astype(np.float64))
     matrices = [canonical(matrix @ going_on) for matrix in pomdp.transition]
-    equal = equal_rows(matrices, (component, pomdp.reward), live.tolist())
+    equal = equal_rows(matrices, (component, pomdp.reward), live)
     order = np.lexsort((equal.first, component[equal.first]))
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
