@@ -27,6 +27,21 @@ class Core(NamedTuple):
     """One axis per bond, then rows and columns (for a site). One row stands for all rows that are equal."""
 
 
+MOST_IN_CORE = 20_000_000
+"""Numbers in one core above which it is not made: too much is tied together."""
+
+
+class TooTiedError(Exception):
+    """Sites are tied together so much that their cores would not fit."""
+
+
+def empty_core(*shape: int) -> NDArray[np.float64]:
+    """Return zeros for a core, if they fit."""
+    if math.prod(map(float, shape)) > MOST_IN_CORE:
+        raise TooTiedError
+    return np.zeros(shape)
+
+
 def one_row(table: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the table of a core with one row where all rows are equal."""
     return table[..., :1, :] if (table == table[..., :1, :]).all() else table
@@ -55,11 +70,15 @@ class Operator:
         self._lengths: dict[int, int] = {}
         for core, scope in zip(self.cores, self._scopes, strict=True):
             self._lengths.update(zip(scope, core.table.shape, strict=True))
-        self._orders: dict[int, tuple[list[tuple[int, set[int]]], float]] = {}
+        self._orders: dict[int, tuple[list[tuple[int, set[int]]], float, float]] = {}
 
     def work(self) -> float:
         """Return about how many multiplications one use takes."""
         return self._order(self._n)[1]
+
+    def peak(self) -> float:
+        """Return how many numbers the largest tensor on the way has."""
+        return self._order(self._n)[2]
 
     def pull(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Σ_next operator(row, next) values(next), a tensor over rows (axes of one row kept so)."""
@@ -79,7 +98,7 @@ class Operator:
             tensor, axes = contracted(tensor, axes, self.cores[k].table, self._scopes[k], gone)
         return tensor.transpose([axes.index(axis) for axis in range(end, end + n)])
 
-    def _order(self, begin: int) -> tuple[list[tuple[int, set[int]]], float]:
+    def _order(self, begin: int) -> tuple[list[tuple[int, set[int]]], float, float]:
         """Return in which order to use the cores, with the axes that are then summed over, and the work."""
         if begin in self._orders:
             return self._orders[begin]
@@ -89,6 +108,7 @@ class Operator:
         left = dict(enumerate(self._scopes))
         order: list[tuple[int, set[int]]] = []
         work = 0.0
+        peak = math.prod(float(lengths[axis]) for axis in axes)
         while left:
             best: tuple[float, int, set[int], set[int]] | None = None
             for k, scope in left.items():
@@ -99,10 +119,11 @@ class Operator:
                 if best is None or size < best[0]:
                     best = (size, k, union - rest, union)
             assert best is not None
-            _, k, gone, union = best
+            size, k, gone, union = best
+            peak = max(peak, size)
             work += math.prod(float(lengths[axis]) for axis in union)
             axes = union - gone
             order.append((k, gone))
             del left[k]
-        self._orders[begin] = (order, work)
+        self._orders[begin] = (order, work, peak)
         return self._orders[begin]

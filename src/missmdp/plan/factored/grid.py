@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.plan.factored.cores import Core, Operator, one_row
+from missmdp.plan.factored.cores import Core, Operator, empty_core, one_row
 from missmdp.plan.factored.mixtures import Mixer
 from missmdp.plan.factored.parts import Move, Parts
 from missmdp.plan.factored.told import Local, Tie, told_after, told_before, told_by_gaps, told_by_kernel
@@ -98,13 +98,12 @@ class Grid:
         for site, given in enumerate(rows):
             mine = [k for k in range(len(ties)) if site in touched[k]]
             axes = [k for k in mine if k in bonds]
-            table = np.zeros((*(len(ties[k]) for k in axes), len(given), len(self.beliefs[site])))
+            table = empty_core(*(len(ties[k]) for k in axes), len(given), len(self.beliefs[site]))
             for chosen in product(*(range(len(ties[k])) for k in mine)):
                 said = [ties[k][term].get(site) for k, term in zip(mine, chosen, strict=True)]
                 place = tuple(term for k, term in zip(mine, chosen, strict=True) if k in bonds)
                 table[place] += self._after(site, given, [local for local in said if local is not None])
             cores.append(Core(site, tuple(axes), one_row(table)))
-        # A term that has nothing to do with a site still has its own factor only once: in the first site it touches.
         return Operator(cores, tuple(len(given) for given in rows))
 
     def _after(self, site: int, given: Tensor, said: list[Local]) -> Tensor:
@@ -183,6 +182,35 @@ class Grid:
                     values += shift
         return self.bound()
 
+    def blind(self, action: int, clock: Stopwatch, max_sweeps: int = 2000) -> float:
+        """Return a lower bound at the start for one action for ever, on a grid of corners."""
+        parts, discount = self.parts, self.parts.discount
+        values = [np.zeros(self.shape) for _ in parts.scenes]
+        low = -math.inf
+        for _ in range(max_sweeps):
+            new = [
+                self.rewards[scene][..., action]
+                + sum(
+                    discount * move.weight * operator.pull(values[move.after])
+                    for move, operator in self._by_start().get((action, scene), [])
+                )
+                for scene in range(len(parts.scenes))
+            ]
+            clock.check()
+            low = min(float((a - b).min()) for a, b in zip(new, values, strict=True))
+            high = max(float((a - b).max()) for a, b in zip(new, values, strict=True))
+            values = new
+            low, high = (min(low, 0.0), max(high, 0.0)) if parts.ends else (low, high)
+            if high - low <= 1e-6 * (abs(high) + abs(low)) + 1e-12:
+                break
+            if not parts.ends:
+                values = [v + discount / (1.0 - discount) * (low + high) / 2.0 for v in values]
+        lack = discount / (1.0 - discount) * low
+        return sum(
+            float((belief * (value + lack)).sum())
+            for belief, value in zip(parts.initial, values, strict=True)
+        )
+
     def bound(self) -> float:
         """Return the upper bound at the start, before the first observation."""
         total = self.excess * float(self.parts.initial.sum())
@@ -256,6 +284,23 @@ class Grid:
         weights = self._mixers[site].weights(wanted)
         mixed = [np.moveaxis(np.tensordot(weights, v, axes=(1, site)), 0, site) for v in self.values]
         return mixed, best
+
+    def greedy_at(self, rows: Sequence[Tensor], clock: Stopwatch) -> list[NDArray[np.int16]]:
+        """Return the best action at products of other beliefs, one step ahead, by scenes."""
+        shape = tuple(len(row) for row in rows)
+        best = [np.full(shape, -np.inf) for _ in self.parts.scenes]
+        chosen = [np.zeros(shape, dtype=np.int16) for _ in self.parts.scenes]
+        rewards = [_over_beliefs(reward, rows) for reward in self.parts.reward]
+        for (action, scene), moves in self._by_start().items():
+            value = rewards[scene][..., action].copy()
+            for move, _ in moves:
+                clock.check()
+                operator = self.operator(self.ties.of(move), rows)
+                value += self.parts.discount * move.weight * operator.pull(self.values[move.after])
+            better = value > best[scene]
+            best[scene][better] = value[better]
+            chosen[scene][better] = action
+        return chosen
 
     def operator_of_site(self, move: Move, site: int, wanted: Tensor, whole: Operator) -> Operator:
         """Return an operator of a move with other rows of one site."""

@@ -110,9 +110,13 @@ class Memory:
         for one, two in product(covers, covers):
             along = beliefs[two] - beliefs[one]
             length = float(along @ along)
-            share = 0.0 if length <= 0.0 else float(np.clip((belief - beliefs[one]) @ along / length, 0.0, 1.0))
+            share = (
+                0.0 if length <= 0.0 else float(np.clip((belief - beliefs[one]) @ along / length, 0.0, 1.0))
+            )
             off = np.abs(beliefs[one] + share * along - belief).sum()
-            spread = (1.0 - share) * np.abs(beliefs[one] - belief).sum() + share * np.abs(beliefs[two] - belief).sum()
+            spread = (1.0 - share) * np.abs(beliefs[one] - belief).sum() + share * np.abs(
+                beliefs[two] - belief
+            ).sum()
             if off + 0.2 * spread < best[0]:
                 best = (off + 0.2 * spread, one, two, share)
         weights[best[1]] += 1.0 - best[3]
@@ -236,7 +240,9 @@ class Memory:
         bonds = (*kernel.sites, *shown[0])
         lengths = [self.parts.sizes[k] for k in kernel.sites], shown[1].shape[:-2]
         # p(bonds, pair, next value, missing or seen)
-        moved = kernel.table[..., pairs[:, 1], :].reshape(*lengths[0], *(1 for _ in lengths[1]), len(pairs), size)
+        moved = kernel.table[..., pairs[:, 1], :].reshape(
+            *lengths[0], *(1 for _ in lengths[1]), len(pairs), size
+        )
         gap = shown[1].reshape(*(1 for _ in lengths[0]), *lengths[1], 1, size, 2)
         chance = moved[..., None] * gap
         if labelled:
@@ -291,9 +297,7 @@ class Memory:
         for k in moves:
             clock.check()
             move = self.moves[k]
-            value += (
-                self.parts.discount * move.weight * self._operator(k).pull(self.values[move.after])
-            )
+            value += self.parts.discount * move.weight * self._operator(k).pull(self.values[move.after])
         return value
 
     def sweep(self, clock: Stopwatch) -> tuple[float, float]:
@@ -343,9 +347,7 @@ class Memory:
         for number, one in enumerate(gaps):
             pattern = 2 * n_sites + number
             if len(one.of) > 1:
-                cores.append(
-                    Core(-1, (*(n_sites + k for k in one.given.sites), pattern), one.given.table)
-                )
+                cores.append(Core(-1, (*(n_sites + k for k in one.given.sites), pattern), one.given.table))
             for j, site in enumerate(one.of):
                 shown[site] = self._shown(one, j, pattern)
         for site, (bonds, chance) in shown.items():
@@ -477,14 +479,14 @@ class Memory:
         """Return a controller with those changes that promise most: a share of all that could be gained."""
         occupancy = self.occupancy(clock)
         actions, steps = self.actions, self.steps
-        if "a" in what:
+        if what == "actions":
             best, gains = self.better_actions(occupancy, clock)
             least = _threshold([gain.ravel() for gain in gains], share)
             actions = [
                 np.where(gain >= least, new, old)
                 for new, old, gain in zip(best, self.actions, gains, strict=True)
             ]
-        if "s" in what:
+        else:
             best, gains = self.better_steps(occupancy, clock)
             least = _threshold([one for of_move in gains.values() for one in of_move], share)
             steps = {
@@ -495,6 +497,13 @@ class Memory:
                 for key in best
             }
         return self.changed(actions, steps)
+
+    def actions_at(self, beliefs: Sequence[Tensor]) -> list[NDArray[np.int16]]:
+        """Return the actions at other nodes: those of the nearest ones."""
+        nearest = [
+            np.array([self._nearest(site, belief) for belief in rows]) for site, rows in enumerate(beliefs)
+        ]
+        return [table[np.ix_(*nearest)] for table in self.actions]
 
     def changed(self, actions: list[NDArray[np.int16]], steps: Steps) -> Memory:
         """Return a controller with the same nodes and pairs that acts and moves otherwise; values are where to begin."""

@@ -99,21 +99,33 @@ def _missing_beliefs(grid: Grid, occupancy: list[Tensor], site: int) -> tuple[Te
 
 def first_beliefs(grid: Grid, occupancy: list[Tensor], most: float) -> list[Tensor]:
     """Return a first grid: beliefs after a value was seen and then missing for some steps, the same action all the time."""
-    found: list[Tensor] = []
     share = (most / len(grid.values)) ** (1.0 / max(len(grid.shape), 1))
-    for site, size in enumerate(grid.parts.sizes):
-        chains, often = _chains(grid, occupancy, site)
-        beliefs = np.eye(size)
-        square = (chains**2).sum(axis=1)
-        while len(beliefs) + 1 <= share and len(chains):
-            prices = (beliefs**2).sum(axis=1)
-            spread = often * (Mixer(beliefs, prices).weights(chains) @ prices - square)
-            k = int(np.argmax(spread))
-            if spread[k] <= _APART**2 * often.max():
-                break
-            beliefs = np.vstack([beliefs, chains[k]])
-        found.append(beliefs)
-    return found
+    return [_spread_out(*_chains(grid, occupancy, site), share) for site in range(len(grid.shape))]
+
+
+def _spread_out(chains: Tensor, often: Tensor, share: float, *, pairs: bool = False) -> Tensor:
+    """Return corners and some beliefs, such that mixtures of them are not far from any of many.
+
+    Parameters
+    ----------
+    chains, often
+        The many, with their weights.
+    share
+        How many to return; or how many pairs of a belief and a value that it holds possible.
+    pairs
+        Whether pairs are counted.
+    """
+    size = chains.shape[1]
+    beliefs, counted = np.eye(size), float(size)
+    square = (chains**2).sum(axis=1)
+    while True:
+        prices = (beliefs**2).sum(axis=1)
+        spread = often * (Mixer(beliefs, prices).weights(chains) @ prices - square)
+        k = int(np.argmax(spread))
+        counted += float((chains[k] > 0.0).sum()) if pairs else 1.0
+        if counted > share or spread[k] <= 1e-3 * _APART**2 * often.max():
+            return beliefs
+        beliefs = np.vstack([beliefs, chains[k]])
 
 
 def _chains(grid: Grid, occupancy: list[Tensor], site: int) -> tuple[Tensor, Tensor]:
@@ -125,8 +137,7 @@ def _chains(grid: Grid, occupancy: list[Tensor], site: int) -> tuple[Tensor, Ten
     chains: dict[bytes, Tensor] = {}
     for action in range(grid.parts.n_actions):
         share = sum(
-            float(whole[chosen == action].sum())
-            for whole, chosen in zip(occupancy, grid.chosen, strict=True)
+            float(whole[chosen == action].sum()) for whole, chosen in zip(occupancy, grid.chosen, strict=True)
         )
         share = max(share / sum(float(whole.sum()) for whole in occupancy), 0.01)
         moves = [move for move, _ in grid.moves if move.action == action]
@@ -166,7 +177,7 @@ def refined(grid: Grid, clock: Stopwatch, most: float) -> tuple[list[Tensor], li
     losses: list[Tensor] = []
     found: list[Candidate] = []
     for site in range(n_sites):
-        usage = sum(whole.sum(axis=tuple(k for k in range(n_sites) if k != site)) for whole in occupancy)
+        usage = _usage(grid, occupancy, site)
         beliefs.append(grid.beliefs[site])
         prices.append(prices_of(grid.values, site_weights(occupancy, site), site))
         losses.append(_losses(beliefs[site], prices[site], usage))
@@ -193,3 +204,24 @@ def refined(grid: Grid, clock: Stopwatch, most: float) -> tuple[list[Tensor], li
         prices[site] = np.append(prices[site], one.price)
         losses[site] = np.append(losses[site], np.inf)
     return beliefs, prices
+
+
+def _usage(grid: Grid, occupancy: list[Tensor], site: int) -> Tensor:
+    """Return how often each belief of a site is met."""
+    axes = tuple(k for k in range(len(grid.shape)) if k != site)
+    return np.array([whole.sum(axis=axes) for whole in occupancy]).sum(axis=0)
+
+
+def marginals_of(grid: Grid, occupancy: list[Tensor]) -> list[Tensor]:
+    """Return about how often each value of each site occurs."""
+    found: list[Tensor] = []
+    for site, rows in enumerate(grid.beliefs):
+        mass = _usage(grid, occupancy, site) @ rows
+        found.append(mass / mass.sum())
+    return found
+
+
+def chosen_nodes(grid: Grid, occupancy: list[Tensor], most: float) -> list[Tensor]:
+    """Return nodes for a memory, corners first, so that pairs with values have at most so many entries."""
+    share = (most / len(grid.values)) ** (1.0 / max(len(grid.shape), 1))
+    return [_spread_out(*_chains(grid, occupancy, site), share, pairs=True) for site in range(len(grid.shape))]

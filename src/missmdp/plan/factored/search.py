@@ -1,0 +1,288 @@
+"""The structured search: a grid from above and a memory from below, both finer and finer while there is time.
+
+It begins with what is known at once: full observation from above, the best action for ever from below. Then rounds: the
+grid is made finer where its own policy goes, the memory takes the beliefs that matter most as nodes and is improved by
+steps that were tried out. Every number is a bound whenever the search is stopped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.model.missmdp import MissMDP
+from missmdp.plan.factored.grid import Grid, Ties
+from missmdp.plan.factored.memory import Memory
+from missmdp.plan.factored.parts import Parts
+from missmdp.plan.factored.refine import chosen_nodes, first_beliefs, marginals_of, refined
+from missmdp.plan.solving import Status
+from missmdp.plan.stopping import Stop, Stopwatch
+from missmdp.plan.trace import TraceBuilder
+
+Tensor = NDArray[np.float64]
+
+_FIRST_ENTRIES = 60_000.0
+"""Entries of all tensors of a first grid."""
+_GROWTH = 4.0
+"""How much larger grids get from round to round."""
+_LARGEST = 2e7
+"""Entries of all tensors that no grid exceeds."""
+_PER_ENTRY = 60.0
+"""Bytes per entry that a grid or a memory needs, with all that is worked out on the way."""
+_SHARE = 0.12
+"""Of the time that is left, what the sweeps of one solution may take."""
+_SWEEPS = 25.0
+"""Sweeps that a solution takes, about."""
+_CLIMB_SHARE = 0.5
+"""Of the time that is left, what the improvement of one memory may take."""
+_CLIMB_SWEEPS = 300.0
+"""Sweeps that it takes, about."""
+_SPEED = 5e8
+"""Multiplications per second, at least."""
+_CLOSE = 0.02
+"""Of the gap: how exactly bounds are worked out."""
+_PATIENCE = 6
+"""Changes of a memory that together must gain something, or no more are tried."""
+
+
+@dataclass
+class Limits:
+    """When to stop, and how much may be used."""
+
+    clock: Stopwatch
+    memory: float
+    """In bytes."""
+    timeout: float | None
+    precision: float
+    absolute_precision: float | None
+    max_trials: int | None
+    scale: float
+    """The largest value that is possible; gaps of 1e-15 of it are rounding."""
+
+    def left(self) -> float:
+        """Return the seconds that are left; an hour at a time if there is no limit."""
+        return 3600.0 if self.timeout is None else max(self.timeout - self.clock.seconds, 0.0)
+
+    def is_reached(self, lower: float, upper: float) -> bool:
+        """Return whether bounds are close enough."""
+        absolute = 0.0 if self.absolute_precision is None else self.absolute_precision
+        return upper - lower <= max(self.precision * abs(lower), absolute, 1e-15 * self.scale)
+
+
+@dataclass
+class StructuredSearch:
+    """One search; `run` fills in the bounds, the controller and the trace."""
+
+    parts: Parts
+    limits: Limits
+    say: Callable[[str], None]
+    lower: float = -math.inf
+    upper: float = math.inf
+    memory: Memory | None = None
+    """The controller that the lower bound belongs to; None if it is one action for ever."""
+    blind_action: int = 0
+    rounds: int = 0
+    sweeps: int = 0
+    trace: TraceBuilder = field(default_factory=TraceBuilder)
+    _grid: Grid | None = None
+    _trying: Memory | None = None
+    _speed: float = _SPEED
+    _ties: float = 1.0
+    """How much larger tensors get on the way, because sites are tied together."""
+
+    def run(self) -> Status:
+        """Search until a goal or a limit is reached, and return which."""
+        try:
+            ties = Ties(self.parts)
+            self._begin(ties)
+            entries = _FIRST_ENTRIES
+            while True:
+                before = (self.lower, self.upper)
+                most = self._most_entries(entries, _SHARE, _SWEEPS)
+                self._refine(ties, most)
+                wanted = entries if self.rounds == 0 else _LARGEST
+                self._climb(self._most_entries(wanted, _CLIMB_SHARE, _CLIMB_SWEEPS))
+                self.rounds += 1
+                self._check()
+                if entries > most and (self.lower, self.upper) == before:
+                    return "converged"
+                entries = min(entries * _GROWTH, _LARGEST)
+        except Stop as stop:
+            self._harvest()
+            return stop.status
+
+    def _begin(self, ties: Ties) -> None:
+        """Work out full observation, and the best action for ever."""
+        corners = [np.eye(size) for size in self.parts.sizes]
+        grid = Grid(ties, corners, [np.zeros(len(rows)) for rows in corners])
+        for action in range(self.parts.n_actions):
+            value = grid.blind(action, self.limits.clock)
+            if value > self.lower:
+                self.lower, self.blind_action = value, action
+        self._grid = grid
+        entries = math.prod(map(float, grid.shape))
+        self._ties = max(max(operator.peak() for _, operator in grid.moves) / entries, 1.0)
+        self._solve_grid(grid)
+        self._check()
+
+    def _most_entries(self, wanted: float, share: float, sweeps: float) -> float:
+        """Return how many entries a grid or a memory may have, for the memory and a share of the time that are left."""
+        grid = self._grid
+        assert grid is not None
+        by_memory = self.limits.memory / (_PER_ENTRY * self._ties)
+        # Per entry, a sweep multiplies by the length of an axis so and so many times.
+        length = float(np.mean(grid.shape))
+        times = grid.work() / (math.prod(map(float, grid.shape)) * len(self.parts.scenes) * length)
+        wanted_length = max((wanted / len(self.parts.scenes)) ** (1.0 / self.parts.n_sites), 2.0)
+        by_time = share * self.limits.left() * self._speed / (sweeps * times * wanted_length)
+        return min(wanted, by_memory, by_time, _LARGEST)
+
+    def _solve_grid(self, grid: Grid) -> None:
+        start, before = self.limits.clock.seconds, grid.sweeps
+        try:
+            self.upper = min(self.upper, grid.solve(self.limits.clock, self._exactness()))
+        finally:
+            self._count(grid.work(), grid.sweeps - before, start)
+        self._record()
+
+    def _exactness(self) -> float:
+        gap = self.upper - self.lower
+        return _CLOSE * gap if math.isfinite(gap) else 1e-3 * self.limits.scale
+
+    def _count(self, work: float, sweeps: int, start: float) -> None:
+        self.sweeps += sweeps
+        seconds = self.limits.clock.seconds - start
+        if seconds > 0.1 and sweeps:
+            # Small tensors are slow for what they do, so the fastest counts.
+            self._speed = max(self._speed, work * sweeps / seconds)
+
+    def _refine(self, ties: Ties, most: float) -> None:
+        clock, grid = self.limits.clock, self._grid
+        assert grid is not None
+        if self.rounds == 0:
+            beliefs = first_beliefs(grid, grid.occupancy(clock), most)
+            prices = [(rows**2).sum(axis=1) for rows in beliefs]
+        else:
+            beliefs, prices = refined(grid, clock, most)
+        finer = Grid(ties, beliefs, prices, grid.prolonged(beliefs))
+        self._grid = finer
+        self._solve_grid(finer)
+        self._check()
+        for _ in range(2):
+            before = self.upper
+            beliefs, prices = refined(finer, clock, most)
+            finer = Grid(ties, beliefs, prices, finer.prolonged(beliefs))
+            self._solve_grid(finer)
+            self._grid = finer
+            self._check()
+            if before - self.upper < 0.05 * (self.upper - self.lower):
+                break
+
+    def _climb(self, most: float) -> None:
+        """Improve a controller whose nodes are beliefs of the grid."""
+        clock, grid = self.limits.clock, self._grid
+        assert grid is not None
+        occupancy = grid.occupancy(clock)
+        nodes = chosen_nodes(grid, occupancy, most)
+        memory = Memory(
+            self.parts,
+            nodes,
+            marginals_of(grid, occupancy),
+            grid.greedy_at(nodes, clock),
+        )
+        value = self._solve_memory(memory)
+        if self.memory is not None and value < self.lower:
+            other = memory.changed(self.memory.actions_at(memory.beliefs), memory.steps)
+            better = self._solve_memory(other)
+            memory, value = (other, better) if better > value else (memory, value)
+        shares, gains = {"actions": 1.0, "steps": 1.0}, [math.inf] * _PATIENCE
+        while sum(gains[-_PATIENCE:]) > _CLOSE * (self.upper - value):
+            what = "steps" if len(gains) % 2 else "actions"
+            other = memory.proposed(clock, shares[what], what)
+            better = self._solve_memory(other)
+            gains.append(max(better - value, 0.0))
+            if better > value:
+                memory, value = other, better
+            shares[what] = min(1.0, 2.0 * shares[what]) if gains[-1] > 0.0 else shares[what] / 3.0
+
+    def _solve_memory(self, memory: Memory) -> float:
+        start, before = self.limits.clock.seconds, memory.sweeps
+        self._trying = memory
+        try:
+            value = memory.solve(self.limits.clock, self._exactness())
+        finally:
+            self._count(memory.work(), memory.sweeps - before, start)
+        self._take(memory, value)
+        self._check()
+        return value
+
+    def _take(self, memory: Memory, value: float) -> None:
+        if value > self.lower:
+            self.lower, self.memory = value, memory
+        self._record()
+
+    def _harvest(self) -> None:
+        """Take what an interrupted solution has found by then."""
+        if self._grid is not None and math.isfinite(self._grid.excess):
+            self.upper = min(self.upper, self._grid.bound())
+        trying = self._trying
+        if trying is not None and math.isfinite(trying.lack):
+            value = trying.bound()
+            if value > self.lower:
+                self.lower, self.memory = value, trying
+        self._record()
+
+    def _check(self) -> None:
+        limits = self.limits
+        limits.clock.check()
+        if limits.is_reached(self.lower, self.upper):
+            raise Stop("precision")
+        if limits.max_trials is not None and self.rounds >= limits.max_trials:
+            raise Stop("trials")
+
+    def _record(self) -> None:
+        grid = self._grid
+        seconds = self.limits.clock.seconds
+        upper = max(self.upper, self.lower)
+        self.trace.append(
+            seconds=seconds,
+            trials=self.rounds,
+            backups=self.sweeps,
+            lower=self.lower,
+            upper=upper,
+            vectors=0 if self.memory is None else int(np.prod(self.memory.nodes)),
+            points=0 if grid is None else int(np.prod(grid.shape)),
+        )
+        gap = upper - self.lower
+        relative = f" ({100.0 * gap / abs(self.lower):.2g} %)" if self.lower != 0.0 else ""
+        self.say(
+            f"{seconds:.0f} s, round {self.rounds + 1}: value in [{self.lower:.5g}, {upper:.5g}], gap {gap:.3g}{relative}"
+        )
+
+
+FEW_OBSERVATIONS = 128
+"""Below so many different observations, listing them is faster."""
+FEW_SITES = 3
+_MOST_MOVES = 20_000
+"""Moves (actions × scenes × next scenes) above which the structured search does not begin."""
+
+
+def is_structured(model: MissMDP) -> bool:
+    """Return whether a model is one for the structured search: many features go missing, and its factors are known.
+
+    Only sizes are looked at before the factors are; these are found once per model.
+    """
+    features = model.space.features
+    hidden = [features.position(name) for name in model.missingness.can_go_missing]
+    sizes = [int(size) for size in features.sizes]
+    n_scenes = math.prod(sizes[i] for i in range(len(sizes)) if i not in hidden)
+    seen = n_scenes * math.prod(sizes[i] + 1 for i in hidden)
+    if len(hidden) < FEW_SITES or seen < FEW_OBSERVATIONS or not model.space.is_product:
+        return False
+    if model.mdp.n_actions * n_scenes**2 > _MOST_MOVES or model.n_states > _LARGEST:
+        return False
+    return model.mdp.factors is not None and model.missingness.factors is not None
