@@ -43,7 +43,7 @@ def _lowest(search: Search) -> NDArray[np.float64]:
     if not compiled.is_wide:
         return np.full(reward.shape[1], compiled.lowest)
     least: NDArray[np.float64] = reward.min(axis=0)
-    return np.minimum(least, 0.0) / (1.0 - compiled.discount)
+    return np.asarray(np.minimum(least, 0.0) / (1.0 - compiled.discount), dtype=np.float64)
 
 
 def beliefs_over_states(search: Search, n_states: int) -> sparse.csr_array:
