@@ -85,6 +85,7 @@ from missmdp.model.pomdp import POMDP as POMDP
 from missmdp.model.space import MISSING as MISSING
 from missmdp.model.types import MissingnessTypes as MissingnessTypes
 from missmdp.plan.alpha import AlphaVectorPolicy as AlphaVectorPolicy
+from missmdp.plan.factored.policy import MemoryPolicy as MemoryPolicy
 from missmdp.plan.finite.controller import FiniteController as FiniteController
 from missmdp.plan.load import load_policy as load_policy
 from missmdp.plan.pomcp.solver import POMCP as POMCP

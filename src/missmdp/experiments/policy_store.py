@@ -22,7 +22,7 @@ from missmdp.model.pomdp import POMDP
 from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.load import load_policy
 from missmdp.plan.ppo.policy import PPOPolicy
-from missmdp.plan.solving import Status
+from missmdp.plan.stopping import Status
 
 KEPT = ("prior", "optimal", "ppo", "ppo-memory")
 """The baselines of which there is something to keep."""

@@ -6,14 +6,15 @@ from pathlib import Path
 
 from missmdp.model.archive import archive_kind
 from missmdp.plan.alpha import AlphaVectorPolicy
+from missmdp.plan.factored.policy import MEMORY_FILE, MemoryPolicy
 from missmdp.plan.finite.controller import CONTROLLER_FILE, FiniteController
 from missmdp.plan.ppo.policy import NETWORK_FILE, PPOPolicy
 
 
-def load_policy(path: str | Path) -> AlphaVectorPolicy | FiniteController | PPOPolicy:
+def load_policy(path: str | Path) -> AlphaVectorPolicy | FiniteController | MemoryPolicy | PPOPolicy:
     """Return the policy in an `.mmpolicy` file.
 
-    It is an `AlphaVectorPolicy`, a `FiniteController` or a `PPOPolicy`, depending on the file.
+    It is an `AlphaVectorPolicy`, a `FiniteController`, a `MemoryPolicy` or a `PPOPolicy`, depending on the file.
 
     Raises
     ------
@@ -25,5 +26,7 @@ def load_policy(path: str | Path) -> AlphaVectorPolicy | FiniteController | PPOP
             return PPOPolicy.load(path)
         case CONTROLLER_FILE.kind:
             return FiniteController.load(path)
+        case MEMORY_FILE.kind:
+            return MemoryPolicy.load(path)
         case _:
             return AlphaVectorPolicy.load(path)

@@ -10,20 +10,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from scipy import sparse
 
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
 from missmdp.plan.alpha import AlphaVectorPolicy
+from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.finite.controller import FiniteController
+from missmdp.plan.stopping import Status
 from missmdp.plan.trace import Trace
 from missmdp.words import count, number, outward, significant
-
-Status = Literal["precision", "converged", "timeout", "memory", "trials", "interrupted", "trained", "online"]
-"""Why a solver ended: the precision was reached, nothing was left to do, a limit was hit, Ctrl-C, all training steps
-were made, or planning happens while acting (online)."""
 
 _ENDS: dict[Status, str] = {
     "precision": "reached its precision",
@@ -90,8 +88,8 @@ class SolveResult(PlanResult):
     Whatever made the search stop, the bounds hold.
     """
 
-    policy: AlphaVectorPolicy
-    """The policy; its value at the start is at least `lower`."""
+    policy: AlphaVectorPolicy | MemoryPolicy
+    """The policy; its value at the start is at least `lower`. Models too large for α-vectors get a `MemoryPolicy`."""
     lower: float = field()
     """What the policy is worth at the start, at least."""
     upper: float = field()
@@ -99,9 +97,13 @@ class SolveResult(PlanResult):
     trace: Trace = field()
     """The bounds over time."""
     beliefs: sparse.csr_array
-    """The beliefs that were explored, one per row, from which a later search can start; shape (points, S)."""
+    """The beliefs that were explored, one per row, from which a later search can start; shape (points, S). There are
+    none where the search does without."""
     controller: FiniteController | None = None
-    """The plans of the vectors as a policy that tracks no belief; its value at the start is at least `lower` too."""
+    """The plans of the vectors as a policy that tracks no belief; its value at the start is at least `lower` too. None
+    where the policy has no vectors."""
+    sources: str = ""
+    """Which bounds came from where, in words; nothing to say where a search with α-vectors made both."""
 
     @property
     def gap(self) -> float:
@@ -132,8 +134,16 @@ class SolveResult(PlanResult):
         if len(self.trace):
             last = self.trace.rows()[-1]
             text += f": {count(last.trials, 'trial')}, {count(last.backups, 'backup')}, "
-            return text + count(self.policy.n_vectors, "vector")
-        return f"{text}: {count(self.policy.n_vectors, 'vector')}"
+            return text + self._size
+        return f"{text}: {self._size}"
+
+    @property
+    def _size(self) -> str:
+        """The size of the policy, in words."""
+        policy = self.policy
+        if isinstance(policy, MemoryPolicy):
+            return count(policy.n_nodes, "node")
+        return count(policy.n_vectors, "vector")
 
     def describe(self) -> str:
         """Return the result in a few lines of text."""
@@ -145,11 +155,20 @@ class SolveResult(PlanResult):
             f"upper bound   {self.upper:.10g}   no policy is worth more",
             f"gap           {self.gap:.6g}{relative}",
             f"status        {self.status}: {self.ended} after {self.seconds:.1f} s",
-            f"policy        {count(self.policy.n_vectors, 'vector')} in "
-            f"{count(len(self.policy.components), 'component')}",
-            f"explored      {count(self.beliefs.shape[0], 'belief')}",
+            f"policy        {self._size} {self._parts}",
         ]
+        if self.beliefs.shape[0]:
+            lines.append(f"explored      {count(self.beliefs.shape[0], 'belief')}")
+        if self.sources:
+            lines.append(f"bounds        {self.sources}")
         return "\n".join(lines)
+
+    @property
+    def _parts(self) -> str:
+        policy = self.policy
+        if isinstance(policy, MemoryPolicy):
+            return f"of {count(len(policy.sites), 'feature')} that can go missing"
+        return f"in {count(len(policy.components), 'component')}"
 
     def plot(self, path: str | Path, *, title: str | None = None) -> Path:
         """Draw the bounds over time into an SVG, PNG or PDF file and return its path."""

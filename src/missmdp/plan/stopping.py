@@ -7,9 +7,11 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
-from missmdp.plan.solving import Status
+Status = Literal["precision", "converged", "timeout", "memory", "trials", "interrupted", "trained", "online"]
+"""Why a solver ended: the precision was reached, nothing was left to do, a limit was hit, Ctrl-C, all training steps
+were made, or planning happens while acting (online)."""
 
 
 def raise_if_interrupted(status: str | None) -> None:

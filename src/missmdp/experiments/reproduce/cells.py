@@ -30,8 +30,7 @@ from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP, fully_observed_model
 from missmdp.model.policy import Policy
 from missmdp.plan.sarsop.solver import Sarsop
-from missmdp.plan.solving import Status
-from missmdp.plan.stopping import raise_if_interrupted
+from missmdp.plan.stopping import Status, raise_if_interrupted
 
 TOLD = "+graph"
 """At the end of a learner's name: it is told the true m-graph."""

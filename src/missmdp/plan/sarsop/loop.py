@@ -21,8 +21,7 @@ from missmdp.plan.sarsop.sampling import Visited, refine, sample, visit
 from missmdp.plan.sarsop.search import Search, SearchLimits
 from missmdp.plan.sarsop.start import begin_with, beliefs_over_states, set_up
 from missmdp.plan.sarsop.upper import expand, improve_upper, start_upper
-from missmdp.plan.solving import Status
-from missmdp.plan.stopping import Stop
+from missmdp.plan.stopping import Status, Stop
 from missmdp.plan.trace import TraceBuilder
 
 EXPANSIONS = 3

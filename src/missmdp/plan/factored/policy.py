@@ -1,0 +1,364 @@
+"""Policies with one node per feature that can go missing: what is deployed where a belief over states is too large."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from missmdp.checks import checked_list, checked_shape
+from missmdp.errors import ModelError, ParameterError
+from missmdp.model.archive import (
+    CODES,
+    FLOATS,
+    Array,
+    Schema,
+    checked_fields,
+    named_damage,
+    read_archive,
+    write_archive,
+)
+from missmdp.model.missmdp import (
+    MissMDP,
+    ModelMeta,
+    checked_model,
+    model_arrays,
+    model_from_parts,
+    model_parts,
+)
+from missmdp.model.pomdp import POMDP
+from missmdp.model.probabilities import as_floats, as_integers, checked_table
+from missmdp.plan.acting import check_acts_in, check_interface
+from missmdp.plan.factored.explain import MemoryExplanation, Situation, explain
+from missmdp.words import count, listed
+
+if TYPE_CHECKING:
+    from missmdp._kernels.simulator import Simulation
+    from missmdp.data.simulation import EpisodeRunner
+    from missmdp.plan.factored.agent import MemoryAgent
+    from missmdp.plan.factored.memory import Memory
+
+_MODEL = "model_"
+"""Prefix of the model's arrays in a file, to keep them apart from the policy's."""
+_KINDS = ("beliefs", "steps", "first")
+"""The arrays that there are for each site."""
+
+
+class MemoryPolicy:
+    """A policy that remembers one node per feature that can go missing, and no belief over states.
+
+    A node stands for a belief about its feature. A value that is seen sets the node of that value. While the feature is
+    missing, its node moves on, as the action and the features that are always seen say. What is done depends on these
+    features, which make the *scene*, and on all nodes. So the policy needs little memory and no time to speak of,
+    however many states the model has.
+
+    Parameters
+    ----------
+    model
+        The model that the policy was made for.
+    beliefs
+        For each feature that can go missing, the beliefs that its nodes stand for, shape (N, values). Node v, for the
+        value with the code v, comes first and is certain of it.
+    steps
+        For each of them, P(next node | action, scene, next scene, node) while it is missing, shape (A, X, X, N, N).
+    first
+        For each of them, P(node | scene) where it is missing in the first observation, shape (X, N).
+    actions
+        The action at each scene and nodes, as a number, shape (X, N₁, …, N_k).
+
+    Attributes
+    ----------
+    model : MissMDP
+        The model.
+    sites : tuple of str
+        The features that can go missing.
+    beliefs, steps, first : tuple of ndarray
+        As given.
+    table : ndarray
+        The action at each scene and nodes.
+
+    Notes
+    -----
+    Scenes are all combinations of values of the features that are always seen, the last one changing fastest. Such a
+    feature can be missing all the same if the model is wrong. Then its last value counts on, or, in a first
+    observation, its value in the most likely first scene; agents count it (`impossible`).
+    """
+
+    def __init__(
+        self,
+        model: MissMDP,
+        beliefs: Sequence[ArrayLike],
+        steps: Sequence[ArrayLike],
+        first: Sequence[ArrayLike],
+        actions: ArrayLike,
+    ) -> None:
+        self.model = checked_model(model)
+        self.sites: tuple[str, ...] = tuple(model.missingness.can_go_missing)
+        given = [
+            _per_site(name, arrays, self.sites)
+            for name, arrays in zip(_KINDS, (beliefs, steps, first), strict=True)
+        ]
+        self.beliefs = tuple(
+            _checked_beliefs(array, site, self._values[site])
+            for site, array in zip(self.sites, given[0], strict=True)
+        )
+        self.nodes: tuple[int, ...] = tuple(len(array) for array in self.beliefs)
+        moves = (model.n_actions, self.n_scenes, self.n_scenes)
+        self.steps = tuple(
+            _checked_rows("steps", array, site, (*moves, n, n), "(actions, scenes, scenes, nodes, nodes)")
+            for site, array, n in zip(self.sites, given[1], self.nodes, strict=True)
+        )
+        self.first = tuple(
+            _checked_rows("first", array, site, (self.n_scenes, n), "(scenes, nodes)")
+            for site, array, n in zip(self.sites, given[2], self.nodes, strict=True)
+        )
+        self.table = _checked_actions(actions, (self.n_scenes, *self.nodes), model.n_actions)
+
+    @classmethod
+    def from_memory(cls, model: MissMDP, memory: Memory) -> MemoryPolicy:
+        """Return what a solver's controller does in its model; moves that cannot be leave nodes as they are."""
+        n_scenes = len(memory.parts.scenes)
+        moves = (memory.parts.n_actions, n_scenes, n_scenes)
+        steps = [np.array(np.broadcast_to(np.eye(n), (*moves, n, n))) for n in memory.nodes]
+        for move, of_sites in memory.steps.items():
+            for site, step in enumerate(of_sites):
+                steps[site][move] = step
+        first = [np.array([of_scene[site] for of_scene in memory.first]) for site in range(len(memory.nodes))]
+        return cls(model, memory.beliefs, steps, first, np.array(memory.actions))
+
+    @classmethod
+    def from_action(cls, model: MissMDP, action: Any) -> MemoryPolicy:
+        """Return the policy that always does the same; its nodes are the values that were seen last."""
+        number = checked_model(model).mdp.action_index(action)
+        features = model.space.features.as_dict()
+        sizes = [len(features[name]) for name in model.missingness.can_go_missing]
+        n_scenes = math.prod(len(values) for values in features.values()) // math.prod(sizes)
+        moves = (model.n_actions, n_scenes, n_scenes)
+        return cls(
+            model,
+            [np.eye(n) for n in sizes],
+            [np.broadcast_to(np.eye(n), (*moves, n, n)) for n in sizes],
+            [np.broadcast_to(np.eye(n)[0], (n_scenes, n)) for n in sizes],
+            np.full((n_scenes, *sizes), number),
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"MemoryPolicy({count(self.n_nodes, 'node')} of {count(len(self.sites), 'feature')}, "
+            f"for {self.model!r})"
+        )
+
+    @cached_property
+    def _values(self) -> dict[str, tuple[Any, ...]]:
+        return self.model.space.features.as_dict()
+
+    @cached_property
+    def scene_features(self) -> tuple[str, ...]:
+        """The features that are always seen, whose values make the scene."""
+        return tuple(name for name in self._values if name not in self.sites)
+
+    @cached_property
+    def n_scenes(self) -> int:
+        """The number of scenes."""
+        return math.prod(len(self._values[name]) for name in self.scene_features)
+
+    @property
+    def n_nodes(self) -> int:
+        """The number of nodes of all features together."""
+        return sum(self.nodes)
+
+    @property
+    def actions(self) -> tuple[Any, ...]:
+        """The names of the actions."""
+        return tuple(self.model.actions)
+
+    @property
+    def observe_initial(self) -> bool:
+        """Whether an observation comes before the first action: always."""
+        return True
+
+    @cached_property
+    def likely_scene(self) -> int:
+        """The most likely first scene."""
+        names, sizes = self.model.space.features.names, self.model.space.features.sizes
+        scene = np.zeros(self.model.n_states, dtype=np.int64)
+        for name in self.scene_features:
+            i = names.index(name)
+            scene = scene * int(sizes[i]) + self.model.space.codes[:, i]
+        return int(np.argmax(np.bincount(scene, weights=self.model.mdp.initial, minlength=self.n_scenes)))
+
+    def scene_values(self, scene: int) -> dict[str, Any]:
+        """Return the values of the features that are always seen in a scene."""
+        sizes = [len(self._values[name]) for name in self.scene_features]
+        codes = np.unravel_index(scene, sizes) if sizes else ()
+        return {
+            name: self._values[name][int(code)] for name, code in zip(self.scene_features, codes, strict=True)
+        }
+
+    def action(self, situation: Situation) -> Any:
+        """Return the action in a situation, such as an agent's."""
+        return self.model.actions[int(self.table[self.checked_situation(situation)])]
+
+    def checked_situation(self, situation: Any) -> tuple[int, ...]:
+        """Return a situation as a place in `table`."""
+        expected = f"a scene from 0 to {self.n_scenes - 1} and a node for each of {listed(self.sites, 'and')}"
+        try:
+            scene, nodes = situation
+            place = (int(scene), *map(int, nodes))
+        except (TypeError, ValueError):
+            raise ParameterError("situation", situation, expected) from None
+        fits = len(place) == self.table.ndim
+        if not fits or any(not 0 <= k < n for k, n in zip(place, self.table.shape, strict=True)):
+            raise ParameterError("situation", cast("object", situation), expected)
+        return place
+
+    def agent(self, model: MissMDP | POMDP | None = None, *, seed: int | None = None) -> MemoryAgent:
+        """Return a new agent.
+
+        Parameters
+        ----------
+        model
+            What the agent will act in, optional; it must have the same features and actions.
+        seed
+            The seed of the draws between nodes, where there are any.
+        """
+        from missmdp.plan.factored.agent import MemoryAgent
+
+        if model is not None:
+            check_interface(self.model, model)
+        return MemoryAgent(self, seed=seed)
+
+    def runner(
+        self, model: MissMDP | POMDP, simulation: Simulation, words: NDArray[np.uint64], horizon: int
+    ) -> EpisodeRunner:
+        """Return what simulates the policy in a model, for `evaluate`; see `BulkPolicy`."""
+        from missmdp.plan.factored.agent import memory_runner
+
+        check_acts_in(self.model, self.observe_initial, model)
+        assert isinstance(model, MissMDP)
+        return memory_runner(self, model, simulation, words, horizon)
+
+    def explain(self, situation: Situation) -> MemoryExplanation:
+        """Return what the policy does in a situation and what that depends on, to be printed.
+
+        Parameters
+        ----------
+        situation
+            Such as an agent's `situation`.
+        """
+        return explain(self, Situation(*_split(self.checked_situation(situation))))
+
+    def save(self, path: str | Path) -> None:
+        """Save the policy with its model, such as `fleet.mmpolicy`: arrays and JSON, no pickle."""
+        meta, arrays = model_parts(self.model)
+        own = MemoryMeta(cast("dict[str, Any]", msgspec.to_builtins(meta)), list(self.sites))
+        mine = {f"{kind}_{k}": array for kind in _KINDS for k, array in enumerate(getattr(self, kind))}
+        write_archive(
+            path,
+            MEMORY_FILE.kind,
+            own,
+            {**{_MODEL + name: array for name, array in arrays.items()}, **mine, "actions": self.table},
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> MemoryPolicy:
+        """Return the policy in a file that `save` wrote, with its model.
+
+        Raises
+        ------
+        FormatError
+            If the file is of another kind, damaged, or from a newer version.
+        """
+        meta, arrays = read_archive(path, MEMORY_FILE)
+        with named_damage(path):
+            return _from_parts(meta, arrays)
+
+
+class MemoryMeta(msgspec.Struct):
+    """What a file says of a policy with memory besides its arrays."""
+
+    model: dict[str, Any]
+    sites: list[str]
+
+
+def _memory_arrays(meta: MemoryMeta) -> dict[str, Array]:
+    """Return what the arrays of a policy and its model must be, by name."""
+    own = checked_fields(meta.model, ModelMeta)
+    arrays = {_MODEL + name: array for name, array in model_arrays(own).items()}
+    n_actions, scenes = len(own.actions), "scenes"
+    for k in range(len(meta.sites)):
+        nodes = f"nodes of feature {k}"
+        arrays |= {
+            f"beliefs_{k}": Array(FLOATS, (nodes, f"values of feature {k}")),
+            f"steps_{k}": Array(FLOATS, (n_actions, scenes, scenes, nodes, nodes)),
+            f"first_{k}": Array(FLOATS, (scenes, nodes)),
+        }
+    shape = (scenes, *(f"nodes of feature {k}" for k in range(len(meta.sites))))
+    return arrays | {"actions": Array(CODES, shape, 0, n_actions)}
+
+
+MEMORY_FILE = Schema("policy with memory", MemoryMeta, _memory_arrays)
+
+
+def _from_parts(meta: MemoryMeta, arrays: Mapping[str, NDArray[Any]]) -> MemoryPolicy:
+    parts = {name.removeprefix(_MODEL): array for name, array in arrays.items() if name.startswith(_MODEL)}
+    model = model_from_parts(checked_fields(meta.model, ModelMeta), parts)
+    if list(model.missingness.can_go_missing) != meta.sites:
+        raise ModelError(f"it has nodes of {meta.sites}, and what can go missing is something else")
+    given = {kind: [arrays[f"{kind}_{k}"] for k in range(len(meta.sites))] for kind in _KINDS}
+    return MemoryPolicy(model, **given, actions=arrays["actions"])
+
+
+def _split(place: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+    return place[0], place[1:]
+
+
+def _per_site(name: str, arrays: Any, sites: tuple[str, ...]) -> list[Any]:
+    expected = f"a list with one array for each feature that can go missing ({len(sites)})"
+    given = checked_list(name, arrays, expected)
+    if len(given) != len(sites):
+        raise ParameterError(name, given, expected, f"expected {expected}, got {len(given)}")
+    return given
+
+
+def _checked_beliefs(array: Any, site: str, values: tuple[Any, ...]) -> NDArray[np.float64]:
+    floats = as_floats(array, f"beliefs of {site!r}")
+    n_nodes = floats.shape[0] if floats.ndim else 0
+    beliefs = _checked_rows("beliefs", floats, site, (n_nodes, len(values)), "(nodes, values)")
+    if n_nodes < len(values) or not np.array_equal(beliefs[: len(values)], np.eye(len(values))):
+        problem = f"those of {site!r} must begin with certainty of each of its {len(values)} values, in order"
+        raise ParameterError("beliefs", site, "certainty of each value first", problem)
+    return beliefs
+
+
+def _checked_rows(name: str, array: Any, site: str, shape: tuple[int, ...], axes: str) -> NDArray[np.float64]:
+    """Return distributions along the last axis, an array that cannot be written to."""
+    floats = as_floats(array, f"{name} of {site!r}")
+    if floats.shape != shape:
+        problem = f"those of {site!r} have shape {floats.shape}, expected {axes} = {shape}"
+        raise ParameterError(name, floats.shape, f"of shape {shape}", problem)
+    try:
+        rows = checked_table(floats.reshape(-1, shape[-1]), lambda row: f"those of {site!r}, row {row}")
+    except ParameterError:
+        raise
+    except ModelError as error:
+        raise ParameterError(name, site, "distributions", str(error)) from None
+    rows = np.array(rows).reshape(shape)
+    rows.setflags(write=False)
+    return rows
+
+
+def _checked_actions(actions: Any, shape: tuple[int, ...], n_actions: int) -> NDArray[np.int32]:
+    numbers = checked_shape("actions", as_integers(actions, "actions"), shape, "(scenes, nodes …)")
+    for extreme in (int(numbers.min()), int(numbers.max())):
+        if not 0 <= extreme < n_actions:
+            raise ParameterError("actions", extreme, f"from 0 to {n_actions - 1}")
+    table = numbers.astype(np.int32)
+    table.setflags(write=False)
+    return table
