@@ -8,7 +8,7 @@ help, so every value here is at least the true one. With corners only, it is the
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import numpy as np
@@ -267,19 +267,28 @@ class Grid:
             values = [np.moveaxis(np.tensordot(weights, v, axes=(1, site)), 0, site) for v in values]
         return [np.ascontiguousarray(v) for v in values]
 
-    def backed_up(self, site: int, wanted: Tensor, clock: Stopwatch) -> tuple[list[Tensor], list[Tensor]]:
-        """Return values at other beliefs of one site: mixed, and after one more step; by scenes."""
-        parts = self.parts
-        rows = [wanted if k == site else b for k, b in enumerate(self.beliefs)]
+    def action_values(
+        self, rows: Sequence[Tensor], clock: Stopwatch
+    ) -> Iterator[tuple[int, int, Tensor]]:
+        """Yield action, scene and the value of that action, one step ahead, at products of other beliefs."""
+        rewards = [_over_beliefs(reward, rows) for reward in self.parts.reward]
+        same = [row is belief for row, belief in zip(rows, self.beliefs, strict=True)]
         shape = tuple(len(row) for row in rows)
-        best = [np.full(shape, -np.inf) for _ in parts.scenes]
-        rewards = [_over_beliefs(reward, rows) for reward in parts.reward]
         for (action, scene), moves in self._by_start().items():
             value = rewards[scene][..., action].copy()
             for move, whole in moves:
                 clock.check()
-                one = self.operator_of_site(move, site, wanted, whole)
-                value += parts.discount * move.weight * one.pull(self.values[move.after])
+                fresh = self.operator(self.ties.of(move), rows)
+                # Where rows are those of the grid, so are the cores, which are there already.
+                cores = [old if same[k] else new for k, (old, new) in enumerate(zip(whole.cores, fresh.cores, strict=True))]
+                value += self.parts.discount * move.weight * Operator(cores, shape).pull(self.values[move.after])
+            yield action, scene, value
+
+    def backed_up(self, site: int, wanted: Tensor, clock: Stopwatch) -> tuple[list[Tensor], list[Tensor]]:
+        """Return values at other beliefs of one site: mixed, and after one more step; by scenes."""
+        rows = [wanted if k == site else b for k, b in enumerate(self.beliefs)]
+        best = [np.full(tuple(len(row) for row in rows), -np.inf) for _ in self.parts.scenes]
+        for _, scene, value in self.action_values(rows, clock):
             np.maximum(best[scene], value, out=best[scene])
         weights = self._mixers[site].weights(wanted)
         mixed = [np.moveaxis(np.tensordot(weights, v, axes=(1, site)), 0, site) for v in self.values]
@@ -290,26 +299,11 @@ class Grid:
         shape = tuple(len(row) for row in rows)
         best = [np.full(shape, -np.inf) for _ in self.parts.scenes]
         chosen = [np.zeros(shape, dtype=np.int16) for _ in self.parts.scenes]
-        rewards = [_over_beliefs(reward, rows) for reward in self.parts.reward]
-        for (action, scene), moves in self._by_start().items():
-            value = rewards[scene][..., action].copy()
-            for move, _ in moves:
-                clock.check()
-                operator = self.operator(self.ties.of(move), rows)
-                value += self.parts.discount * move.weight * operator.pull(self.values[move.after])
+        for action, scene, value in self.action_values(rows, clock):
             better = value > best[scene]
             best[scene][better] = value[better]
             chosen[scene][better] = action
         return chosen
-
-    def operator_of_site(self, move: Move, site: int, wanted: Tensor, whole: Operator) -> Operator:
-        """Return an operator of a move with other rows of one site."""
-        rows = [wanted if k == site else b for k, b in enumerate(self.beliefs)]
-        fresh = self.operator(self.ties.of(move), rows)
-        return Operator(
-            [fresh.cores[k] if k == site else core for k, core in enumerate(whole.cores)],
-            tuple(len(row) for row in rows),
-        )
 
 
 def _matrix(said: list[Local], n_values: int) -> Tensor:

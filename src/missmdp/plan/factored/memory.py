@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.plan.factored.cores import Core, Operator, one_row
-from missmdp.plan.factored.mixtures import Mixer
+from missmdp.plan.factored.nodes import near, one_step_later
 from missmdp.plan.factored.parts import Gaps, Move, Part, Parts
 from missmdp.plan.stopping import Stopwatch
 
@@ -54,16 +54,12 @@ class Memory:
         self._gaps = [parts.gaps(scene) for scene in range(len(parts.scenes))]
         self._goes_on = [parts.goes_on(scene) for scene in range(len(parts.scenes))]
         self.nodes = tuple(len(site) for site in beliefs)
-        mixers = [Mixer(b, (b**2).sum(axis=1)) for b in self.beliefs]
         self.steps: Steps = {
-            (move.action, move.scene, move.after): [
-                self._moved(mixers[k], move, k) for k in range(parts.n_sites)
-            ]
+            (move.action, move.scene, move.after): [self._moved(move, k) for k in range(parts.n_sites)]
             for move in self.moves
         }
         self.first = [
-            [self._first(mixers[k], scene, k) for k in range(parts.n_sites)]
-            for scene in range(len(parts.scenes))
+            [self._first(scene, k) for k in range(parts.n_sites)] for scene in range(len(parts.scenes))
         ]
         self.pairs = [self._reached(k) for k in range(parts.n_sites)]
         self.shape = tuple(len(pairs) for pairs in self.pairs)
@@ -73,6 +69,7 @@ class Memory:
         """How far values may be above the bound that they belong to."""
         self.sweeps = 0
         self._operators: dict[int, Operator] = {}
+        self._better: dict[str, Any] = {}
 
     # How nodes move at first: to where the belief would be if other sites were as usual.
 
@@ -91,37 +88,9 @@ class Memory:
         table = self._usual(gaps.given, (site,))[..., hidden].sum(axis=-1)
         return np.broadcast_to(table, (self.parts.sizes[site],))
 
-    def _moved(self, mixer: Mixer, move: Move, site: int) -> Tensor:
-        kernel = self._usual(move.kernels[site])
-        mass = (self.beliefs[site] @ kernel) * self._missing(move.after, site)
-        total = mass.sum(axis=1, keepdims=True)
-        wanted = np.where(total > 0.0, mass / np.maximum(total, 1e-300), self.beliefs[site])
-        return np.array([self._two_near(site, belief) for belief in wanted])
-
-    def _two_near(self, site: int, belief: Tensor) -> Tensor:
-        """Return weights of one or two nodes that together are about like a belief, shape (N,)."""
-        beliefs = self.beliefs[site]
-        covers = np.flatnonzero(~((beliefs <= 0.0) & (belief > 0.0)).any(axis=1))
-        weights = np.zeros(len(beliefs))
-        if not len(covers):
-            weights[self._nearest(site, belief)] = 1.0
-            return weights
-        best = (math.inf, 0, 0, 1.0)
-        for one, two in product(covers, covers):
-            along = beliefs[two] - beliefs[one]
-            length = float(along @ along)
-            share = (
-                0.0 if length <= 0.0 else float(np.clip((belief - beliefs[one]) @ along / length, 0.0, 1.0))
-            )
-            off = np.abs(beliefs[one] + share * along - belief).sum()
-            spread = (1.0 - share) * np.abs(beliefs[one] - belief).sum() + share * np.abs(
-                beliefs[two] - belief
-            ).sum()
-            if off + 0.2 * spread < best[0]:
-                best = (off + 0.2 * spread, one, two, share)
-        weights[best[1]] += 1.0 - best[3]
-        weights[best[2]] += best[3]
-        return weights
+    def _moved(self, move: Move, site: int) -> Tensor:
+        kernel = self._usual(move.kernels[site]) * self._missing(move.after, site)
+        return near(self.beliefs[site], one_step_later(self.beliefs[site], kernel))
 
     def _nearest(self, site: int, belief: Tensor) -> int:
         """Return the node whose belief is nearest to one; nodes that exclude what is possible come last."""
@@ -130,7 +99,7 @@ class Memory:
         excluded = ((beliefs <= 0.0) & (belief > 0.0)).any(axis=1)
         return int(np.argmin(distance + 10.0 * excluded))
 
-    def _first(self, mixer: Mixer, scene: int, site: int) -> Tensor:
+    def _first(self, scene: int, site: int) -> Tensor:
         """Return P(node | first value missing), shape (N,)."""
         belief = self.parts.initial[scene]
         marginal = belief.sum(axis=tuple(k for k in range(belief.ndim) if k != site))
@@ -477,17 +446,20 @@ class Memory:
 
     def proposed(self, clock: Stopwatch, share: float, what: str) -> Memory:
         """Return a controller with those changes that promise most: a share of all that could be gained."""
-        occupancy = self.occupancy(clock)
+        if "occupancy" not in self._better:
+            self._better["occupancy"] = self.occupancy(clock)
+        if what not in self._better:
+            better = self.better_actions if what == "actions" else self.better_steps
+            self._better[what] = better(self._better["occupancy"], clock)
         actions, steps = self.actions, self.steps
+        best, gains = self._better[what]
         if what == "actions":
-            best, gains = self.better_actions(occupancy, clock)
             least = _threshold([gain.ravel() for gain in gains], share)
             actions = [
                 np.where(gain >= least, new, old)
                 for new, old, gain in zip(best, self.actions, gains, strict=True)
             ]
         else:
-            best, gains = self.better_steps(occupancy, clock)
             least = _threshold([one for of_move in gains.values() for one in of_move], share)
             steps = {
                 key: [
@@ -512,6 +484,7 @@ class Memory:
         other.actions, other.steps = actions, steps
         other.values = [values.copy() for values in self.values]
         other._operators = self._operators if steps is self.steps else {}
+        other._better = {}
         return other
 
 

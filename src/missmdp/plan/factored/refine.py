@@ -219,9 +219,3 @@ def marginals_of(grid: Grid, occupancy: list[Tensor]) -> list[Tensor]:
         mass = _usage(grid, occupancy, site) @ rows
         found.append(mass / mass.sum())
     return found
-
-
-def chosen_nodes(grid: Grid, occupancy: list[Tensor], most: float) -> list[Tensor]:
-    """Return nodes for a memory, corners first, so that pairs with values have at most so many entries."""
-    share = (most / len(grid.values)) ** (1.0 / max(len(grid.shape), 1))
-    return [_spread_out(*_chains(grid, occupancy, site), share, pairs=True) for site in range(len(grid.shape))]

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from missmdp.model.missmdp import MissMDP
 from missmdp.plan.factored.grid import Grid, Ties
 from missmdp.plan.factored.memory import Memory
+from missmdp.plan.factored.nodes import chosen_nodes
 from missmdp.plan.factored.parts import Parts
-from missmdp.plan.factored.refine import chosen_nodes, first_beliefs, marginals_of, refined
+from missmdp.plan.factored.refine import first_beliefs, marginals_of, refined
 from missmdp.plan.solving import Status
 from missmdp.plan.stopping import Stop, Stopwatch
 from missmdp.plan.trace import TraceBuilder
@@ -37,14 +38,16 @@ _SHARE = 0.12
 """Of the time that is left, what the sweeps of one solution may take."""
 _SWEEPS = 25.0
 """Sweeps that a solution takes, about."""
-_CLIMB_SHARE = 0.5
+_CLIMB_SHARE = 0.6
 """Of the time that is left, what the improvement of one memory may take."""
-_CLIMB_SWEEPS = 300.0
+_CLIMB_SWEEPS = 150.0
 """Sweeps that it takes, about."""
 _SPEED = 5e8
 """Multiplications per second, at least."""
 _CLOSE = 0.02
 """Of the gap: how exactly bounds are worked out."""
+_LARGER = 1.5
+"""How many times more combinations of nodes a memory needs to have to begin anew with it."""
 _PATIENCE = 6
 """Changes of a memory that together must gain something, or no more are tried."""
 
@@ -90,6 +93,8 @@ class StructuredSearch:
     trace: TraceBuilder = field(default_factory=TraceBuilder)
     _grid: Grid | None = None
     _trying: Memory | None = None
+    _shares: dict[str, float] = field(default_factory=dict)
+    """Of what the memory that is improved could gain, the share that is tried next."""
     _speed: float = _SPEED
     _ties: float = 1.0
     """How much larger tensors get on the way, because sites are tied together."""
@@ -183,31 +188,40 @@ class StructuredSearch:
                 break
 
     def _climb(self, most: float) -> None:
-        """Improve a controller whose nodes are beliefs of the grid."""
-        clock, grid = self.limits.clock, self._grid
-        assert grid is not None
-        occupancy = grid.occupancy(clock)
-        nodes = chosen_nodes(grid, occupancy, most)
-        memory = Memory(
-            self.parts,
-            nodes,
-            marginals_of(grid, occupancy),
-            grid.greedy_at(nodes, clock),
-        )
-        value = self._solve_memory(memory)
-        if self.memory is not None and value < self.lower:
-            other = memory.changed(self.memory.actions_at(memory.beliefs), memory.steps)
-            better = self._solve_memory(other)
-            memory, value = (other, better) if better > value else (memory, value)
-        shares, gains = {"actions": 1.0, "steps": 1.0}, [math.inf] * _PATIENCE
-        while sum(gains[-_PATIENCE:]) > _CLOSE * (self.upper - value):
+        """Improve a controller: the best one so far, or one with more nodes if there is time for it."""
+        clock = self.limits.clock
+        memory, value = self._begin_climb(most)
+        gains = [math.inf] * _PATIENCE
+        end = clock.seconds + _CLIMB_SHARE * self.limits.left()
+        while clock.seconds < end and sum(gains[-_PATIENCE:]) > _CLOSE * (self.upper - value):
             what = "steps" if len(gains) % 2 else "actions"
-            other = memory.proposed(clock, shares[what], what)
+            other = memory.proposed(clock, self._shares[what], what)
             better = self._solve_memory(other)
             gains.append(max(better - value, 0.0))
             if better > value:
                 memory, value = other, better
-            shares[what] = min(1.0, 2.0 * shares[what]) if gains[-1] > 0.0 else shares[what] / 3.0
+            self._shares[what] = min(1.0, 2.0 * self._shares[what]) if gains[-1] > 0.0 else self._shares[what] / 3.0
+
+    def _begin_climb(self, most: float) -> tuple[Memory, float]:
+        clock, grid = self.limits.clock, self._grid
+        assert grid is not None
+        occupancy = grid.occupancy(clock)
+        nodes, averages = chosen_nodes(grid, occupancy, most, clock)
+        if self.memory is not None:
+            larger = math.prod(len(rows) for rows in nodes) / math.prod(self.memory.nodes)
+            if larger < _LARGER:
+                return self.memory, self.lower
+        self._shares = {"actions": 1.0, "steps": 1.0}
+        best = Memory(self.parts, nodes, marginals_of(grid, occupancy), grid.greedy_at(averages, clock))
+        value = self._solve_memory(best)
+        starts = [grid.greedy_at(nodes, clock)]
+        if self.memory is not None and value < self.lower:
+            starts.append(self.memory.actions_at(nodes))
+        for actions in starts:
+            other = best.changed(actions, best.steps)
+            better = self._solve_memory(other)
+            best, value = (other, better) if better > value else (best, value)
+        return best, value
 
     def _solve_memory(self, memory: Memory) -> float:
         start, before = self.limits.clock.seconds, memory.sweeps

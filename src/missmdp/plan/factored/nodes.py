@@ -1,0 +1,237 @@
+"""Which beliefs a memory has nodes for.
+
+A site that was seen and then goes missing passes through a chain of beliefs; a memory passes through nodes instead. What
+that costs at a step: the best action at the belief minus the action that is best at the node, in values of the grid.
+All beliefs of the chains are nodes at first; those are taken out, over all sites, that cost least for the numbers saved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.plan.factored.grid import Grid
+from missmdp.plan.factored.refine import site_weights
+from missmdp.plan.stopping import Stopwatch
+
+Tensor = NDArray[np.float64]
+
+_OLDEST = 16
+"""Steps without a value that are looked at."""
+_DRIFT = 0.01
+"""Of the largest loss: what it costs to be at a node that is 1 away, although the same is done there now."""
+_CONTEXTS = 2000
+"""Combinations of the other sites that are looked at, those that are met most."""
+
+
+def near(nodes: Tensor, wanted: Tensor) -> Tensor:
+    """Return weights of one or two nodes that together are about like each of some beliefs, shape (wanted, N).
+
+    Nodes that hold impossible what is possible are taken only if there is no other.
+    """
+    off, share = _between(nodes, wanted)
+    return _weights(off, share)
+
+
+def _between(nodes: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+    """Return how far each two nodes together are from each belief, and the best share of the second."""
+    excluded = ((nodes[None] <= 0.0) & (wanted[:, None] > 0.0)).any(axis=2)
+    apart = np.abs(wanted[:, None] - nodes[None]).sum(axis=2)
+    along = nodes[None] - nodes[:, None]  # [one, two]
+    length = np.maximum((along**2).sum(axis=2), 1e-300)
+    inner = np.einsum("wv,otv->wot", wanted, along) - np.einsum("ov,otv->ot", nodes, along)
+    share = np.clip(inner / length, 0.0, 1.0)
+    between = nodes[None, :, None] + share[..., None] * along
+    off = np.abs(between - wanted[:, None, None]).sum(axis=3)
+    off += 0.2 * ((1.0 - share) * apart[:, :, None] + share * apart[:, None, :])
+    off += 10.0 * (excluded[:, :, None] | excluded[:, None, :])
+    return off, share
+
+
+def _weights(off: Tensor, share: Tensor) -> Tensor:
+    n_wanted, n_nodes, _ = off.shape
+    rows = np.arange(n_wanted)
+    one, two = np.divmod(np.argmin(off.reshape(n_wanted, -1), axis=1), n_nodes)
+    second = share[rows, one, two]
+    weights = np.zeros((n_wanted, n_nodes))
+    weights[rows, one] += 1.0 - second
+    weights[rows, two] += second
+    return weights
+
+
+class _Chain(NamedTuple):
+    """What happens while a site is missing and the same is done all the time."""
+
+    kernel: Tensor
+    """P(next value, missing | value)."""
+    ages: NDArray[np.int64]
+    """Which belief there is after a value and so many steps, shape (values, steps)."""
+    often: Tensor
+    """How often that is met, shape (values, steps)."""
+
+
+class Site:
+    """The beliefs that one site passes through, and what it costs to take one for another.
+
+    Parameters
+    ----------
+    grid
+        The values, and the policy that is followed.
+    occupancy
+        How often beliefs of the grid are met.
+    site
+        Which site.
+    clock
+        When to stop.
+    """
+
+    def __init__(self, grid: Grid, occupancy: list[Tensor], site: int, clock: Stopwatch) -> None:
+        self.size = grid.parts.sizes[site]
+        self._beliefs: list[Tensor] = list(np.eye(self.size))
+        self._places = {row.tobytes(): k for k, row in enumerate(np.eye(self.size))}
+        self._chains = [
+            self._passed(kernel, often) for kernel, often in _kernels(grid, occupancy, site).values()
+        ]
+        self.beliefs = np.array(self._beliefs)
+        self.losses = _losses(grid, occupancy, site, self.beliefs, clock)
+        self.nodes = list(range(len(self.beliefs)))
+        self._near = [_between(self.beliefs, one_step_later(self.beliefs, chain.kernel)) for chain in self._chains]
+
+    def _passed(self, kernel: Tensor, often: Tensor) -> _Chain:
+        places = np.zeros((self.size, _OLDEST), dtype=np.int64)
+        weights = np.zeros((self.size, _OLDEST))
+        for value in range(self.size):
+            now = np.eye(self.size)[value] * often[value]
+            for step in range(_OLDEST):
+                now = now @ kernel
+                total = now.sum()
+                if total <= 1e-12 * often[value]:
+                    break
+                weights[value, step] = total
+                places[value, step] = self._place(now / total)
+        return _Chain(kernel, places, weights)
+
+    def _place(self, belief: Tensor) -> int:
+        rounded = np.round(belief, 3)
+        key = (rounded + 0.0).tobytes()
+        if key not in self._places:
+            self._places[key] = len(self._beliefs)
+            self._beliefs.append(belief)
+        return self._places[key]
+
+    def loss(self, nodes: list[int]) -> float:
+        """Return what it costs to have these nodes only."""
+        losses, total = self.losses[:, nodes], 0.0
+        for chain, steps in self._steps(nodes):
+            now = np.eye(len(nodes))[: self.size]
+            for step in range(_OLDEST):
+                now = now @ steps
+                total += float(chain.often[:, step] @ (now * losses[chain.ages[:, step]]).sum(axis=1))
+        return total
+
+    def least_useful(self) -> tuple[float, list[int]] | None:
+        """Return the nodes without the least useful one, and what that costs per log of the pairs; None if all are corners."""
+        now, loss = self.pairs(self.nodes), self.loss(self.nodes)
+        found: list[tuple[float, list[int]]] = []
+        for other in self.nodes[self.size :]:
+            rest = [node for node in self.nodes if node != other]
+            found.append(((self.loss(rest) - loss) / math.log(now / self.pairs(rest)), rest))
+        return min(found) if found else None
+
+    def averages(self) -> Tensor:
+        """Return what nodes stand for: the average belief while at each of them."""
+        nodes = self.nodes
+        sums = 1e-9 * self.beliefs[nodes]
+        for chain, steps in self._steps(nodes):
+            now = np.eye(len(nodes))[: self.size]
+            for step in range(_OLDEST):
+                now = now @ steps
+                sums += (chain.often[:, step, None] * now).T @ self.beliefs[chain.ages[:, step]]
+        sums[: self.size] = np.eye(self.size)
+        return sums / sums.sum(axis=1, keepdims=True)
+
+    def _steps(self, nodes: list[int]) -> Iterator[tuple[_Chain, Tensor]]:
+        """Yield, for each chain, how nodes move in it."""
+        some = np.ix_(nodes, nodes, nodes)
+        for chain, (off, share) in zip(self._chains, self._near, strict=True):
+            yield chain, _weights(off[some], share[some])
+
+    def pairs(self, nodes: list[int]) -> int:
+        """Return how many pairs of a node and a value there are."""
+        return int((self.beliefs[nodes] > 0.0).sum())
+
+
+def one_step_later(beliefs: Tensor, kernel: Tensor) -> Tensor:
+    """Return beliefs one step later; those that cannot be, as they were."""
+    mass = beliefs @ kernel
+    sums = mass.sum(axis=1, keepdims=True)
+    return np.where(sums > 0.0, mass / np.maximum(sums, 1e-300), beliefs)
+
+
+def _kernels(grid: Grid, occupancy: list[Tensor], site: int) -> dict[bytes, tuple[Tensor, Tensor]]:
+    """Return what actions do to a site while it is missing, and how often they are begun at each value; equal ones once."""
+    size = grid.parts.sizes[site]
+    axes = tuple(k for k in range(len(grid.shape)) if k != site)
+    found: dict[bytes, tuple[Tensor, Tensor]] = {}
+    for action in range(grid.parts.n_actions):
+        often = sum(
+            np.where(chosen == action, whole, 0.0).sum(axis=axes)[:size]
+            for whole, chosen in zip(occupancy, grid.chosen, strict=True)
+        )
+        moves = [move for move, _ in grid.moves if move.action == action]
+        kernel = np.zeros((size, size))
+        for move in moves:
+            kernel += move.weight * sum(mass[:size] for mass in grid.missing(move, site))
+        kernel /= sum(move.weight for move in moves)
+        key = np.round(kernel, 9).tobytes()
+        before = found[key][1] if key in found else 0.0
+        found[key] = kernel, before + often
+    return found
+
+
+def _losses(grid: Grid, occupancy: list[Tensor], site: int, beliefs: Tensor, clock: Stopwatch) -> Tensor:
+    """Return what is lost at each belief by the action that is best at each other one, shape (beliefs, beliefs)."""
+    n = len(beliefs)
+    weights = [weight.ravel() for weight in site_weights(occupancy, site)]
+    least = np.sort(np.concatenate(weights))[-min(_CONTEXTS, sum(map(len, weights)))]
+    met = [np.flatnonzero((weight >= least) & (weight > 0.0)) for weight in weights]
+    values = [np.full((grid.parts.n_actions, n, len(some)), -np.inf) for some in met]
+    rows = [beliefs if k == site else b for k, b in enumerate(grid.beliefs)]
+    for action, scene, value in grid.action_values(rows, clock):
+        values[scene][action] = np.moveaxis(value, site, 0).reshape(n, -1)[:, met[scene]]
+    lost = np.zeros((n, n))
+    for scene, value in enumerate(values):
+        if len(met[scene]):
+            best = value.max(axis=0)
+            chosen = value.argmax(axis=0)
+            for other in range(n):
+                taken = np.take_along_axis(value, chosen[other][None, None], axis=0)[0]
+                lost[:, other] += (best - taken) @ weights[scene][met[scene]]
+    return lost + _DRIFT * lost.max() * np.abs(beliefs[:, None] - beliefs[None]).sum(axis=2)
+
+
+def chosen_nodes(
+    grid: Grid, occupancy: list[Tensor], most: float, clock: Stopwatch
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Return nodes for a memory, corners first, so that pairs with values have at most so many entries.
+
+    Also returned: the average beliefs while at each node.
+    """
+    sites = [Site(grid, occupancy, site, clock) for site in range(len(grid.shape))]
+    room = most / len(grid.values)
+    without = [site.least_useful() for site in sites]
+    while math.prod(float(site.pairs(site.nodes)) for site in sites) > room:
+        clock.check()
+        losing = [(one[0], k) for k, one in enumerate(without) if one is not None]
+        if not losing:
+            break
+        _, k = min(losing)
+        less = without[k]
+        assert less is not None
+        sites[k].nodes = less[1]
+        without[k] = sites[k].least_useful()
+    return [site.beliefs[site.nodes] for site in sites], [site.averages() for site in sites]
