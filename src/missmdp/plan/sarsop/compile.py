@@ -13,6 +13,7 @@ Otherwise it is one more class: what follows it is the first observation, or the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -169,26 +170,40 @@ class Compilation:
         return len(self.arrays.component_of)
 
 
-def compile_pomdp(pomdp: POMDP, *, observe_initial: bool) -> Compilation:
-    """Return the components, classes and nodes of a POMDP."""
+def joint_entries(pomdp: POMDP) -> int:
+    """Return how many joint probabilities of next states and observations a POMDP has, at most."""
+    total = 0
+    for a, matrix in enumerate(pomdp.transition):
+        total += int(np.diff(pomdp.observation_of(a).indptr)[matrix.indices].sum())
+    return total
+
+
+def compile_pomdp(
+    pomdp: POMDP, *, observe_initial: bool, check: Callable[[], None] = lambda: None
+) -> Compilation:
+    """Return the components, classes and nodes of a POMDP; `check` is called on the way and may raise `Stop`."""
     component_states = state_components(pomdp)
     live = np.flatnonzero(~pomdp.terminal)
     component_of_state = np.full(pomdp.n_states, -1, dtype=np.int64)
     for b, states in enumerate(component_states):
         component_of_state[states] = b
+    check()
     class_of, first_states = _classes(pomdp, live, component_of_state)
     component_of = component_of_state[first_states]
 
     nodes = Nodes(len(first_states), class_of)
-    to_pairs = [nodes.add(matrix) for matrix in what_can_be_seen(pomdp, live, observe_initial)]
+    to_pairs: list[sparse.csr_array] = []
+    for matrix in what_can_be_seen(pomdp, live, observe_initial):
+        check()
+        to_pairs.append(nodes.add(matrix))
     pair_class, node_start, order = nodes.pairs()
     to_pairs = [_widened(matrix, len(order))[:, order] for matrix in to_pairs]
-    rows = [
-        pomdp.discount * sparse.csr_array(matrix[first_states] @ to_pairs[a % len(to_pairs)])
-        for a, matrix in enumerate(pomdp.transition)
-    ]
+    rows: list[sparse.csr_array] = []
+    for a, matrix in enumerate(pomdp.transition):
+        check()
+        rows.append(pomdp.discount * sparse.csr_array(matrix[first_states] @ to_pairs[a % len(to_pairs)]))
     rewards = pomdp.reward[first_states]
-    lowest, highest = _extremes(pomdp)
+    lowest, highest = extremes(pomdp)
 
     start = np.bincount(class_of[live], pomdp.initial[live], minlength=len(first_states))
     mass = float(start.sum())
@@ -203,6 +218,7 @@ def compile_pomdp(pomdp: POMDP, *, observe_initial: bool) -> Compilation:
         rewards = np.vstack([rewards, first_rewards])
         component_of = np.append(component_of, len(component_states))
         start, mass = np.append(np.zeros(len(first_states)), 1.0), 1.0
+    check()
     arrays = _arrays(rewards, rows, component_of, pair_class, node_start)
     node_of = np.stack(nodes.of_observation)
     return Compilation(
@@ -259,7 +275,7 @@ def _widened(matrix: sparse.csr_array, width: int) -> sparse.csr_array:
     return sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], width))
 
 
-def _extremes(pomdp: POMDP) -> tuple[float, float]:
+def extremes(pomdp: POMDP) -> tuple[float, float]:
     """Return bounds on every value: the lowest and highest reward for ever, or 0 where episodes may end."""
     live = pomdp.reward[~pomdp.terminal]
     low, high = float(live.min(initial=0.0)), float(live.max(initial=0.0))
