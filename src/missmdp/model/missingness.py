@@ -31,6 +31,7 @@ from missmdp.model.missing_factors import (
     count_patterns,
     found_factors,
     given_rate,
+    joint_groups,
     listed_patterns,
     pattern_order,
 )
@@ -128,7 +129,7 @@ class MissingnessFunction:
     def from_parts(cls, space: StateSpace, parts: Iterable[Part]) -> MissingnessFunction:
         """Return the M that is a product of parts, independent of each other given the state."""
         whole = tuple(parts)
-        if len(space) * count_patterns(whole) <= _SMALL:
+        if not whole or len(space) * count_patterns(whole) <= _SMALL:
             made = cls(space, *_multiplied_out(space, whole))
         else:
             made = cls.__new__(cls)
@@ -484,14 +485,14 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _multiplied_out(
-    space: StateSpace, parts: Sequence[Part]
+    space: StateSpace, parts: Sequence[Part], states: Any = slice(None)
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return the patterns of all parts together, shape (K, n), and their probabilities, shape (S, K)."""
+    """Return the patterns of all parts together, shape (K, n), and their probabilities in some states, shape (…, K)."""
     n_features = len(space.features)
     patterns = np.ones((1, n_features), dtype=np.bool_)
-    table = np.ones((len(space), 1))
+    table = np.ones((len(space.codes[states]), 1))
     for part in parts:
-        own, rows = part.observed(n_features), part.over_states(space)
+        own, rows = part.observed(n_features), part.over_states(space, states)
         patterns = np.concatenate([patterns & pattern for pattern in own])
         table = np.concatenate([table * column[:, None] for column in rows.T], axis=1)
     return patterns, table
@@ -518,6 +519,30 @@ def pattern_distance(
     difference[:, place[: len(patterns)]] += table
     difference[:, place[len(patterns) :]] -= other_table
     return 0.5 * np.abs(difference).sum(axis=1)
+
+
+def missingness_distance(estimate: MissingnessFunction, truth: MissingnessFunction) -> NDArray[np.float64]:
+    """Return the total variation between two missingness functions over the same states, by state, shape (S,).
+
+    Raises
+    ------
+    ModelError
+        If they are large, and too many states differ from each other.
+    """
+    if estimate.is_small and truth.is_small:
+        return pattern_distance(
+            estimate.patterns, estimate.probabilities, truth.patterns, truth.probabilities
+        )
+    space, parts = estimate.space, (*estimate.parts, *truth.parts)
+    states, label = joint_groups(space, [part.groups for part in parts])
+    entries = float(len(states)) * (count_patterns(estimate.parts) + count_patterns(truth.parts))
+    if entries > _MAX_ENTRIES:
+        raise ModelError(
+            f"comparing {len(states):,} kinds of states pattern by pattern takes {entries:.2g} probabilities (about "
+            f"{entries * 8e-9:.0f} GB), too many; compare missing_rate(feature) instead"
+        )
+    mine, theirs = (_multiplied_out(space, one.parts, states) for one in (estimate, truth))
+    return pattern_distance(*mine, *theirs)[label]
 
 
 def same_patterns(
