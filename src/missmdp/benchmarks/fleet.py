@@ -56,10 +56,7 @@ def fleet(k: int) -> MissMDP:
         [FLEET_PENALTY] * k,
         [FLEET_COST] * k,
     )
-
-    def missing(state: Any) -> float:
-        return FLEET_MISSING + FLEET_MISSING_BY_LOAD * state.load
-
+    missing = "load", FLEET_MISSING + FLEET_MISSING_BY_LOAD * np.array(LOADS)
     gaps = MissingnessFunction.independent(mdp, {machine(i): missing for i in numbers})
     return MissMDP(mdp, gaps, name=f"fleet-{k}")
 
@@ -84,18 +81,9 @@ def plant(k: int) -> MissMDP:
         [PLANT_PENALTIES[(i - 1) % 3] for i in numbers],
         [PLANT_COSTS[(i - 1) % 3] for i in numbers],
     )
-
-    def missing(number: int) -> Any:
-        cause = machine(max(number - 1, 1))
-        rates = OTHERS_MISSING if number > 1 else FIRST_MISSING
-
-        def rate(state: Any) -> float:
-            wear: int = getattr(state, cause)
-            return rates[wear]
-
-        return rate
-
-    gaps = MissingnessFunction.independent(mdp, {machine(i): missing(i) for i in numbers})
+    missing = {machine(i): (machine(i - 1), np.array(OTHERS_MISSING)) for i in numbers[1:]}
+    missing[machine(1)] = machine(1), np.array(FIRST_MISSING)
+    gaps = MissingnessFunction.independent(mdp, missing)
     return MissMDP(mdp, gaps, name=f"plant-{k}")
 
 

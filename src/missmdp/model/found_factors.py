@@ -70,8 +70,9 @@ def _entries(
     pointers: NDArray[np.int64] = matrix.indptr.astype(np.int64)
     start = 0
     while start < n_rows:
-        after: Any = np.searchsorted(pointers, pointers[start] + _CHUNK, side="right")
-        stop = min(max(int(after) - 1, start + 1), n_rows)
+        limit = int(pointers[start]) + _CHUNK
+        stop = int(np.searchsorted(pointers, limit, side="right")) - 1
+        stop = min(max(stop, start + 1), n_rows)
         part = slice(int(pointers[start]), int(pointers[stop]))
         row = np.repeat(np.arange(start, stop), np.diff(pointers[start : stop + 1]))
         kept = live[row]

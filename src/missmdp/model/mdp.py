@@ -20,8 +20,8 @@ from scipy.sparse import csgraph
 
 from missmdp.checks import checked_instance, checked_number, checked_shape, checked_text
 from missmdp.errors import ModelError, ParameterError
+from missmdp.memory import check_fits
 from missmdp.model.factors import (
-    MOST_ENTRIES,
     Factors,
     given_factor_initial,
     given_factor_terminal,
@@ -55,6 +55,12 @@ from missmdp.words import count, did_you_mean, listed, preview
 
 _FEW_ENTRIES = 5_000_000
 """Entries of matrices up to which factors are multiplied out where matrices are quicker."""
+_WRITE_FACTORS = (
+    "write the model down feature by feature (FactoredMDP.from_factors), where it takes next to nothing"
+)
+_BY_FACTORS = (
+    "what works feature by feature does without them: collect, learners that count, types, beliefs, Sarsop"
+)
 
 
 class FactoredMDP:
@@ -165,7 +171,9 @@ class FactoredMDP:
         self.initial: NDArray[np.float64] = checked_distribution(
             start, "the initial distribution", self.space.state
         )
-        self.reward: NDArray[np.float64] = self._checked_reward(reward, enumerated=callable(transition))
+        self.reward: NDArray[np.float64] = self._checked_reward(
+            reward, enumerated=callable(transition), progress=progress
+        )
         self.reachable: NDArray[np.bool_] = self._reach()
         for array in (self.initial, self.reward, self.terminal, self.reachable):
             array.setflags(write=False)
@@ -215,12 +223,9 @@ class FactoredMDP:
         """
         assert self._given is not None
         entries = self._given.count_entries()
-        if entries > MOST_ENTRIES:
-            raise ModelError(
-                f"the transition matrices of these factors would have {entries:.2g} entries "
-                f"(about {entries * 12e-9:.0f} GB), too many; collect, the learners that count, types, evaluate and "
-                "belief updates do without them"
-            )
+        what = f"the transition matrices of this model, with {entries:.2g} entries,"
+        # Each takes 12 bytes, and 120 while it is made.
+        check_fits(what, entries * (12.0 + 120.0 / self.n_actions), _BY_FACTORS)
         return tuple(
             self._checked_transition(action, self._given.matrix(a), enumerated=False)
             for a, action in enumerate(self.actions)
@@ -431,7 +436,7 @@ class FactoredMDP:
         suggests. Before the first action the new feature has the value `none`. It is a state feature
         like any other: whether the agent sees it is up to the missingness function.
         """
-        return _with_last_action(self, name, none)
+        return _with_last_action(self, self._given, name, none)
 
     def _checked_transition(
         self, action: Any, matrix: sparse.csr_array, *, enumerated: bool
@@ -446,17 +451,24 @@ class FactoredMDP:
             part.setflags(write=False)
         return checked
 
-    def _checked_reward(self, reward: Any, *, enumerated: bool) -> NDArray[np.float64]:
+    def _rewards(self, reward: Callable[[Any, Any], Any], progress: bool | None) -> NDArray[np.float64]:
+        """Return what a function says of all states that are not terminal, shape (S, A)."""
+        array = np.zeros((self.n_states, self.n_actions))
+        with show_progress("Evaluating rewards", self.n_states, enabled=progress) as advance:
+            for s, codes in enumerate(self.space.codes.tolist()):
+                if not self.terminal[s]:
+                    state = self.space.features.decode(codes)
+                    array[s] = [
+                        number(call(reward, "reward", state, action), "reward({!r}, {!r})", state, action)
+                        for action in self.actions
+                    ]
+                advance()
+        return array
+
+    def _checked_reward(self, reward: Any, *, enumerated: bool, progress: bool | None) -> NDArray[np.float64]:
         shape = (self.n_states, self.n_actions)
         if callable(reward):
-            array = np.zeros(shape)
-            with show_progress("Evaluating rewards", self.n_states) as advance:
-                for s in np.flatnonzero(~self.terminal):
-                    state = self.space.state(int(s))
-                    for a, action in enumerate(self.actions):
-                        value = call(reward, "reward", state, action)
-                        array[s, a] = number(value, "reward({!r}, {!r})", state, action)
-                    advance()
+            array = self._rewards(reward, progress)
         else:
             array = as_floats(reward, "reward")
             if array.ndim == 0:
@@ -509,7 +521,7 @@ def reward_horizon(reward: NDArray[np.float64], discount: float, precision: floa
     return max(1, math.ceil(log_target / math.log(discount)))
 
 
-def _with_last_action(mdp: FactoredMDP, name: str, none: Any) -> FactoredMDP:
+def _with_last_action(mdp: FactoredMDP, given: Factors | None, name: str, none: Any) -> FactoredMDP:
     """Return the MDP whose states also say which action led to them; see `FactoredMDP.with_last_action`."""
     if checked_text("name", name) in mdp.space.features.names:
         raise ParameterError("name", name, "a new name", f"there is a feature {name!r} already")
@@ -519,7 +531,13 @@ def _with_last_action(mdp: FactoredMDP, name: str, none: Any) -> FactoredMDP:
     if none in mdp.actions:
         problem = f"{none!r} is an action; give another value for 'no action yet'"
         raise ParameterError("none", none, "no action", problem)
+    if given is not None:
+        return _factors_with_last_action(mdp, given, name, none)
     n_copies = mdp.n_actions + 1
+    entries = sum(matrix.nnz for matrix in mdp.transition) * n_copies
+    check_fits(
+        f"this MDP with its last action, with {entries:.2g} transitions,", 60.0 * entries, _WRITE_FACTORS
+    )
     # Copy 0 of a state is "none", copy a + 1 follows action a; s * n_copies + copy keeps the order of rank.
     occurs = np.zeros((mdp.n_states, n_copies), dtype=np.bool_)
     starts = np.flatnonzero(mdp.initial > 0.0)
@@ -551,4 +569,25 @@ def _with_last_action(mdp: FactoredMDP, name: str, none: Any) -> FactoredMDP:
         mdp.terminal[state],
         mdp.discount,
         states=StateSpace(features, np.column_stack([mdp.space.codes[state], copy])),
+    )
+
+
+def _factors_with_last_action(mdp: FactoredMDP, given: Factors, name: str, none: Any) -> FactoredMDP:
+    """Return the same for an MDP that is given by factors: all combinations are states, reachable or not."""
+    names = mdp.space.features.names
+    tables = {
+        names[i]: ([names[p] for p in scope.parents], scope.table) for i, scope in enumerate(given.scopes)
+    }
+    tables[name] = ([], np.eye(mdp.n_actions, mdp.n_actions + 1, 1))
+    features = FeatureSpace({**mdp.features, name: (none, *mdp.actions)})
+    n_copies = mdp.n_actions + 1
+    return FactoredMDP(
+        features,
+        mdp.actions,
+        Factors(features, mdp.actions, tables),
+        np.repeat(mdp.reward, n_copies, axis=0),
+        np.multiply.outer(mdp.initial, np.eye(n_copies)[0]).reshape(-1),
+        np.repeat(mdp.terminal, n_copies),
+        mdp.discount,
+        max_states=max(mdp.n_states * n_copies, 1),
     )

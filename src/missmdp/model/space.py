@@ -287,7 +287,7 @@ class FeatureSpace:
 
     def decode(self, codes: Sequence[int] | NDArray[np.integer[Any]]) -> Any:
         """Return the state with these codes, a named tuple."""
-        return self.State(*(v[code] for v, code in zip(self.values, codes, strict=True)))
+        return self.State._make([v[code] for v, code in zip(self.values, codes, strict=True)])
 
     def decode_observation(self, codes: Sequence[int] | NDArray[np.integer[Any]]) -> Any:
         """Return the observation with these codes, a named tuple with None for missing."""
