@@ -81,6 +81,6 @@ def test_bounds_that_would_not_fit_say_so(monkeypatch):
 
 def test_comparisons_that_would_not_fit_say_so(monkeypatch):
     small, large = pair(0, monkeypatch)
-    monkeypatch.setattr("missmdp.model.missingness._MAX_ENTRIES", 0)
+    monkeypatch.setattr("missmdp.memory.free_memory", lambda: 0.0)
     with pytest.raises(mm.ModelError, match="compare missing_rate"):
         mm.total_variation(large.missingness, small.missingness)
