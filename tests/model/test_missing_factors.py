@@ -255,7 +255,5 @@ def test_a_million_states_need_no_table():
     z = (1, *[None] * 12)
     assert M.likelihood(z).max() == pytest.approx(0.8**12)
     assert np.count_nonzero(M.likelihood(z)) == 3**12
-    with pytest.raises(
-        mm.ModelError, match="4,096 patterns by 1,062,882 states would take about 139 GB"
-    ):
+    with pytest.raises(mm.ModelError, match="4,096 patterns by 1,062,882 states would take about 139 GB"):
         _ = M.probabilities
