@@ -10,7 +10,7 @@ from scipy import sparse
 
 from missmdp.checks import checked_flag, checked_instance, checked_integer, checked_number, checked_seed
 from missmdp.errors import ParameterError
-from missmdp.memory import free_memory
+from missmdp.memory import check_fits
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.acting import checked_planning_model
@@ -125,18 +125,18 @@ class Sarsop:
             As for the solver, for this model only.
         """
         model = checked_planning_model(model)
-        pomdp = model.to_pomdp() if isinstance(model, MissMDP) else model
         warm_start = self.warm_start if warm_start is None else _checked_result(warm_start)
-        if warm_start is not None and warm_start.beliefs.shape[1] != pomdp.n_states:
+        if warm_start is not None and warm_start.beliefs.shape[1] != model.n_states:
             raise ParameterError(
                 "warm_start",
                 warm_start,
                 "the result for a model with the same states",
-                f"it is for a model with {warm_start.beliefs.shape[1]} states, this one has {pomdp.n_states}",
+                f"it is for a model with {warm_start.beliefs.shape[1]} states, this one has {model.n_states}",
             )
-        observe_initial = pomdp.observe_initial if self.observe_initial is None else self.observe_initial
         make_ready(self.progress)
         limits = SearchLimits(self.timeout, self.memory)
+        pomdp = model.to_pomdp() if isinstance(model, MissMDP) else model
+        observe_initial = pomdp.observe_initial if self.observe_initial is None else self.observe_initial
         with limits.catch_interrupts(), show_status("solving", enabled=self.progress) as say:
             try:
                 compiled = _compiled(pomdp, observe_initial, limits)
@@ -169,14 +169,25 @@ class Sarsop:
 
 
 def _compiled(pomdp: POMDP, observe_initial: bool, limits: SearchLimits) -> Compilation:
-    """Return the compiled model; where it is large, limits hold on the way."""
+    """Return the compiled model; where it is large, limits hold on the way.
+
+    Raises
+    ------
+    Stop
+        If a limit was reached.
+    ModelError
+        If the model does not fit into the memory that is free.
+    """
     entries = joint_entries(pomdp)
     if entries < LARGE:
         return compile_pomdp(pomdp, observe_initial=observe_initial)
     points = 2 * pomdp.n_states * (BYTES_PER_POINT + BYTES_PER_ACTION * pomdp.n_actions)
     limits.check_memory(points)
-    if BYTES_PER_ENTRY * entries + points > free_memory():
-        raise Stop("memory")
+    check_fits(
+        f"searching a model with {entries:.2g} joint probabilities of next states and observations",
+        BYTES_PER_ENTRY * entries + points,
+        "plan while acting, for example with POMCP",
+    )
     return compile_pomdp(pomdp, observe_initial=observe_initial, check=limits.check)
 
 
@@ -199,7 +210,7 @@ def _nothing_yet(
         vectors=len(components),
         points=0,
     )
-    return SolveResult(
+    result = SolveResult(
         policy=AlphaVectorPolicy(model, components, observe_initial=observe_initial),
         lower=lowest,
         upper=highest,
@@ -208,6 +219,8 @@ def _nothing_yet(
         beliefs=sparse.csr_array((0, pomdp.n_states)),
         seconds=limits.seconds,
     )
+    _log.info("%s", result)
+    return result
 
 
 def _limit(name: str, value: Any) -> float:
