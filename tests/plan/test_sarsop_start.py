@@ -82,7 +82,9 @@ def test_memory_is_estimated_first(monkeypatch):
 def test_the_estimate_of_joint_probabilities_is_never_too_small(seed):
     model = random_pomdp(seed)
     compiled = compile_pomdp(model, observe_initial=False)
-    assert joint_entries(model) >= len(compiled.arrays.prob) - model.n_actions * len(compiled.arrays.pair_class)
+    assert joint_entries(model) >= len(compiled.arrays.prob) - model.n_actions * len(
+        compiled.arrays.pair_class
+    )
 
 
 def test_in_a_wide_model_the_first_upper_bound_lets_the_state_be_seen_after_one_action():
