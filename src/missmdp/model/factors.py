@@ -375,7 +375,19 @@ def contracted(
             [math.prod(lengths[axis] for axis in group) for group in groups]
         )
 
-    left, right = folded(tensor, axes, both, ours, summed), folded(table, scope, both, summed, theirs)
     lengths = dict(zip(axes, tensor.shape, strict=True)) | dict(zip(scope, table.shape, strict=True))
+    if summed and not both and tensor.flags.c_contiguous:
+        first, last = axes.index(summed[0]), axes.index(summed[-1]) + 1
+        if axes[first:last] == tuple(summed):
+            # What is summed over stands side by side: nothing needs to be moved.
+            before, there = math.prod(tensor.shape[:first]), math.prod(tensor.shape[first:last])
+            matrix = folded(table, scope, theirs, summed)
+            names = (*axes[:first], *theirs, *axes[last:])
+            if last == len(axes):
+                out = tensor.reshape(before, there) @ matrix.T
+            else:
+                out = np.matmul(matrix, tensor.reshape(before, there, -1))
+            return out.reshape([lengths[axis] for axis in names]), names
+    left, right = folded(tensor, axes, both, ours, summed), folded(table, scope, both, summed, theirs)
     names = (*both, *ours, *theirs)
     return (left @ right).reshape([lengths[axis] for axis in names]), names

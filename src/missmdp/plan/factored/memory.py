@@ -71,6 +71,11 @@ class Memory:
         self._operators: dict[int, Operator] = {}
         self._better: dict[str, Any] = {}
 
+    @property
+    def entries(self) -> float:
+        """How many numbers there are."""
+        return math.prod(map(float, self.shape)) * len(self.parts.scenes)
+
     # How nodes move at first: to where the belief would be if other sites were as usual.
 
     def _usual(self, part: Part, keep: Sequence[int] = ()) -> Tensor:
@@ -335,7 +340,7 @@ class Memory:
 
     # Better controllers.
 
-    def occupancy(self, clock: Stopwatch, steps: int = 15) -> list[Tensor]:
+    def occupancy(self, clock: Stopwatch, steps: int = 10) -> list[Tensor]:
         """Return how often (discounted) all pairs are met, by scenes."""
         parts = self.parts
         now = [np.zeros(self.shape) for _ in parts.scenes]

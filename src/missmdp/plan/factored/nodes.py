@@ -7,6 +7,7 @@ All beliefs of the chains are nodes at first; those are taken out, over all site
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -25,7 +26,7 @@ _OLDEST = 16
 _DRIFT = 0.01
 """Of the largest loss: what it costs to be at a node that is 1 away, although the same is done there now."""
 _CONTEXTS = 2000
-"""Combinations of the other sites that are looked at, those that are met most."""
+"""Combinations of beliefs about other sites that are looked at, those that are met most."""
 
 
 def near(nodes: Tensor, wanted: Tensor) -> Tensor:
@@ -133,14 +134,14 @@ class Site:
                 total += float(chain.often[:, step] @ (now * losses[chain.ages[:, step]]).sum(axis=1))
         return total
 
-    def least_useful(self) -> tuple[float, list[int]] | None:
-        """Return the nodes without the least useful one, and what that costs per log of the pairs; None if all are corners."""
-        now, loss = self.pairs(self.nodes), self.loss(self.nodes)
-        found: list[tuple[float, list[int]]] = []
-        for other in self.nodes[self.size :]:
-            rest = [node for node in self.nodes if node != other]
-            found.append(((self.loss(rest) - loss) / math.log(now / self.pairs(rest)), rest))
-        return min(found) if found else None
+    def cost_without(self, node: int) -> float:
+        """Return what it costs to take out a node, per log of the pairs that this saves; infinite if it saves none."""
+        rest = [other for other in self.nodes if other != node]
+        now, pairs = self.pairs(self.nodes), self.pairs(rest)
+        # Without a node, others may stand for more values, so that nothing is saved.
+        if pairs >= now:
+            return math.inf
+        return (self.loss(rest) - self.loss(self.nodes)) / math.log(now / pairs)
 
     def averages(self) -> Tensor:
         """Return what nodes stand for: the average belief while at each of them."""
@@ -161,8 +162,15 @@ class Site:
             yield chain, _weights(off[some], share[some])
 
     def pairs(self, nodes: list[int]) -> int:
-        """Return how many pairs of a node and a value there are."""
-        return int((self.beliefs[nodes] > 0.0).sum())
+        """Return how many pairs of a node and a value can be met."""
+        met = np.eye(len(nodes), self.size) > 0.0
+        ways = [(steps > 0.0, chain.kernel > 0.0) for chain, steps in self._steps(nodes)]
+        while True:
+            before = int(met.sum())
+            for steps, kernel in ways:
+                met |= steps.T @ met @ kernel
+            if int(met.sum()) == before:
+                return before
 
 
 def one_step_later(beliefs: Tensor, kernel: Tensor) -> Tensor:
@@ -195,22 +203,25 @@ def _kernels(grid: Grid, occupancy: list[Tensor], site: int) -> dict[bytes, tupl
 
 def _losses(grid: Grid, occupancy: list[Tensor], site: int, beliefs: Tensor, clock: Stopwatch) -> Tensor:
     """Return what is lost at each belief by the action that is best at each other one, shape (beliefs, beliefs)."""
+    others = [k for k in range(len(grid.shape)) if k != site]
+    most = max(int(_CONTEXTS ** (1.0 / max(len(others), 1))), 2)
+    few = [np.arange(len(grid.beliefs[site]))] * len(grid.shape)
+    for k in others:
+        axes = tuple(i for i in range(len(grid.shape)) if i != k)
+        met = np.array([whole.sum(axis=axes) for whole in occupancy]).sum(axis=0)
+        few[k] = np.sort(np.argsort(-met, kind="stable")[:most])
+    weights = [weight.ravel() for weight in site_weights([whole[np.ix_(*few)] for whole in occupancy], site)]
+    rows = [beliefs if k == site else grid.beliefs[k][few[k]] for k in range(len(grid.shape))]
     n = len(beliefs)
-    weights = [weight.ravel() for weight in site_weights(occupancy, site)]
-    least = np.sort(np.concatenate(weights))[-min(_CONTEXTS, sum(map(len, weights)))]
-    met = [np.flatnonzero((weight >= least) & (weight > 0.0)) for weight in weights]
-    values = [np.full((grid.parts.n_actions, n, len(some)), -np.inf) for some in met]
-    rows = [beliefs if k == site else b for k, b in enumerate(grid.beliefs)]
+    values = [np.full((grid.parts.n_actions, n, len(weight)), -np.inf) for weight in weights]
     for action, scene, value in grid.action_values(rows, clock):
-        values[scene][action] = np.moveaxis(value, site, 0).reshape(n, -1)[:, met[scene]]
+        values[scene][action] = np.moveaxis(value, site, 0).reshape(n, -1)
     lost = np.zeros((n, n))
-    for scene, value in enumerate(values):
-        if len(met[scene]):
-            best = value.max(axis=0)
-            chosen = value.argmax(axis=0)
-            for other in range(n):
-                taken = np.take_along_axis(value, chosen[other][None, None], axis=0)[0]
-                lost[:, other] += (best - taken) @ weights[scene][met[scene]]
+    for value, weight in zip(values, weights, strict=True):
+        best, chosen = value.max(axis=0), value.argmax(axis=0)
+        for other in range(n):
+            taken = np.take_along_axis(value, chosen[other][None, None], axis=0)[0]
+            lost[:, other] += (best - taken) @ weight
     return lost + _DRIFT * lost.max() * np.abs(beliefs[:, None] - beliefs[None]).sum(axis=2)
 
 
@@ -223,15 +234,14 @@ def chosen_nodes(
     """
     sites = [Site(grid, occupancy, site, clock) for site in range(len(grid.shape))]
     room = most / len(grid.values)
-    without = [site.least_useful() for site in sites]
-    while math.prod(float(site.pairs(site.nodes)) for site in sites) > room:
+    # Costs mostly rise as nodes go, so that only the least ones are worked out anew.
+    costs = [(0.0, k, node) for k, site in enumerate(sites) for node in site.nodes[site.size :]]
+    while costs and math.prod(float(site.pairs(site.nodes)) for site in sites) > room:
         clock.check()
-        losing = [(one[0], k) for k, one in enumerate(without) if one is not None]
-        if not losing:
-            break
-        _, k = min(losing)
-        less = without[k]
-        assert less is not None
-        sites[k].nodes = less[1]
-        without[k] = sites[k].least_useful()
+        _, k, node = heapq.heappop(costs)
+        cost = sites[k].cost_without(node)
+        if not costs or cost <= costs[0][0]:
+            sites[k].nodes.remove(node)
+        elif math.isfinite(cost):
+            heapq.heappush(costs, (cost, k, node))
     return [site.beliefs[site.nodes] for site in sites], [site.averages() for site in sites]

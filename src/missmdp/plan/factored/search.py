@@ -28,6 +28,8 @@ Tensor = NDArray[np.float64]
 
 _FIRST_ENTRIES = 60_000.0
 """Entries of all tensors of a first grid."""
+_FIRST_MEMORY = 3e5
+"""Entries of a first memory."""
 _GROWTH = 4.0
 """How much larger grids get from round to round."""
 _LARGEST = 2e7
@@ -40,6 +42,12 @@ _SWEEPS = 25.0
 """Sweeps that a solution takes, about."""
 _CLIMB_SHARE = 0.6
 """Of the time that is left, what the improvement of one memory may take."""
+_CLIMB_FIRST = 0.05
+"""The same in the first round, where it is only to have a lower bound."""
+_WORTH = 0.03
+"""Of the gap: what a finer grid must gain so that the next one comes before memories."""
+_REFINE_FIRST = 0.4
+"""Of all the time, when memories come at the latest."""
 _CLIMB_SWEEPS = 150.0
 """Sweeps that it takes, about."""
 _SPEED = 5e8
@@ -47,7 +55,7 @@ _SPEED = 5e8
 _CLOSE = 0.02
 """Of the gap: how exactly bounds are worked out."""
 _LARGER = 1.5
-"""How many times more combinations of nodes a memory needs to have to begin anew with it."""
+"""How many times more entries a memory needs to have to begin anew with it."""
 _PATIENCE = 6
 """Changes of a memory that together must gain something, or no more are tried."""
 
@@ -109,8 +117,8 @@ class StructuredSearch:
                 before = (self.lower, self.upper)
                 most = self._most_entries(entries, _SHARE, _SWEEPS)
                 self._refine(ties, most)
-                wanted = entries if self.rounds == 0 else _LARGEST
-                self._climb(self._most_entries(wanted, _CLIMB_SHARE, _CLIMB_SWEEPS))
+                if self.rounds == 0 or not self._goes_on_refining(before[1]):
+                    self._climb(self._most_entries(_FIRST_MEMORY if self.rounds == 0 else _LARGEST, _CLIMB_SHARE, _CLIMB_SWEEPS))
                 self.rounds += 1
                 self._check()
                 if entries > most and (self.lower, self.upper) == before:
@@ -190,9 +198,9 @@ class StructuredSearch:
     def _climb(self, most: float) -> None:
         """Improve a controller: the best one so far, or one with more nodes if there is time for it."""
         clock = self.limits.clock
+        end = clock.seconds + self._time_to_climb()
         memory, value = self._begin_climb(most)
         gains = [math.inf] * _PATIENCE
-        end = clock.seconds + _CLIMB_SHARE * self.limits.left()
         while clock.seconds < end and sum(gains[-_PATIENCE:]) > _CLOSE * (self.upper - value):
             what = "steps" if len(gains) % 2 else "actions"
             other = memory.proposed(clock, self._shares[what], what)
@@ -202,15 +210,25 @@ class StructuredSearch:
                 memory, value = other, better
             self._shares[what] = min(1.0, 2.0 * self._shares[what]) if gains[-1] > 0.0 else self._shares[what] / 3.0
 
+    def _goes_on_refining(self, upper: float) -> bool:
+        """Return whether the grid got so much better that it is worth to go on with it first: memories begin with it."""
+        worth = upper - self.upper > _WORTH * (self.upper - self.lower)
+        timeout = self.limits.timeout
+        return worth and (timeout is None or self.limits.clock.seconds < _REFINE_FIRST * timeout)
+
+    def _time_to_climb(self) -> float:
+        """Return how long a controller may be improved before the grid is again."""
+        if self.limits.timeout is None:
+            return math.inf
+        return (_CLIMB_SHARE if self.rounds else _CLIMB_FIRST) * self.limits.left()
+
     def _begin_climb(self, most: float) -> tuple[Memory, float]:
         clock, grid = self.limits.clock, self._grid
         assert grid is not None
+        if self.memory is not None and most < _LARGER * self.memory.entries:
+            return self.memory, self.lower
         occupancy = grid.occupancy(clock)
         nodes, averages = chosen_nodes(grid, occupancy, most, clock)
-        if self.memory is not None:
-            larger = math.prod(len(rows) for rows in nodes) / math.prod(self.memory.nodes)
-            if larger < _LARGER:
-                return self.memory, self.lower
         self._shares = {"actions": 1.0, "steps": 1.0}
         best = Memory(self.parts, nodes, marginals_of(grid, occupancy), grid.greedy_at(averages, clock))
         value = self._solve_memory(best)
