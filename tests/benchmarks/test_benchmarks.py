@@ -201,3 +201,96 @@ def test_probabilities_do_not_depend_on_how_a_version_of_python_adds():
         for weight in weights:
             total += weight
         assert _bell(centre, width, size) == tuple(weight / total for weight in weights)
+
+
+def by_hand(k, kind):
+    """Return the fleet or plant of k machines, from functions of the state and numbers written down once more."""
+    fleet = kind == "fleet"
+    rates = [0.1] * k if fleet else [0.08, 0.12, 0.16, 0.08][:k]
+    penalties = [3.0] * k if fleet else [3.0, 2.0, 4.0, 3.0][:k]
+    costs = [4.0] * k if fleet else [4.0, 3.0, 5.0, 4.0][:k]
+    income = 2.0 if fleet else k / 2
+
+    def transition(state, action):
+        load, *wears = state
+        after = {(): 1.0}
+        for i, wear in enumerate(wears):
+            broken_neighbour = not fleet and i > 0 and wears[i - 1] == 2
+            rate = rates[i] + (0.1 if load else 0.0) + (0.2 if broken_neighbour else 0.0)
+            if action == f"fix {i + 1}":
+                own = {0: 1.0}
+            elif wear == 2:
+                own = {2: 1.0}
+            else:
+                own = {wear + 1: rate, wear: 1 - rate}
+            after = {(*s, w): p * q for s, p in after.items() for w, q in own.items()}
+        return {(new_load, *s): p / 2 for s, p in after.items() for new_load in (0, 1)}
+
+    def reward(state, action):
+        fixing = 0.0 if action == "run" else costs[int(action.split()[1]) - 1]
+        broken = sum(penalties[i] for i, wear in enumerate(state[1:]) if wear == 2)
+        return income * (1 + state[0]) - broken - fixing
+
+    def missing(i):
+        if fleet:
+            return lambda state: [0.5, 0.8][state.load]
+        if i == 1:
+            return lambda state: [0.3, 0.5, 0.8][state[1]]
+        return lambda state: [0.4, 0.5, 0.7][state[i - 1]]
+
+    mdp = mm.FactoredMDP(
+        {"load": range(2), **{f"wear_{i}": range(3) for i in range(1, k + 1)}},
+        ["run", *(f"fix {i}" for i in range(1, k + 1))],
+        transition,
+        reward,
+        {(0, *[0] * k): 0.5, (1, *[0] * k): 0.5},
+        discount=0.95,
+    )
+    gaps = {f"wear_{i}": missing(i) for i in range(1, k + 1)}
+    return mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, gaps))
+
+
+@pytest.mark.parametrize("name", ["fleet-1", "fleet-2", "fleet-3", "plant-2", "plant-4"])
+def test_families_are_what_is_written_down_by_hand(name):
+    kind, k = name.split("-")
+    model, expected = mm.load_benchmark(name), by_hand(int(k), kind)
+    assert model.name == name
+    assert model.actions == expected.actions
+    assert model.discount == expected.discount
+    assert model.mdp.factors is not None
+    assert model.states[:] == expected.states[:]
+    assert model.mdp.reachable.all()
+    for mine, theirs in zip(model.mdp.transition, expected.mdp.transition, strict=True):
+        np.testing.assert_allclose(mine.toarray(), theirs.toarray(), atol=1e-15)
+    np.testing.assert_allclose(model.mdp.reward, expected.mdp.reward)
+    np.testing.assert_array_equal(model.mdp.initial, expected.mdp.initial)
+    for feature in expected.features:
+        rates = model.missingness.missing_rate(feature), expected.missingness.missing_rate(feature)
+        np.testing.assert_allclose(*rates, atol=1e-15)
+
+
+def test_types_of_the_families():
+    fleet, plant = mm.load_benchmark("fleet-3").types(), mm.load_benchmark("plant-3").types()
+    assert fleet.name == "simple MAR"
+    assert plant.name == "MNAR"
+    assert plant.self_censoring == ("wear_1",)
+    assert plant.can_go_missing == ("wear_1", "wear_2", "wear_3")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("fleet-0", "k goes from 1 to 13"),
+        ("plant-1", "k goes from 2 to 13"),
+        ("fleet-14", r"2·3\^k states"),
+        (f"fleet-{'9' * 5000}", "k goes from 1 to 13"),
+        ("fleet-k", "did you mean 'fleet-4'"),
+        ("fleet-04", "did you mean 'fleet-4'"),
+        ("flet-7", "did you mean 'fleet-7'"),
+        ("fleet--1", "did you mean 'fleet-1'"),
+        ("harbour", r"fleet-k, plant-k \(k is a number\)"),
+    ],
+)
+def test_what_is_not_in_a_family_is_refused(name, message):
+    with pytest.raises(mm.ModelError, match=message):
+        mm.load_benchmark(name)

@@ -664,8 +664,12 @@ def test_too_many_patterns_are_refused_before_they_fill_the_memory():
         lambda s, a: 0.0,
         {(0,) * 28: 1.0},
     )
-    with pytest.raises(mm.ModelError, match=r"28 features or blocks .* 2\^28 patterns.*GB"):
-        mm.MissingnessFunction.independent(mdp, dict.fromkeys(names, 0.5))
+    M = mm.MissingnessFunction.independent(mdp, dict.fromkeys(names, 0.5))
+    assert M.can_go_missing == tuple(names)
+    with pytest.raises(mm.ModelError, match=r"268,435,456 patterns by 1 states .* \(about 2 GB\), too many"):
+        _ = M.probabilities
+    with pytest.raises(mm.ModelError, match=r"2.7e\+08 patterns, too many to list"):
+        _ = M.patterns
     half = mm.MissingnessFunction.blocks(mdp, {tuple(names[:14]): 0.5, tuple(names[14:]): 0.5})
     assert half.n_patterns == 4
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -539,3 +540,33 @@ def test_terminal_states_and_initial_pairs_can_be_listed():
     assert listed.reward.tolist() == [[2], [2], [0]]
     with pytest.raises(mm.ModelError, match="terminal.*cannot be 7"):
         mm.FactoredMDP({"cell": range(3)}, ["go"], walk, 2, {(0,): 1.0}, [(7,)])
+
+
+@settings(max_examples=40)
+@given(mdps(), st.data())
+def test_it_does_not_matter_how_a_function_writes_successors(mdp, data):
+    """Dicts and lists of pairs with plain floats take a shortcut; mappings, zeros and other numbers do not."""
+    forms = [
+        lambda pairs: dict(pairs),
+        lambda pairs: list(pairs),
+        lambda pairs: MappingProxyType(dict(pairs)),
+        lambda pairs: {state: np.float64(p) for state, p in pairs},
+        lambda pairs: {**dict(pairs), tuple(mdp.states[0]): dict(pairs).get(tuple(mdp.states[0]), 0.0)},
+        lambda pairs: [(list(state), p) for state, p in pairs],
+        lambda pairs: iter(pairs),
+    ]
+    chosen = data.draw(st.lists(st.sampled_from(forms), min_size=mdp.n_states, max_size=mdp.n_states))
+
+    def build(form):
+        def transition(state, action):
+            s = mdp.space.index(state)
+            row = mdp.transition[mdp.action_index(action)][[s]]
+            pairs = [
+                (tuple(mdp.states[int(c)]), float(p)) for c, p in zip(row.indices, row.data, strict=True)
+            ]
+            return form(s)(pairs)
+
+        start = {tuple(mdp.states[int(s)]): float(mdp.initial[s]) for s in np.flatnonzero(mdp.initial)}
+        return mm.FactoredMDP(mdp.features, mdp.actions, transition, 0.0, start, discount=mdp.discount)
+
+    assert build(lambda s: forms[0]) == build(lambda s: chosen[s])

@@ -1,1 +1,4 @@
-"""The paper's benchmarks (`icu`, `predator`) and small examples (`examples`), by name in `registry`."""
+"""The paper's benchmarks (`icu`, `predator`), small examples (`examples`) and families of any size (`fleet`).
+
+`registry` knows them by name. `rocksample` is a POMDP, and stands apart.
+"""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
+from missmdp.benchmarks.registry import is_benchmark, load_benchmark
 from missmdp.cli.failures import echo, what_is_wrong
 from missmdp.errors import FormatError, MissMDPError, ModelError
 from missmdp.files import read_bytes, read_text, removed_after
@@ -94,7 +94,7 @@ def load_mdp(name: str) -> tuple[FactoredMDP, MissMDP | None]:
         raise ModelError("the model's name is empty; `missmdp benchmarks` lists the benchmarks")
     if name.lower().endswith(".mmdp"):
         return _both(MissMDP.load(name))
-    if name not in (*list_benchmarks(), *list_examples()):
+    if not is_benchmark(name):
         if Path(name).is_dir():
             return _from_folder(Path(name)), None
         if ":" in name:

@@ -74,7 +74,7 @@ Examples:
 
 @click.command(epilog=BENCHMARKS_HELP)
 def benchmarks() -> None:
-    """List the benchmarks and the paper's examples."""
+    """List the benchmarks, the paper's examples, and families of any size."""
     from missmdp.cli.printing import print_benchmarks
 
     print_benchmarks()

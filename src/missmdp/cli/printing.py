@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from missmdp.benchmarks.registry import list_benchmarks, list_examples, load_benchmark
+from missmdp.benchmarks.registry import FAMILIES, list_benchmarks, list_examples, load_benchmark
 from missmdp.data.coverage import Coverage, behaviour_coverage
 from missmdp.data.dataset import Dataset
 from missmdp.data.description.description import FAMILY_LEVEL, Description
@@ -67,7 +67,11 @@ def print_benchmarks() -> None:
             types.name,
             ", ".join(types.can_go_missing),
         )
+    for name, family in FAMILIES.items():
+        types = family.build(2).types()
+        table.add_row(name, family.states, family.observations, types.name, family.can_go_missing)
     make_console().print(table)
+    make_console().print("k is the number of machines, as in fleet-4.")
 
 
 def print_model(model: MissMDP, graph: MissingnessGraph, name: str) -> None:

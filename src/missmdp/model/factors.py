@@ -331,10 +331,15 @@ class Factors:
             [(scope.table[..., a, :] > 0.0).astype(np.float64) for scope in self.scopes]
             for a in range(self.n_actions)
         ]
-        reached, before = start.copy(), -1
-        while before < (before := int(reached.sum())):
-            for tables in supports:
-                reached |= self._spread((reached & ~terminal).astype(np.float64), tables) > 0.0
+        reached, n_reached, tried = start.copy(), int(start.sum()), 0
+        # Each action is repeated while it leads on; it is over when none does, or when nothing is left to reach.
+        while tried < self.n_actions and n_reached < len(reached):
+            tables = supports[0]
+            reached |= self._spread((reached & ~terminal).astype(np.float64), tables) > 0.0
+            before, n_reached = n_reached, int(reached.sum())
+            if n_reached == before:
+                supports.append(supports.pop(0))
+            tried = 0 if n_reached > before else tried + 1
         return reached
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from array import array as Column  # noqa: N812
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -52,50 +53,86 @@ def enumerate_reachable(
     if not start:
         raise ModelError("the initial distribution is empty: no state has positive probability")
     is_terminal: list[bool] = []
-    rows: list[list[int]] = [[] for _ in actions]
-    columns: list[list[int]] = [[] for _ in actions]
-    weights: list[list[float]] = [[] for _ in actions]
-
+    entries = [_Entries(Column("q"), Column("q"), Column("d")) for _ in actions]
     with show_progress("Enumerating states", enabled=progress) as advance:
-        index = 0
-        while index < len(found.codes):
+        while (index := len(is_terminal)) < len(found.codes):
             state = features.decode(found.codes[index])
             is_terminal.append(terminal is not None and truth(call(terminal, "terminal", state), state))
             if not is_terminal[index]:
-                for a, action in enumerate(actions):
-                    what = f"transition({state!r}, {action!r})"
-                    for successor, weight in _successors(
-                        found, call(transition, "transition", state, action), what
-                    ):
-                        rows[a].append(index)
-                        columns[a].append(successor)
-                        weights[a].append(weight)
-            index += 1
+                for action, matrix in zip(actions, entries, strict=True):
+                    distribution = call(transition, "transition", state, action)
+                    if not _add_plain(distribution, found, matrix):
+                        what = f"transition({state!r}, {action!r})"
+                        for successor, weight in _successors(found, distribution, what):
+                            matrix.columns.append(successor)
+                            matrix.weights.append(weight)
+            for matrix in entries:
+                matrix.ends.append(len(matrix.columns))
             advance()
 
     _log.info("enumerated %d reachable states", len(found.codes))
-    return _in_order_of_rank(found, start, list(zip(rows, columns, weights, strict=True)), is_terminal)
+    return _in_order_of_rank(found, start, entries, is_terminal)
+
+
+class _Entries(NamedTuple):
+    """The transitions of one action, state by state as they were found."""
+
+    ends: Column[int]
+    """Where the entries of each state end."""
+    columns: Column[int]
+    weights: Column[float]
+
+
+_PLAIN = ({float}, {np.float64})
+"""The types of probabilities that need no conversion."""
+
+
+def _add_plain(distribution: Any, found: _Found, entries: _Entries) -> bool:
+    """Add what a transition function gave, if it is usual and all right; most of the time goes into this.
+
+    Usual is a dict, or a list of pairs, with known or new states as keys and floats above 0. Anything else is left to
+    `_successors`, which says what is wrong with it.
+    """
+    states: Iterable[Any]
+    weights: list[float]
+    if type(distribution) is dict:
+        states, weights = cast("dict[Any, Any]", distribution), [*distribution.values()]
+    elif type(distribution) is list:
+        pairs = cast("list[Any]", distribution)
+        if {*map(type, pairs)} != {tuple} or {*map(len, pairs)} != {2}:
+            return False
+        states, weights = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    else:
+        return False
+    if {*map(type, weights)} not in _PLAIN or not min(weights) > 0.0:
+        return False
+    try:
+        columns = [*map(found.known.__getitem__, states)]
+    except (KeyError, TypeError):
+        return False
+    entries.columns.extend(columns)
+    entries.weights.extend(weights)
+    return True
 
 
 def _in_order_of_rank(
     found: _Found,
     start: list[tuple[int, float]],
-    entries: list[tuple[list[int], list[int], list[float]]],
+    entries: list[_Entries],
     is_terminal: list[bool],
 ) -> Enumeration:
-    """Return what was found, with states in order of rank; `entries` are (rows, columns, weights) per action."""
+    """Return what was found, with states in order of rank; `entries` are those of each action."""
     features = found.features
     codes = np.array(found.codes, dtype=features.code_dtype)
     order = np.argsort(features.rank(codes), kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     shape = (len(order), len(order))
-    matrices = [
-        sparse.csr_array(sparse.coo_array((w, (place[r], place[c])), shape=shape))
-        if r
-        else sparse.csr_array(shape, dtype=np.float64)
-        for r, c, w in entries
-    ]
+    matrices: list[sparse.csr_array] = []
+    for ends, columns, weights in entries:
+        row = np.repeat(place, np.diff(np.asarray(ends), prepend=0))
+        column = place[np.asarray(columns)]
+        matrices.append(sparse.csr_array(sparse.coo_array((np.asarray(weights), (row, column)), shape=shape)))
     start_array = np.zeros(len(order))
     for successor, weight in start:
         start_array[place[successor]] += weight
@@ -114,12 +151,13 @@ class _Found:
         self.features = features
         self.codes: list[tuple[int, ...]] = []
         self._by_codes: dict[tuple[int, ...], int] = {}
-        self._by_key: dict[Any, int] = {}
+        self.known: dict[Any, int] = {}
+        """The index of each state by what the functions called it."""
         self._max_states = max_states
 
     def index(self, state: Any) -> int:
         hashable = not isinstance(state, dict | list | np.ndarray)
-        known = self._by_key.get(state) if hashable else None
+        known = self.known.get(state) if hashable else None
         if known is not None:
             return known
         codes = self.features.encode(state)
@@ -136,7 +174,7 @@ class _Found:
             self.codes.append(codes)
             self._by_codes[codes] = known
         if hashable:
-            self._by_key[state] = known
+            self.known[state] = known
         return known
 
 

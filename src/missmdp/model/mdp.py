@@ -27,6 +27,7 @@ from missmdp.model.factors import (
     given_factor_terminal,
     sum_of_parts,
 )
+from missmdp.model.found_factors import find_factors
 from missmdp.model.given import (
     Distribution,
     checked_actions,
@@ -87,8 +88,6 @@ class FactoredMDP:
     ----------
     space : StateSpace
         The states as codes.
-    factors : Factors or None
-        T feature by feature, if it was given like that.
     reward : numpy.ndarray
         ρ, shape (S, A).
     initial : numpy.ndarray
@@ -135,7 +134,7 @@ class FactoredMDP:
         self.discount = checked_discount(discount)
         max_states = int(checked_number("max_states", max_states, least=1))
         matrices: list[sparse.csr_array] = []
-        self.factors = transition if isinstance(transition, Factors) else None
+        self._given = transition if isinstance(transition, Factors) else None
         if callable(transition):
             if states is not None:
                 problem = "goes with matrices; with a transition function the states are enumerated"
@@ -151,11 +150,11 @@ class FactoredMDP:
             )
         else:
             self.space = given_states(space, states, max_states)
-            if self.factors is None:
+            if self._given is None:
                 matrices = given_matrices(transition, self.actions, len(self.space))
             start = given_initial(self.space, initial)
             self.terminal = given_terminal(self.space, terminal)
-        if self.factors is None:
+        if self._given is None:
             self.transition = tuple(
                 self._checked_transition(action, matrix, enumerated=callable(transition))
                 for action, matrix in zip(self.actions, matrices, strict=True)
@@ -163,10 +162,23 @@ class FactoredMDP:
         self.initial: NDArray[np.float64] = checked_distribution(
             start, "the initial distribution", self.space.state
         )
-        self.reward: NDArray[np.float64] = self._checked_reward(reward, enumerated=callable(transition))
+        self.reward: NDArray[np.float64] = self._checked_reward(
+            reward, enumerated=callable(transition), progress=progress
+        )
         self.reachable: NDArray[np.bool_] = self._reach()
         for array in (self.initial, self.reward, self.terminal, self.reachable):
             array.setflags(write=False)
+
+    @cached_property
+    def factors(self) -> Factors | None:
+        """T feature by feature: as it was given, or as found in the matrices.
+
+        None if the next values of features depend on each other given the state and the action, or if states are not
+        all combinations of values in order. Of terminal states factors say nothing, whatever their tables hold.
+        """
+        if self._given is not None:
+            return self._given
+        return find_factors(self.space, self.actions, self.transition, self.terminal)
 
     @cached_property
     def transition(self) -> tuple[sparse.csr_array, ...]:
@@ -177,15 +189,15 @@ class FactoredMDP:
         ModelError
             If the matrices of factors would not fit into memory.
         """
-        assert self.factors is not None
-        entries = self.factors.count_entries()
+        assert self._given is not None
+        entries = self._given.count_entries()
         if entries > MOST_ENTRIES:
             raise ModelError(
                 f"the transition matrices of these factors would have {entries:.2g} entries "
                 f"(about {entries * 12e-9:.0f} GB), too many"
             )
         return tuple(
-            self._checked_transition(action, self.factors.matrix(a), enumerated=False)
+            self._checked_transition(action, self._given.matrix(a), enumerated=False)
             for a, action in enumerate(self.actions)
         )
 
@@ -400,17 +412,24 @@ class FactoredMDP:
             part.setflags(write=False)
         return checked
 
-    def _checked_reward(self, reward: Any, *, enumerated: bool) -> NDArray[np.float64]:
+    def _rewards(self, reward: Callable[[Any, Any], Any], progress: bool | None) -> NDArray[np.float64]:
+        """Return what a function says of all states that are not terminal, shape (S, A)."""
+        array = np.zeros((self.n_states, self.n_actions))
+        with show_progress("Evaluating rewards", self.n_states, enabled=progress) as advance:
+            for s, codes in enumerate(self.space.codes.tolist()):
+                if not self.terminal[s]:
+                    state = self.space.features.decode(codes)
+                    array[s] = [
+                        number(call(reward, "reward", state, action), "reward({!r}, {!r})", state, action)
+                        for action in self.actions
+                    ]
+                advance()
+        return array
+
+    def _checked_reward(self, reward: Any, *, enumerated: bool, progress: bool | None) -> NDArray[np.float64]:
         shape = (self.n_states, self.n_actions)
         if callable(reward):
-            array = np.zeros(shape)
-            with show_progress("Evaluating rewards", self.n_states) as advance:
-                for s in np.flatnonzero(~self.terminal):
-                    state = self.space.state(int(s))
-                    for a, action in enumerate(self.actions):
-                        value = call(reward, "reward", state, action)
-                        array[s, a] = number(value, "reward({!r}, {!r})", state, action)
-                    advance()
+            array = self._rewards(reward, progress)
         else:
             array = as_floats(reward, "reward")
             if array.ndim == 0:
@@ -426,8 +445,8 @@ class FactoredMDP:
 
     def _reach(self) -> NDArray[np.bool_]:
         """Return the states on a path from an initial one, by a breadth-first search from an extra node."""
-        if self.factors is not None:
-            return self.factors.reach(self.initial > 0.0, self.terminal)
+        if self._given is not None:
+            return self._given.reach(self.initial > 0.0, self.terminal)
         n = self.n_states
         steps = sparse.csr_array(sum(self.transition, sparse.csr_array((n, n))))
         start = sparse.csr_array(self.initial[None, :])

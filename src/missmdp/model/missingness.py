@@ -4,6 +4,10 @@ The paper's M: S → Δ(Z) is kept as P(pattern | state), where a pattern is the
 (True = observed). The observation then follows from state and pattern, so z ⪯ s holds by construction and
 equalities between states are equalities of rows.
 
+M is a product of parts, each over the indicators of some features. Where the table over all patterns and states is
+small it is multiplied out at once, and everything is read from it. Where it is large, everything is worked out from
+the parts, and the table only if somebody asks for it.
+
 Deviation: the paper writes equalities of M(z | s) across states; they hold for indicators r, not for
 observations z, which carry the state's own values (M(z | s) has the factor 1[z ⪯ s]).
 """
@@ -11,6 +15,7 @@ observations z, which carry the state's own values (M(z | s) has the factor 1[z 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -19,6 +24,16 @@ from scipy import sparse
 
 from missmdp.checks import checked_generator, checked_instance, checked_list, checked_shape
 from missmdp.errors import ModelError, ParameterError
+from missmdp.model.missing_factors import (
+    MissingFactor,
+    Part,
+    can_go_missing,
+    count_patterns,
+    found_factors,
+    given_rate,
+    listed_patterns,
+    pattern_order,
+)
 from missmdp.model.probabilities import as_flags, as_floats, call, checked_table, number
 from missmdp.model.space import MISSING, Rows, StateSpace
 from missmdp.pages.notebook import notebook_table
@@ -28,11 +43,21 @@ from missmdp.words import count, percent, percent_range
 if TYPE_CHECKING:
     from missmdp.model.mdp import FactoredMDP
 
+_SMALL = 20_000_000
+"""Entries of P(pattern | state) up to which it is multiplied out at once (160 MB)."""
+
 _MAX_ENTRIES = 200_000_000
-"""Entries of P(pattern | state) above which a missingness function is refused (1.6 GB)."""
+"""Entries of P(pattern | state) above which it is never multiplied out (1.6 GB)."""
+
+_MAX_PATTERNS = 2_000_000
+"""Patterns above which they are not listed."""
 
 _MANY_PAIRS = 4_000_000
 """Pairs of patterns above which they are not compared one by one."""
+
+
+Rate = Callable[[Any], float] | float | tuple[Sequence[str] | str, Callable[..., float] | NDArray[np.float64]]
+"""P(missing): a function of the state, one number, or (features, function of their values or array)."""
 
 
 class Occurring(NamedTuple):
@@ -62,7 +87,11 @@ class MissingnessFunction:
     patterns : numpy.ndarray
         The patterns that occur, fully observed first, shape (K, n).
     probabilities : numpy.ndarray
-        P(pattern | state), shape (S, K).
+        P(pattern | state), shape (S, K); multiplied out when asked for, where it is large.
+    factors : tuple of MissingFactor or None
+        M taken apart into independent sets of indicators.
+    parts : tuple of Part
+        M as it was given.
 
     Examples
     --------
@@ -85,45 +114,99 @@ class MissingnessFunction:
             raise ParameterError("patterns", patterns, "distinct", "a pattern is listed twice")
         table = checked_table(table, lambda row: f"missingness of state {space.state(row)!r}")
         occurs = np.flatnonzero((table > 0.0).any(axis=0))
-        # Fully observed first, then by how many are missing: a fixed order whatever the constructor.
-        keys = [*(~observed[occurs]).T[::-1], (~observed[occurs]).sum(axis=1)]
-        order = occurs[np.lexsort(keys)]
+        order = occurs[pattern_order(observed[occurs])]
         self.space = space
-        self.patterns: NDArray[np.bool_] = np.ascontiguousarray(observed[order])
-        self.probabilities: NDArray[np.float64] = np.ascontiguousarray(table[:, order])
-        self.patterns.setflags(write=False)
-        self.probabilities.setflags(write=False)
-        self._pattern_index: dict[tuple[bool, ...], int] = {
-            tuple(map(bool, row)): k for k, row in enumerate(self.patterns)
-        }
+        self.patterns = _frozen(observed[order])
+        self.probabilities = _frozen(table[:, order])
+        self.parts: tuple[Part, ...] = (
+            Part(tuple(range(len(space.features))), self.patterns, self.probabilities, None),
+        )
+        self.is_small: bool = True
+        """Whether everything is read from the table over all patterns and states."""
 
     @classmethod
-    def independent(
-        cls, mdp: FactoredMDP, missing: Mapping[str, Callable[[Any], float] | float]
-    ) -> MissingnessFunction:
+    def from_parts(cls, space: StateSpace, parts: Iterable[Part]) -> MissingnessFunction:
+        """Return the M that is a product of parts, independent of each other given the state."""
+        whole = tuple(parts)
+        if len(space) * count_patterns(whole) <= _SMALL:
+            made = cls(space, *_multiplied_out(space, whole))
+        else:
+            made = cls.__new__(cls)
+            made.space, made.is_small = space, False
+        made.parts = whole
+        return made
+
+    @cached_property
+    def patterns(self) -> NDArray[np.bool_]:
+        """The patterns that occur, fully observed first, shape (K, n)."""
+        if count_patterns(self.parts) > _MAX_PATTERNS:
+            raise ModelError(f"there are {count_patterns(self.parts):.2g} patterns, too many to list them")
+        return _frozen(listed_patterns(self.space, self.parts))
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64]:
+        """P(pattern | state), shape (S, K); parts are multiplied out here.
+
+        Raises
+        ------
+        ModelError
+            If the table would not fit into memory.
+        """
+        entries = float(len(self.space)) * count_patterns(self.parts)
+        if entries > _MAX_ENTRIES:
+            raise ModelError(
+                f"the table of {count_patterns(self.parts):,} patterns by {len(self.space):,} states would have "
+                f"{entries:.2g} probabilities (about {entries * 8e-9:.0f} GB), too many; `factors` and what is "
+                "worked out from them (missing_rate, likelihood, types, collect) do without it"
+            )
+        return MissingnessFunction(self.space, *_multiplied_out(self.space, self.parts)).probabilities
+
+    @cached_property
+    def _pattern_index(self) -> dict[tuple[bool, ...], int]:
+        return {tuple(map(bool, row)): k for k, row in enumerate(self.patterns)}
+
+    @cached_property
+    def factors(self) -> tuple[MissingFactor, ...] | None:
+        """M taken apart: sets of indicators that are independent given the state, and what each depends on.
+
+        None if the states are not all combinations of the features' values. Features that are always seen are in no
+        factor. Equalities hold up to rounding (10⁻¹²).
+        """
+        return found_factors(self.space, self.parts) if self.space.is_product else None
+
+    @classmethod
+    def independent(cls, mdp: FactoredMDP, missing: Mapping[str, Rate]) -> MissingnessFunction:
         """Return the M in which features go missing independently.
 
         Parameters
         ----------
         missing
-            Feature → P(missing), a function of the state or one number. Features that are not named
-            are always observed.
+            Feature → P(missing): one number, a function of the state, or a pair of the features that it depends on
+            and a table. A table is a function of their values, or an array with one axis for each; it is evaluated
+            once per combination of those values, however many states there are. Features that are not named are
+            always observed.
+
+        Examples
+        --------
+        >>> import missmdp as mm
+        >>> mdp = mm.load_benchmark("icu-smar").mdp
+        >>> M = mm.MissingnessFunction.independent(
+        ...     mdp, {"heart_rate": ("temperature", lambda temperature: 0.1 + 0.1 * (temperature == 0)), "pain": 0.2}
+        ... )
         """
         if not isinstance(missing, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise _no_mapping("feature", missing)
         return cls.blocks(mdp, {(name,): probability for name, probability in missing.items()})
 
     @classmethod
-    def blocks(
-        cls, mdp: FactoredMDP, missing: Mapping[Sequence[str] | str, Callable[[Any], float] | float]
-    ) -> MissingnessFunction:
+    def blocks(cls, mdp: FactoredMDP, missing: Mapping[Sequence[str] | str, Rate]) -> MissingnessFunction:
         """Return the M in which blocks of features go missing together, and the blocks independently.
 
         Parameters
         ----------
         missing
-            Block of features → P(the whole block is missing), a function of the state or one number.
-            Features in no block are always observed.
+            Block of features → P(the whole block is missing), given as in `independent`. Features in no block are
+            always observed.
         """
         space = _space(mdp)
         if not isinstance(missing, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -137,25 +220,10 @@ class MissingnessFunction:
                 raise ParameterError("missing", missing, "disjoint blocks", problem)
             if not all(mask.any() for mask in masks):
                 raise ParameterError("missing", missing, "blocks of features", "a block of features is empty")
-        entries = 2.0 ** len(masks) * len(space)
-        if entries > _MAX_ENTRIES:
-            raise ModelError(
-                f"{len(masks)} features or blocks that go missing on their own make 2^{len(masks)} patterns; with "
-                f"{len(space):,} states that is {entries:.2g} probabilities (about {entries * 8e-9:.0f} GB), too many"
-            )
-        patterns = np.ones((1, len(space.features)), dtype=np.bool_)
-        table = np.ones((len(space), 1))
-        for block, mask, function in zip(blocks, masks, missing.values(), strict=True):
-            what = f"P({', '.join(block)} missing)"
-            rate = space.evaluate(function, what)
-            bad = np.flatnonzero(~((rate >= 0.0) & (rate <= 1.0)))
-            if bad.size:
-                raise ModelError(
-                    f"{what} is {rate[bad[0]]:g} in state {space.state(int(bad[0]))!r}; it must be in [0, 1]"
-                )
-            patterns = np.concatenate([patterns, patterns & ~mask])
-            table = np.concatenate([table * (1.0 - rate)[:, None], table * rate[:, None]], axis=1)
-        return cls(space, patterns, table)
+        return cls.from_parts(
+            space,
+            [given_rate(rate, block, space) for block, rate in zip(blocks, missing.values(), strict=True)],
+        )
 
     @classmethod
     def from_patterns(
@@ -198,21 +266,26 @@ class MissingnessFunction:
 
     def __repr__(self) -> str:
         return (
-            f"MissingnessFunction({len(self.patterns)} patterns over {len(self.space)} states; "
+            f"MissingnessFunction({self._n_patterns_text()} patterns over {len(self.space)} states; "
             f"can go missing: {', '.join(self.can_go_missing) or 'nothing'})"
         )
 
+    def _n_patterns_text(self) -> str:
+        return str(len(self.patterns) if self.is_small else count_patterns(self.parts))
+
     def _repr_html_(self) -> str:
         """Return how often features are missing as a table, for notebooks."""
-        title = (
-            f"MissingnessFunction: {count(self.n_patterns, 'pattern')} over {count(len(self.space), 'state')}"
-        )
+        patterns = self.n_patterns if self.is_small else count_patterns(self.parts)
+        title = f"MissingnessFunction: {count(patterns, 'pattern')} over {count(len(self.space), 'state')}"
         rows = [[name, rate] for name, rate in self.rate_texts().items()]
         return notebook_table(title, ["feature", "missing in"], rows)
 
     def rate_texts(self, states: NDArray[np.bool_] | None = None) -> dict[str, str]:
         """Return how often each feature is missing, as "20–70 %" over states, or those of a mask, shape (S,)."""
-        rates = self.probabilities @ (~self.patterns).astype(np.float64)
+        if self.is_small:
+            rates = self.probabilities @ (~self.patterns).astype(np.float64)
+        else:
+            rates = np.stack([self.missing_rate(name) for name in self.space.features.names], axis=1)
         shown = rates if states is None else rates[states]
         low, high = shown.min(axis=0).tolist(), shown.max(axis=0).tolist()
         return {
@@ -224,8 +297,37 @@ class MissingnessFunction:
         return (
             isinstance(other, MissingnessFunction)
             and self.space == other.space
-            and np.array_equal(self.patterns, other.patterns)
-            and np.array_equal(self.probabilities, other.probabilities)
+            and (self._same_parts(other) or self._same_table(other))
+        )
+
+    def _same_parts(self, other: MissingnessFunction) -> bool:
+        return len(self.parts) == len(other.parts) and all(
+            mine.features == theirs.features
+            and np.array_equal(mine.patterns, theirs.patterns)
+            and np.array_equal(mine.table, theirs.table)
+            and (
+                np.array_equal(mine.rows(self.space), theirs.rows(self.space))
+                if mine.groups is not theirs.groups
+                else True
+            )
+            for mine, theirs in zip(self.parts, other.parts, strict=True)
+        )
+
+    def _same_table(self, other: MissingnessFunction) -> bool:
+        if self.is_small and other.is_small:
+            return np.array_equal(self.patterns, other.patterns) and np.array_equal(
+                self.probabilities, other.probabilities
+            )
+        mine, theirs = self.factors, other.factors
+        return (
+            mine is not None
+            and theirs is not None
+            and [(one.features, one.parents) for one in mine]
+            == [(one.features, one.parents) for one in theirs]
+            and all(
+                np.array_equal(one.patterns, two.patterns) and np.array_equal(one.table, two.table)
+                for one, two in zip(mine, theirs, strict=True)
+            )
         )
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]
@@ -238,17 +340,28 @@ class MissingnessFunction:
     @property
     def always_observed(self) -> tuple[str, ...]:
         """I_always: the features that are never missing in any state, reachable or not."""
-        return self.space.features.chosen(np.all(self.patterns, axis=0))
+        return self.space.features.chosen(~self._can_go_missing)
 
     @property
     def can_go_missing(self) -> tuple[str, ...]:
         """I_mis: the features that can be missing in some state, reachable or not."""
-        return self.space.features.chosen(~np.all(self.patterns, axis=0))
+        return self.space.features.chosen(self._can_go_missing)
+
+    @cached_property
+    def _can_go_missing(self) -> NDArray[np.bool_]:
+        return ~np.all(self.patterns, axis=0) if self.is_small else can_go_missing(self.space, self.parts)
 
     def missing_rate(self, feature: str) -> NDArray[np.float64]:
         """Return P(feature missing | state), shape (S,)."""
-        missing = ~self.patterns[:, self.space.features.position(feature)]
-        return np.minimum(self.probabilities[:, missing].sum(axis=1), 1.0)
+        position = self.space.features.position(feature)
+        if self.is_small:
+            missing = ~self.patterns[:, position]
+            return np.minimum(self.probabilities[:, missing].sum(axis=1), 1.0)
+        for part in self.parts:
+            if position in part.features:
+                missing = ~part.patterns[:, part.features.index(position)]
+                return np.minimum(part.table[:, missing].sum(axis=1), 1.0)[part.rows(self.space)]
+        return np.zeros(len(self.space))
 
     def pattern_of(self, observation: object) -> int:
         """Return the index of an observation's pattern in `patterns`, or −1 if M never produces it."""
@@ -261,10 +374,25 @@ class MissingnessFunction:
 
     def likelihood_of_codes(self, codes: Sequence[int]) -> NDArray[np.float64]:
         """Return M(z | s) for an observation given by its codes, shape (S,)."""
+        if not self.is_small:
+            return self._likelihood_by_parts(codes)
         pattern = self._pattern_index.get(tuple(code != MISSING for code in codes))
         if pattern is None:
             return np.zeros(len(self.space))
         return np.where(self.space.admit(codes), self.probabilities[:, pattern], 0.0)
+
+    def _likelihood_by_parts(self, codes: Sequence[int]) -> NDArray[np.float64]:
+        seen = np.asarray(codes) != MISSING
+        likelihood = np.zeros(len(self.space))
+        states = np.flatnonzero(self.space.admit(codes))
+        weights = np.ones(len(states))
+        for part in self.parts:
+            same = (part.patterns == seen[list(part.features)]).all(axis=1)
+            weights *= part.table[:, same].sum(axis=1)[part.rows(self.space, states)]
+            seen[list(part.features)] = True
+        if seen.all():
+            likelihood[states] = weights
+        return likelihood
 
     def probability(self, observation: object, state: object) -> float:
         """Return M(z | s) for one observation and one state."""
@@ -274,11 +402,20 @@ class MissingnessFunction:
         """Return M(s) as {observation: probability}, observations with None for missing."""
         s = self.space.index(state)
         codes = self.space.codes[s]
+        patterns, row = self.patterns, self.probabilities[s] if self.is_small else self._row(s)
         return {
             self.space.features.decode_observation(np.where(pattern, codes, MISSING)): float(probability)
-            for pattern, probability in zip(self.patterns, self.probabilities[s], strict=True)
+            for pattern, probability in zip(patterns, row, strict=True)
             if probability > 0.0
         }
+
+    def _row(self, state: int) -> NDArray[np.float64]:
+        """Return P(pattern | state) for one state, shape (K,)."""
+        row = np.ones(self.n_patterns)
+        for part in self.parts:
+            own = self.patterns[:, list(part.features)]
+            row *= same_patterns(own, part.patterns) @ part.table[part.rows(self.space, [state])[0]]
+        return row
 
     def observe(
         self, states: NDArray[np.integer[Any]], patterns: NDArray[np.integer[Any]]
@@ -289,7 +426,13 @@ class MissingnessFunction:
         )
 
     def occurring(self, states: NDArray[np.bool_] | None = None) -> Occurring:
-        """Return the observations of positive probability, in all states or in those that a mask picks."""
+        """Return the observations of positive probability, in all states or in those that a mask picks.
+
+        Raises
+        ------
+        ModelError
+            If they are too many to list.
+        """
         possible = self.probabilities > 0.0
         state, pattern = np.nonzero(possible if states is None else possible & states[:, None])
         ranks, place = np.unique(self.space.features.rank(self.observe(state, pattern)), return_inverse=True)
@@ -311,11 +454,47 @@ class MissingnessFunction:
         self, states: NDArray[np.integer[Any]], seed: int | np.random.Generator | None = None
     ) -> NDArray[np.integer[Any]]:
         """Return one observation per state index, drawn from M, as codes with `MISSING`, shape (len, n)."""
-        uniform = checked_generator(seed).random(states.shape)
+        random = checked_generator(seed)
+        if not self.is_small:
+            return self._sampled_by_parts(states, random)
+        uniform = random.random(states.shape)
         cumulative = np.cumsum(self.probabilities, axis=1)
         cumulative /= cumulative[:, -1:]
         drawn = (uniform[..., None] >= cumulative[states]).sum(axis=-1)
         return self.observe(states, np.minimum(drawn, self.n_patterns - 1))
+
+    def _sampled_by_parts(
+        self, states: NDArray[np.integer[Any]], random: np.random.Generator
+    ) -> NDArray[np.integer[Any]]:
+        codes = self.space.codes[states]
+        for part in self.parts:
+            cumulative = np.cumsum(part.table, axis=1)
+            cumulative /= cumulative[:, -1:]
+            uniform = random.random(states.shape)
+            drawn = (uniform[..., None] >= cumulative[part.rows(self.space, states)]).sum(axis=-1)
+            seen = part.patterns[np.minimum(drawn, len(part.patterns) - 1)]
+            codes[..., list(part.features)] = np.where(seen, codes[..., list(part.features)], MISSING)
+        return codes
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array = np.ascontiguousarray(array)
+    array.setflags(write=False)
+    return array
+
+
+def _multiplied_out(
+    space: StateSpace, parts: Sequence[Part]
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Return the patterns of all parts together, shape (K, n), and their probabilities, shape (S, K)."""
+    n_features = len(space.features)
+    patterns = np.ones((1, n_features), dtype=np.bool_)
+    table = np.ones((len(space), 1))
+    for part in parts:
+        own, rows = part.observed(n_features), part.over_states(space)
+        patterns = np.concatenate([patterns & pattern for pattern in own])
+        table = np.concatenate([table * column[:, None] for column in rows.T], axis=1)
+    return patterns, table
 
 
 def pattern_distance(

@@ -134,15 +134,18 @@ def _checked_parts(given: POMDP) -> dict[str, Any]:
     checked_distribution(initial, "the initial distribution", states.__getitem__)
 
     def matrices(name: str, width: int) -> tuple[sparse.csr_array, ...]:
-        return tuple(
-            checked_rows(
-                given_matrix(
-                    name, matrix, (len(states), width), f"the {name} matrix of action {actions[a]!r}"
-                ),
-                lambda s, a=a: f"{name} of state {states[s]!r}, action {actions[a]!r}",
-            )
-            for a, matrix in enumerate(getattr(given, name))
-        )
+        # A matrix that is given for several actions is checked and kept once.
+        listed = list(getattr(given, name))
+        kept: dict[int, sparse.csr_array] = {}
+        for a, matrix in enumerate(listed):
+            if id(matrix) not in kept:
+                kept[id(matrix)] = checked_rows(
+                    given_matrix(
+                        name, matrix, (len(states), width), f"the {name} matrix of action {actions[a]!r}"
+                    ),
+                    lambda s, a=a: f"{name} of state {states[s]!r}, action {actions[a]!r}",
+                )
+        return tuple(kept[id(matrix)] for matrix in listed)
 
     n_actions = len(actions)
     _check_count("transition", given.transition, {n_actions}, f"{n_actions} matrices, one per action")

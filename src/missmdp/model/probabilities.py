@@ -119,6 +119,8 @@ def _raise_on_sums(totals: NDArray[np.float64], what: Callable[[int], str], hint
 
 def number(value: Any, what: str, *arguments: Any) -> float:
     """Return a value as a float; `what` names it in the error, formatted with the arguments only then."""
+    if type(value) is float:
+        return value
     try:
         if isinstance(value, str | bytes):
             raise TypeError

@@ -287,7 +287,7 @@ class FeatureSpace:
 
     def decode(self, codes: Sequence[int] | NDArray[np.integer[Any]]) -> Any:
         """Return the state with these codes, a named tuple."""
-        return self.State(*(v[code] for v, code in zip(self.values, codes, strict=True)))
+        return self.State._make([v[code] for v, code in zip(self.values, codes, strict=True)])
 
     def decode_observation(self, codes: Sequence[int] | NDArray[np.integer[Any]]) -> Any:
         """Return the observation with these codes, a named tuple with None for missing."""
@@ -409,6 +409,16 @@ class StateSpace:
     def states(self) -> Rows:
         """The states in order, as named tuples."""
         return Rows(self.codes, self.features.decode)
+
+    @property
+    def is_product(self) -> bool:
+        """Whether the states are all combinations of values, in whatever order."""
+        return len(self) == math.prod(map(int, self.features.sizes))
+
+    @property
+    def in_order(self) -> NDArray[np.int64]:
+        """The states sorted by their values, the last feature changing fastest, as indices, shape (S,)."""
+        return self._order
 
     def state(self, index: int) -> Any:
         """Return the state at an index."""

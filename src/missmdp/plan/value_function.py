@@ -182,9 +182,13 @@ class ValueFunction:
 def state_components(pomdp: POMDP) -> list[NDArray[np.int64]]:
     """Return the finest components of a model, as indices of states, in the order of their first states."""
     going_on = np.flatnonzero(~pomdp.terminal)
-    gives = sparse.hstack([matrix[going_on] for matrix in pomdp.observation], format="csr")
-    both_ways = sparse.block_array([[None, gives], [gives.T, None]], format="csr")
-    component = csgraph.connected_components(both_ways, directed=False)[1][: len(going_on)]
+    # One matrix may stand for several actions.
+    different = list({id(matrix): matrix for matrix in pomdp.observation}.values())
+    gives = sparse.hstack([matrix[going_on] for matrix in different], format="csr")
+    size = sum(gives.shape)
+    ends = np.append(gives.indptr, np.full(size - len(going_on), gives.indptr[-1]))
+    one_way = sparse.csr_array((gives.data, gives.indices + len(going_on), ends), shape=(size, size))
+    component = csgraph.connected_components(one_way, directed=False)[1][: len(going_on)]
     _, first, number = np.unique(component, return_index=True, return_inverse=True)
     # Numbered by first state; a stable sort keeps the states of each component in order.
     rank = np.argsort(np.argsort(first))[number]

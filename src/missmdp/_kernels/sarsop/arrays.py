@@ -164,7 +164,11 @@ class Scratch(NamedTuple):
     prob: Floats
     """(D,)"""
     inverse: Floats
-    """(D, D)"""
+    """(E, E): E is D, or less. Components and beliefs with more than E classes are *wide*."""
+    rows: Int32s
+    """(E,)"""
+    share: Floats
+    """(E,)"""
     level: Floats
     """(D,)"""
     rest: Floats

@@ -50,11 +50,39 @@ def best_vector(
     return best, value
 
 
+@inner
+def _best_on_average(model: Compiled, vectors: Vectors, component: int, counters: Any) -> int:
+    """Return the vector of a component whose values have the largest sum."""
+    size = model.component_start[component + 1] - model.component_start[component]
+    best, highest = -1, -np.inf
+    k = vectors.first_in_component[component]
+    while k >= 0:
+        total = 0.0
+        for j in range(vectors.start[k], vectors.start[k] + size):
+            total += vectors.values[j]
+        if total > highest:
+            best, highest = k, total
+        k = vectors.next_in_component[k]
+        counters[WORK] += size
+    return best
+
+
 @kernel
 def choose_defaults(model: Compiled, vectors: Vectors, scratch: Scratch, counters: Any) -> None:
-    """Choose the vector for nodes that a point holds impossible: the best where all classes are equally likely."""
+    """Choose the vector for nodes that a point holds impossible: the best where all classes are equally likely.
+
+    In a wide component that is all classes of the component, whatever the node: one vector for all nodes.
+    """
+    previous, wide = -1, -1
     for node in range(len(model.node_component)):
         n = 0
+        component = model.node_component[node]
+        if model.component_start[component + 1] - model.component_start[component] > len(scratch.inverse):
+            if component != previous:
+                wide = _best_on_average(model, vectors, component, counters)
+                previous = component
+            vectors.default[node] = wide
+            continue
         for pair in range(model.node_start[node], model.node_start[node + 1]):
             scratch.support[n] = model.pair_class[pair]
             scratch.prob[n] = 1.0
@@ -65,8 +93,8 @@ def choose_defaults(model: Compiled, vectors: Vectors, scratch: Scratch, counter
 
 
 @kernel
-def start_blind(model: Compiled, vectors: Vectors, lowest: float, counters: Any) -> None:
-    """Make one vector per component and action, for taking that action for ever, with a value that holds everywhere."""
+def start_blind(model: Compiled, vectors: Vectors, lowest: Any, counters: Any) -> None:
+    """Make one vector per component and action, for taking that action for ever, worth lowest[action] everywhere."""
     n_actions = model.reward.shape[1]
     for component in range(len(model.component_start) - 1):
         size = model.component_start[component + 1] - model.component_start[component]
@@ -79,7 +107,7 @@ def start_blind(model: Compiled, vectors: Vectors, lowest: float, counters: Any)
             vectors.origin[k] = -1
             vectors.needed[k] = True
             for j in range(size):
-                vectors.values[counters[VALUES] + j] = lowest
+                vectors.values[counters[VALUES] + j] = lowest[a]
             for j in range(
                 model.next_start[component * n_actions + a], model.next_start[component * n_actions + a + 1]
             ):
@@ -164,15 +192,24 @@ def plan_size(model: Compiled, component: int, action: int) -> int:
 
 @kernel
 def evaluate_vectors(
-    model: Compiled, vectors: Vectors, scratch: Scratch, counters: Any, only_needed: bool
-) -> tuple[float, float]:
-    """Evaluate the plan of every vector once, or of those that the start needs, newest first.
+    model: Compiled,
+    vectors: Vectors,
+    scratch: Scratch,
+    counters: Any,
+    only_needed: bool,
+    place: int,
+    budget: int,
+) -> tuple[float, float, int]:
+    """Evaluate the plans of vectors place − 1, place − 2, …, or of those that the start needs, within the budget.
 
-    Returns the largest rise, and the largest fall of those that the start needs.
+    Returns the largest rise, the largest fall of those that the start needs, and the place reached: 0 if all are done.
     """
     rise, largest = 0.0, 0.0
     n_actions = model.reward.shape[1]
-    for k in range(counters[VECTORS] - 1, -1, -1):
+    stop = counters[WORK] + budget
+    while place > 0 and counters[WORK] < stop:
+        place -= 1
+        k = place
         if only_needed and not vectors.needed[k]:
             continue
         component, action = vectors.component[k], vectors.action[k]
@@ -191,7 +228,7 @@ def evaluate_vectors(
         if vectors.needed[k]:
             largest = max(largest, most)
         counters[WORK] += plan_size(model, component, action)
-    return rise, largest
+    return rise, largest, place
 
 
 @inner

@@ -79,10 +79,12 @@ def prune_vectors(
     root: int,
     number: Any,
     stack: Any,
+    redirect: bool,
 ) -> None:
     """Keep the vectors that are best at some point, and those that they cannot do without.
 
-    Also marks those that the start needs. `number` and `stack` are working space, one entry per vector.
+    With `redirect`, plans change so that they can do without more. Also marks those that the start needs.
+    `number` and `stack` are working space, one entry per vector.
     """
     n_vectors, n_actions = counters[VECTORS], model.reward.shape[1]
     height = 0
@@ -99,7 +101,8 @@ def prune_vectors(
     while height > 0:
         height -= 1
         k = stack[height]
-        _redirect(model, points, vectors, scratch, counters, k, number)
+        if redirect:
+            _redirect(model, points, vectors, scratch, counters, k, number)
         row = vectors.component[k] * n_actions + vectors.action[k]
         first = vectors.choice_start[k]
         for j in range(first, first + model.next_start[row + 1] - model.next_start[row]):

@@ -4,9 +4,9 @@ A table f(own, others…) ≥ 0 is written as a sum of terms, each a product wit
 term is a *cause* that the upper bound lets the agent know. Given the cause, beliefs about features that were
 independent stay independent, and knowing more can only help: bounds from above stay bounds.
 
-The less a cause says, the tighter the bound. Where the table depends on one axis only, or is a product already, there is
-one cause and nothing is told. Otherwise the first cause is what all values of the others have in common, and only what
-is left over tells them: f(own, u) = Π_p w_p(u_p) f(own, u⁰) + the rest, with weights as large as they can be.
+The less a cause says, the tighter the bound. Where the table depends on one axis only, or is a product already, there
+is one cause and nothing is told. Otherwise the first cause is what all values of the others have in common, and only
+what is left over tells them: f(own, u) = Π_p w_p(u_p) f(own, u⁰) + the rest, with weights as large as they can be.
 """
 
 from __future__ import annotations
@@ -62,9 +62,7 @@ def _product(table: NDArray[np.float64]) -> Term | None:
     return Term(peak * factors[0], tuple(factors[1:]))
 
 
-def _with_base(
-    rows: NDArray[np.float64], shape: tuple[int, ...], base: int
-) -> tuple[float, list[Term]]:
+def _with_base(rows: NDArray[np.float64], shape: tuple[int, ...], base: int) -> tuple[float, list[Term]]:
     """Return how much is told with one row as what all have in common, and the terms."""
     there = rows[base] > 0.0
     common = np.min(rows[:, there] / rows[base, there], axis=1) if there.any() else np.zeros(len(rows))
@@ -83,7 +81,9 @@ def _with_base(
     for place, left in zip(product(*map(range, shape)), rest, strict=True):
         if left.max() > _EXACT * rows.max():
             told += float(left.sum())
-            marks = tuple((np.arange(size) == k).astype(np.float64) for size, k in zip(shape, place, strict=True))
+            marks = tuple(
+                (np.arange(size) == k).astype(np.float64) for size, k in zip(shape, place, strict=True)
+            )
             terms.append(Term(left, marks))
     return told, _merged(terms)
 

@@ -14,6 +14,7 @@ Otherwise it is one more class: what follows it is the first observation, or the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ from missmdp._kernels.sarsop.arrays import Compiled
 from missmdp.model.equal_rows import canonical, equal_rows
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.value_function import state_components
+
+WIDE = 128
+"""A component with more classes is wide: then a search makes fewer passes over everything."""
 
 
 def what_can_be_seen(pomdp: POMDP, live: NDArray[np.int64], observe_initial: bool) -> list[sparse.csr_array]:
@@ -85,12 +89,9 @@ class Nodes:
         new = ~corner & (node_of_column[column] == column)
         target[new] = self._n_pairs + np.arange(int(new.sum()))
         # Columns that are multiples of an earlier one share its pairs, class by class and in the same order.
-        place = {
-            (int(n), int(c)): int(t)
-            for n, c, t in zip(node[column[new]], pair_class[new], target[new], strict=True)
-        }
-        for i in np.flatnonzero(~corner & ~new).tolist():
-            target[i] = place[int(node[column[i]]), int(pair_class[i])]
+        shared = ~corner & ~new
+        ours = node[column] * size + pair_class
+        target[shared] = target[new][np.searchsorted(ours[new], ours[shared])]
         self._node.append(node[column[new]])
         self._class.append(pair_class[new])
         self._n_nodes += len(several)
@@ -151,6 +152,16 @@ class Compilation:
     def slowness(self) -> float:
         """How many times more sweeps values need to settle than with a discount of 0.95, and 1 below."""
         return max(1.0, 0.05 / (1.0 - self.discount))
+
+    @cached_property
+    def is_wide(self) -> bool:
+        """Whether some component is so large that work for every class of it, over and over, takes too long."""
+        return int(np.diff(self.arrays.component_start).max(initial=0)) > self.narrow
+
+    @property
+    def narrow(self) -> int:
+        """Classes that a component may have without being wide."""
+        return WIDE
 
     @property
     def n_classes(self) -> int:
@@ -265,7 +276,7 @@ def _classes(
     alive[live] = True
     going_on = sparse.diags_array(alive.astype(np.float64))
     matrices = [canonical(matrix @ going_on) for matrix in pomdp.transition]
-    equal = equal_rows(matrices, (component, pomdp.reward), live.tolist())
+    equal = equal_rows(matrices, (component, pomdp.reward), live)
     order = np.lexsort((equal.first, component[equal.first]))
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))

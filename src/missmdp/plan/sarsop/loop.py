@@ -27,6 +27,7 @@ from missmdp.plan.trace import TraceBuilder
 
 EXPANSIONS = 3
 """How often per trial the optimistic policy is followed to where nothing is known yet."""
+EXPANSIONS_IF_WIDE = 20
 ROUNDING = 1e-15
 """Of the largest value that is possible: smaller gaps and changes are those of the arithmetic."""
 PATIENCE = 3
@@ -109,7 +110,7 @@ class Loop:
     def _follow(self) -> Visited:
         """Work out what follows the optimistic policy, which that changes; return where it goes in the end."""
         search = self.search
-        for _ in range(EXPANSIONS):
+        for _ in range(EXPANSIONS_IF_WIDE if search.compiled.is_wide else EXPANSIONS):
             visited = visit(search)
             unexplored = visited.unexplored(search)
             expand(search, unexplored, visited.actions[unexplored].astype(np.int64))

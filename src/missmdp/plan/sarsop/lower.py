@@ -23,6 +23,8 @@ WORK_AT_END = 2
 """Times the work of the backups: what may be spent on finding out what the policy is worth."""
 SMALL = 1e-3
 """Of the gap at the start: changes below it end the sweeps."""
+WORK_AT_START = 25 * BUDGET
+"""What blind policies may take in a wide model, where others will soon be better."""
 WORTHWHILE = 1e-3
 """Of a point's gap: what a backup must close to be kept."""
 AGAIN = 0.05
@@ -39,9 +41,8 @@ def start_lower(search: Search) -> None:
     small = SMALL_AT_START * compiled.scale / compiled.slowness
     fall = 0.0
     for _ in range(int(SWEEPS_AT_START * compiled.slowness)):
-        search.limits.check()
         rise, fall = _sweep(search)
-        if rise <= small:
+        if rise <= small or (compiled.is_wide and search.work > WORK_AT_START):
             break
     look_at_all(search, fall)
 
@@ -73,12 +74,13 @@ def improve_lower(search: Search, order: NDArray[np.int64]) -> None:
         )
         prune(search)
         work += search.work - begin
-        evaluate(search, most_work=search.work - begin)
+        evaluate(search, most_work=0 if search.compiled.is_wide else search.work - begin)
         rise = search.pools.points.value[order] - values
         if np.dot(search.pools.points.visits[order], rise) < AGAIN * search.gap:
             break
         order = order[::-1].copy()
-    evaluate(search, fall=SLACK * one_step * search.gap, most_work=WORK_AT_END * work)
+    if not search.compiled.is_wide:
+        evaluate(search, fall=SLACK * one_step * search.gap, most_work=WORK_AT_END * work)
 
 
 def settle_lower(search: Search) -> None:
@@ -86,7 +88,7 @@ def settle_lower(search: Search) -> None:
     prune(search)
     stop = search.work + WORK_TO_SETTLE
     while True:
-        rose, fell = _sweep(search)
+        rose, fell = _sweep(search, stoppable=False)
         if search.work >= stop or max(rose, fell) <= SMALL * search.gap:
             break
     _keep(search, fell)
@@ -95,7 +97,7 @@ def settle_lower(search: Search) -> None:
 def prune(search: Search) -> None:
     """Drop vectors that are best nowhere and that no plan needs."""
     number, stack = np.empty((2, search.pools.n_vectors), dtype=np.int32)
-    prune_vectors(*search.lower_arrays(), search.root, number, stack)
+    prune_vectors(*search.lower_arrays(), search.root, number, stack, not search.compiled.is_wide)
 
 
 def evaluate(search: Search, *, most_work: int, fall: float | None = None) -> None:
@@ -107,7 +109,6 @@ def evaluate(search: Search, *, most_work: int, fall: float | None = None) -> No
     stop = search.work + int(most_work * search.compiled.slowness)
     small = SMALL * search.gap / search.compiled.slowness
     while True:
-        search.limits.check()
         rose, fell = _sweep(search, only_needed=fall is not None)
         if search.work >= stop or (fell <= fall if fall is not None else rose <= small):
             break
@@ -124,6 +125,15 @@ def _keep(search: Search, fell: float) -> None:
     search.keep_controller(fell)
 
 
-def _sweep(search: Search, *, only_needed: bool = False) -> tuple[float, float]:
+def _sweep(search: Search, *, only_needed: bool = False, stoppable: bool = True) -> tuple[float, float]:
+    """Evaluate the plans of vectors once, newest first; return the largest rise, and fall of those needed."""
     pools = search.pools
-    return kernels.evaluate_vectors(search.model, pools.vectors, pools.scratch, pools.counters, only_needed)
+    rise, fall, place = 0.0, 0.0, pools.n_vectors
+    while place > 0:
+        if stoppable:
+            search.limits.check()
+        rose, fell, place = kernels.evaluate_vectors(
+            search.model, pools.vectors, pools.scratch, pools.counters, only_needed, place, BUDGET
+        )
+        rise, fall = max(rise, rose), max(fall, fell)
+    return rise, fall

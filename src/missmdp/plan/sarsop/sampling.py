@@ -25,6 +25,8 @@ SMALL = 1e-4
 """Changes of expected visits below it end the sweeps."""
 RARELY = 1e-7
 """Of the gap at the start: what a point's gap times its expected visits must be for it to count as visited."""
+CLASSES = 250_000
+"""Classes of all visited points of a trial, at most, in a wide model."""
 FEWEST = 100
 GROWTH = 0.05
 """New points per trial: this share of all points, and not fewer than `FEWEST`."""
@@ -80,7 +82,18 @@ def visit(search: Search) -> Visited:
     points = pools.points
     matters = points.visits[:n_points] * (points.upper[:n_points] - points.lower[:n_points])
     matters[search.root] = np.inf
-    return Visited(np.flatnonzero(matters > RARELY * search.gap)[::-1].copy(), actions)
+    visited = np.flatnonzero(matters > RARELY * search.gap)
+    if search.compiled.is_wide:
+        visited = _worst(search, visited, matters)
+    return Visited(visited[::-1].copy(), actions)
+
+
+def _worst(search: Search, visited: NDArray[np.int64], matters: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the points that matter most, as many as a trial of a wide model has time for, in order."""
+    sizes = np.diff(search.model.component_start)[search.pools.points.component[visited]]
+    order = np.argsort(-matters[visited], kind="stable")
+    few = order[np.cumsum(sizes[order]) - sizes[order] < CLASSES]
+    return visited[np.sort(few)]
 
 
 def refine(search: Search, visited: Visited) -> None:

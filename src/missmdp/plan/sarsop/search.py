@@ -81,7 +81,7 @@ def _machine_memory() -> float:
 class Pools:
     """Points, what follows them, mixtures, vectors: everything that grows."""
 
-    def __init__(self, model: Compiled) -> None:
+    def __init__(self, model: Compiled, narrow: int) -> None:
         # What one call may add to a pool is at most half of it, so a pool which is less than half full has room.
         size = 2 * max(model.reward.shape[0], len(model.node_component)) + _FEW
         self.counters = np.zeros(N_COUNTERS, dtype=np.int64)
@@ -90,7 +90,7 @@ class Pools:
         self.entries = _new_entries(size)
         self.weights = MixtureWeights(point=np.zeros(4 * size, np.int32), weight=np.zeros(4 * size))
         self.vectors = _new_vectors(model)
-        self.scratch = _new_scratch(model)
+        self.scratch = _new_scratch(model, narrow)
 
     @property
     def n_points(self) -> int:
@@ -205,10 +205,11 @@ def _new_vectors(model: Compiled) -> Vectors:
     )
 
 
-def _new_scratch(model: Compiled) -> Scratch:
+def _new_scratch(model: Compiled, narrow: int) -> Scratch:
     n_classes, n_actions = model.reward.shape
     n_nodes, n_pairs = len(model.node_component), len(model.pair_class)
     largest = int(np.diff(model.component_start).max())
+    narrow = min(largest, narrow)
     return Scratch(
         joint=np.zeros(n_pairs),
         touched=np.zeros(n_nodes, np.int32),
@@ -216,7 +217,9 @@ def _new_scratch(model: Compiled) -> Scratch:
         row_of=np.full(n_classes, -1, np.int32),
         support=np.zeros(largest, np.int32),
         prob=np.zeros(largest),
-        inverse=np.zeros((largest, largest)),
+        inverse=np.zeros((narrow, narrow)),
+        rows=np.zeros(narrow, np.int32),
+        share=np.zeros(narrow),
         level=np.zeros(largest),
         rest=np.zeros(largest),
         price=np.full(n_classes, -np.inf),
@@ -256,17 +259,20 @@ class Search:
         What it is worth at the start, at least.
     root : int
         The point of the start.
+    corners : numpy.ndarray
+        The upper bounds of the corners when they were last passed on, or nothing.
     """
 
     def __init__(self, compiled: Compilation, limits: SearchLimits, random: np.random.Generator) -> None:
         self.compiled = compiled
         self.model = compiled.arrays
-        self.pools = Pools(compiled.arrays)
+        self.pools = Pools(compiled.arrays, compiled.narrow)
         self.limits = limits
         self.random = random
         self.controller: Controller | None = None
         self.lower = min(compiled.lowest, 0.0)
         self.root = int(np.argmax(compiled.start))
+        self.corners = np.empty(0)
 
     @property
     def upper(self) -> float:

@@ -25,7 +25,7 @@ def set_up(search: Search) -> None:
     """Give a search its first points and vectors, with bounds that hold everywhere; takes next to no time."""
     compiled, pools = search.compiled, search.pools
     start_corners(search.model, pools.points, compiled.highest, pools.counters)
-    start_blind(search.model, pools.vectors, compiled.lowest, pools.counters)
+    start_blind(search.model, pools.vectors, _lowest(search), pools.counters)
     look_at_all(search, 0.0)
     support = np.flatnonzero(compiled.start)
     if len(support) > 1:
@@ -35,6 +35,14 @@ def set_up(search: Search) -> None:
         while add_beliefs(*search.lower_arrays(), ends, *beliefs, 0, BUDGET) < 0:
             pools.grow()
         look_at_all(search, 0.0)
+
+
+def _lowest(search: Search) -> NDArray[np.float64]:
+    """Return a lower bound on taking each action for ever; in wide models a better one, which needs fewer sweeps."""
+    compiled, reward = search.compiled, search.model.reward
+    if not compiled.is_wide:
+        return np.full(reward.shape[1], compiled.lowest)
+    return np.asarray(np.minimum(reward.min(axis=0), 0.0) / (1.0 - compiled.discount), dtype=np.float64)
 
 
 def beliefs_over_states(search: Search, n_states: int) -> sparse.csr_array:

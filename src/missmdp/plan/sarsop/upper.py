@@ -33,6 +33,16 @@ def start_upper(search: Search) -> None:
         enough = max(small, 1e-2 * SMALL * search.gap / compiled.slowness)
         if improve_upper(search, corners[::-1].copy(), sweeps=1) <= enough:
             break
+    if compiled.is_wide:
+        _mix_start(search)
+
+
+def _mix_start(search: Search) -> None:
+    """Let the upper bound of the start be the mixture of its corners, as they are now."""
+    points, root = search.pools.points, search.root
+    part = slice(points.start[root], points.start[root + 1])
+    points.q[root] = np.minimum(points.q[root], points.prob[part] @ points.q[points.support[part]])
+    points.upper[root] = points.q[root].max()
 
 
 def expand(
@@ -51,7 +61,10 @@ def improve_upper(search: Search, order: NDArray[np.int64], *, sweeps: int = SWE
     """Back up the upper bounds of points, several times unless little changes; return the last change."""
     pools = search.pools
     search.limits.check()
-    kernels.sweep_seen(pools.points, pools.seen, pools.n_points)
+    corners = pools.points.upper[: search.compiled.n_classes]
+    if not np.array_equal(corners, search.corners):
+        search.corners = corners.copy()
+        kernels.sweep_seen(pools.points, pools.seen, pools.n_points)
     change = 0.0
     for _ in range(int(sweeps * search.compiled.slowness) if sweeps > 1 else sweeps):
         change = search.sweep(

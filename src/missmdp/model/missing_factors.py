@@ -1,0 +1,277 @@
+"""Missingness by factors: indicators of a few features, given a few features, independent of all others.
+
+A missingness function is a product of parts. A part says how often each pattern of its features comes, by groups of
+states. `found_factors` takes parts apart as far as they go: into the smallest sets of indicators that are independent
+given the state, each with the features that it depends on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations, product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.errors import ModelError
+from missmdp.model.factors import parents_of
+from missmdp.model.probabilities import as_floats, call, number
+from missmdp.model.space import FeatureSpace, StateSpace
+
+ROUNDING = 1e-12
+"""Probabilities this close differ by rounding only."""
+
+
+class MissingFactor(NamedTuple):
+    """Indicators that depend on some features, and are independent of all other indicators given the state."""
+
+    features: tuple[int, ...]
+    """Positions of the features that go missing."""
+    parents: tuple[int, ...]
+    """Positions of the features that their indicators depend on, in the order of the axes of `table`."""
+    patterns: NDArray[np.bool_]
+    """The patterns that occur (True = observed), fully observed first, shape (K, len(features))."""
+    table: NDArray[np.float64]
+    """P(pattern | values of the parents), shape (*sizes of the parents, K)."""
+
+
+class Part(NamedTuple):
+    """How often patterns of some features come, by groups of states."""
+
+    features: tuple[int, ...]
+    """Positions of the features that go missing."""
+    patterns: NDArray[np.bool_]
+    """True = observed, shape (K, len(features))."""
+    table: NDArray[np.float64]
+    """P(pattern | group), shape (G, K)."""
+    groups: tuple[int, ...] | NDArray[np.int64] | None
+    """Positions of features: a group for each combination of their values, the last changing fastest. Or the group of
+    each state, shape (S,). Or None: every state is a group."""
+
+    def rows(self, space: StateSpace, states: Any = slice(None)) -> NDArray[np.int64]:
+        """Return the group of some states, or of all."""
+        if self.groups is None:
+            return np.arange(len(space))[states]
+        if isinstance(self.groups, tuple):
+            codes = space.codes[states]
+            row = np.zeros(codes.shape[:-1], dtype=np.int64)
+            for parent in self.groups:
+                row = row * int(space.features.sizes[parent]) + codes[..., parent]
+            return row
+        return self.groups[states]
+
+    def over_states(self, space: StateSpace, states: Any = slice(None)) -> NDArray[np.float64]:
+        """Return P(pattern | state) of some states, or of all, shape (…, K)."""
+        return self.table[self.rows(space, states)]
+
+    def observed(self, n_features: int) -> NDArray[np.bool_]:
+        """Return the patterns over all features, True for those that are not among its own, shape (K, n)."""
+        whole = np.ones((len(self.patterns), n_features), dtype=np.bool_)
+        whole[:, list(self.features)] = self.patterns
+        return whole
+
+
+def given_rate(given: Any, block: Sequence[str], space: StateSpace) -> Part:
+    """Return the part in which a block of features is missing as a whole or not at all.
+
+    Parameters
+    ----------
+    given
+        P(missing): a number, a function of the state, or a pair of names of features and a table, which is a function
+        of their values or an array with one axis for each.
+    block
+        The names of the features.
+    space
+        The states.
+    """
+    what = f"P({', '.join(block)} missing)"
+    features = space.features
+    groups: tuple[int, ...] | None
+    if isinstance(given, tuple):
+        groups, table = parents_of(given, what, features)
+        rate = _evaluated(table, groups, features, what).reshape(-1)
+    elif callable(given):
+        groups, rate = None, space.evaluate(given, what)
+    else:
+        groups, rate = (), np.array([number(given, what)])
+    bad = np.flatnonzero(~((rate >= 0.0) & (rate <= 1.0)))
+    if bad.size:
+        where = _where(int(bad[0]), groups, space)
+        raise ModelError(f"{what} is {rate[bad[0]]:g}{where}; it must be in [0, 1]")
+    places = tuple(sorted({features.position(name) for name in block}))
+    patterns = np.array([[True] * len(places), [False] * len(places)])
+    return Part(places, patterns, np.column_stack([1.0 - rate, rate]), groups)
+
+
+def _where(group: int, groups: tuple[int, ...] | None, space: StateSpace) -> str:
+    if not groups:
+        return f" in state {space.state(group)!r}"
+    codes = np.unravel_index(group, [int(space.features.sizes[p]) for p in groups])
+    named = [
+        f"{space.features.names[p]} = {space.features.values[p][int(code)]!r}"
+        for p, code in zip(groups, codes, strict=True)
+    ]
+    return f" where {', '.join(named)}"
+
+
+def _evaluated(
+    table: Any, parents: tuple[int, ...], features: FeatureSpace, what: str
+) -> NDArray[np.float64]:
+    shape = tuple(int(features.sizes[p]) for p in parents)
+    if callable(table):
+        cells = [
+            number(call(table, what, *arguments), "{}{}", what, arguments)
+            for arguments in product(*(features.values[p] for p in parents))
+        ]
+        return np.array(cells, dtype=np.float64).reshape(shape)
+    array = as_floats(table, what)
+    if array.shape != shape:
+        raise ModelError(
+            f"{what}: its array has shape {array.shape}, expected {shape}: one axis per feature that it depends on"
+        )
+    return array
+
+
+def pattern_order(observed: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Return the order of patterns: fully observed first, then by how many are missing, whatever they came from."""
+    return np.lexsort([*(~observed).T[::-1], (~observed).sum(axis=1)])
+
+
+def found_factors(space: StateSpace, parts: Sequence[Part]) -> tuple[MissingFactor, ...]:
+    """Return the factors of parts, by the first feature of each; the states must be all combinations of values.
+
+    Indicators belong to one factor if they are dependent in some state, by more than rounding. A feature is a parent
+    if the table varies with it, the other parents being fixed.
+    """
+    factors = [factor for part in parts for factor in _split(_compact(part, space))]
+    return tuple(sorted(factors, key=lambda factor: factor.features))
+
+
+def _compact(part: Part, space: StateSpace) -> MissingFactor:
+    """Return a part with as few parents as possible and the patterns that occur."""
+    sizes = tuple(map(int, space.features.sizes))
+    if isinstance(part.groups, tuple):
+        parents, table = part.groups, part.table
+    else:
+        parents, table = tuple(range(len(sizes))), part.over_states(space, space.in_order)
+    return _without_idle(
+        part.features, parents, part.patterns, table.reshape([*(sizes[p] for p in parents), -1])
+    )
+
+
+def _without_idle(
+    features: tuple[int, ...],
+    parents: tuple[int, ...],
+    patterns: NDArray[np.bool_],
+    table: NDArray[np.float64],
+) -> MissingFactor:
+    """Return a factor without parents that do not matter, patterns that never occur, and features always seen."""
+    for axis in reversed(range(len(parents))):
+        if float(np.ptp(table, axis=axis).max(initial=0.0)) <= ROUNDING:
+            table = np.asarray(table.take(0, axis=axis))
+            parents = parents[:axis] + parents[axis + 1 :]
+    occurs = np.flatnonzero(table.reshape(-1, len(patterns)).max(axis=0) > 0.0)
+    order = occurs[pattern_order(patterns[occurs])]
+    goes = np.flatnonzero(~patterns[order].all(axis=0))
+    return MissingFactor(
+        tuple(features[i] for i in goes),
+        parents,
+        np.ascontiguousarray(patterns[np.ix_(order, goes)]),
+        np.ascontiguousarray(table[..., order]),
+    )
+
+
+def _split(factor: MissingFactor) -> list[MissingFactor]:
+    """Return a factor as the smallest ones that are independent given their parents."""
+    if not factor.features:
+        return []
+    patterns = factor.patterns
+    rows = factor.table.reshape(-1, len(patterns))
+    blocks = _dependent(rows, patterns)
+    # Indicators that are dependent, though no two of them are, stay together.
+    alone = [block for block in blocks if _independent_of_the_rest(rows, patterns, block)]
+    rest = sorted(i for block in blocks if block not in alone for i in block)
+    found: list[MissingFactor] = []
+    for block in [*alone, rest] if rest else alone:
+        sub, marginal = _marginal(rows, patterns, block)
+        table = marginal.reshape([*factor.table.shape[:-1], len(sub)])
+        found.append(_without_idle(tuple(factor.features[i] for i in block), factor.parents, sub, table))
+    return found
+
+
+def _dependent(rows: NDArray[np.float64], patterns: NDArray[np.bool_]) -> list[list[int]]:
+    """Return indicators as groups that are connected by pairs that are dependent in some row."""
+    seen = patterns.astype(np.float64)
+    rates = rows @ seen
+    block_of = list(range(patterns.shape[1]))
+    for i, j in combinations(range(patterns.shape[1]), 2):
+        both = rows @ (seen[:, i] * seen[:, j])
+        if block_of[i] != block_of[j] and np.abs(both - rates[:, i] * rates[:, j]).max() > ROUNDING:
+            block_of = [block_of[i] if block == block_of[j] else block for block in block_of]
+    return [[i for i, block in enumerate(block_of) if block == one] for one in dict.fromkeys(block_of)]
+
+
+def _marginal(
+    rows: NDArray[np.float64], patterns: NDArray[np.bool_], block: Sequence[int]
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Return the distinct patterns of some indicators and their probabilities, shape (rows, patterns)."""
+    sub, place = np.unique(patterns[:, list(block)], axis=0, return_inverse=True)
+    return sub, rows @ np.eye(len(sub))[place.reshape(-1)]
+
+
+def _independent_of_the_rest(
+    rows: NDArray[np.float64], patterns: NDArray[np.bool_], block: Sequence[int]
+) -> bool:
+    others = [i for i in range(patterns.shape[1]) if i not in block]
+    if not others:
+        return True
+    mine, here = _marginal(rows, patterns, block)
+    theirs, there = _marginal(rows, patterns, others)
+    listed = {pattern.tobytes(): k for k, pattern in enumerate(patterns)}
+    whole = np.empty(patterns.shape[1], dtype=np.bool_)
+    for (a, own), (b, other) in product(enumerate(mine), enumerate(theirs)):
+        whole[list(block)], whole[others] = own, other
+        column = listed.get(whole.tobytes())
+        joint = rows[:, column] if column is not None else 0.0
+        if np.abs(joint - here[:, a] * there[:, b]).max() > ROUNDING:
+            return False
+    return True
+
+
+def count_patterns(parts: Sequence[Part]) -> int:
+    """Return how many patterns parts make together, at most."""
+    return math.prod(len(part.patterns) for part in parts)
+
+
+def can_go_missing(space: StateSpace, parts: Sequence[Part]) -> NDArray[np.bool_]:
+    """Return which features are missing in some pattern that some state has, shape (n,)."""
+    missing = np.zeros(len(space.features), dtype=np.bool_)
+    for part in parts:
+        used = np.bincount(part.rows(space), minlength=len(part.table)) > 0
+        occurs = (part.table[used] > 0.0).any(axis=0)
+        missing[list(part.features)] = ~part.patterns[occurs].all(axis=0)
+    return missing
+
+
+def listed_patterns(space: StateSpace, parts: Sequence[Part]) -> NDArray[np.bool_]:
+    """Return the patterns that some state has, in order, without multiplying parts out, shape (K, n)."""
+    n_features = len(space.features)
+    kind = np.zeros(len(space), dtype=np.int64)
+    supports: list[NDArray[np.bool_]] = []
+    for part in parts:
+        support, of_group = np.unique(part.table > 0.0, axis=0, return_inverse=True)
+        kind = kind * len(support) + of_group.reshape(-1)[part.rows(space)]
+        # As few numbers as there are kinds of states, so that they never grow large.
+        _, kind = np.unique(kind, return_inverse=True)
+        supports.append(support[of_group.reshape(-1)])
+    found: list[NDArray[np.bool_]] = []
+    for state in np.unique(kind, return_index=True)[1].tolist():
+        patterns = np.ones((1, n_features), dtype=np.bool_)
+        for part, support in zip(parts, supports, strict=True):
+            own = part.observed(n_features)[support[part.rows(space, [state])[0]]]
+            patterns = (patterns[:, None, :] & own).reshape(-1, n_features)
+        found.append(patterns)
+    patterns = np.unique(np.concatenate(found), axis=0)
+    return patterns[pattern_order(patterns)]
