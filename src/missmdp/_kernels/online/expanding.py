@@ -17,6 +17,8 @@ from missmdp._kernels.random import WEYL, mix
 
 _S11 = np.uint64(11)
 _UNIT = 2.0**-53
+_TINY = 1e-250
+"""What is less probable than this is left out, before it underflows."""
 
 NODES, EXPANSIONS, PARTICLES, SAMPLED, LENGTH = 0, 1, 2, 3, 4
 """Places in `Tree.counters`: how many there are, whether anything was sampled; and how many places there are."""
@@ -37,7 +39,7 @@ class BoundedModel(NamedTuple):
     terminal: NDArray[np.bool_]
     bounds: NDArray[np.float64]
     """For each state s: Q(s, a) of the upper bound U; Y(s, a), which is worth a and then the simple policy; U(s); then
-    whatever else is worth something to somebody who does not see; shape (S, 2A + 1 + n)."""
+    the values of other policies that do not see the state; shape (S, 2A + 1 + n)."""
     simple: NDArray[np.int32]
     """What the simple policy does on each observation, shape (Z,)."""
     n_actions: int
@@ -178,7 +180,7 @@ def best_bounds(model: BoundedModel, work: Work) -> tuple[float, float]:
     for k in range(model.n_actions, len(work.total)):
         if k != 2 * model.n_actions:
             lower = max(lower, work.total[k])
-    return upper, lower
+    return min(upper, work.total[2 * model.n_actions]), lower
 
 
 @inner
@@ -203,7 +205,9 @@ def believe(model: BoundedModel, tree: Tree, work: Work, node: int) -> int:
 
 
 @inner
-def _move(model: BoundedModel, work: Work, size: int, action: int, limits: Limits, x: Any) -> tuple[int, bool]:
+def _move(
+    model: BoundedModel, work: Work, size: int, action: int, limits: Limits, x: Any
+) -> tuple[int, bool]:
     """Fill work.touched and work.mass with the successors that are not terminal; return how many, and if all."""
     entries = 0
     for i in range(size):
@@ -240,7 +244,7 @@ def _move(model: BoundedModel, work: Work, size: int, action: int, limits: Limit
                     continue
                 share = hits / limits.particles
             state = model.target[j]
-            if share > 0.0 and not model.terminal[state]:
+            if share >= _TINY and not model.terminal[state]:
                 if work.mass[state] == 0.0:
                     work.touched[found] = state
                     found += 1
@@ -268,10 +272,13 @@ def _list_observations(
             row = np.int64(tree.part_state[j]) * model.n_watched + watched
             for i in range(model.seen_start[row], model.seen_start[row + 1]):
                 z = model.seen[i]
+                share = tree.part_weight[j] * model.seen_probability[i]
+                if share < _TINY:
+                    continue
                 if work.chance[z] == 0.0:
                     work.seen[found] = z
                     found += 1
-                work.chance[z] += tree.part_weight[j] * model.seen_probability[i]
+                work.chance[z] += share
         for i in range(found):
             z = work.seen[i]
             work.share[i] = work.chance[z]
@@ -285,7 +292,9 @@ def _list_observations(
         while due < 0.0:
             due += each
             x += WEYL
-            z = _draw_observation(model, np.int64(tree.part_state[j]) * model.n_watched + watched, _uniform(x))
+            z = _draw_observation(
+                model, np.int64(tree.part_state[j]) * model.n_watched + watched, _uniform(x)
+            )
             if work.chance[z] == 0.0:
                 work.seen[found] = z
                 found += 1
@@ -308,7 +317,9 @@ def _draw_observation(model: BoundedModel, row: int, u: float) -> int:
 
 
 @inner
-def _add_child(model: BoundedModel, tree: Tree, work: Work, edge: int, seen: Any, chance: float) -> tuple[float, float]:
+def _add_child(
+    model: BoundedModel, tree: Tree, work: Work, edge: int, seen: Any, chance: float
+) -> tuple[float, float]:
     """Add a node; return what it adds to the bounds of its edge, beyond what is known without a search."""
     n_actions = model.n_actions
     action = edge % n_actions
@@ -321,6 +332,8 @@ def _add_child(model: BoundedModel, tree: Tree, work: Work, edge: int, seen: Any
         if weight > 0.0:
             mass += weight
             add_bounds(model, work, state, weight)
+    if mass < _TINY:
+        return 0.0, 0.0
     upper, lower = best_bounds(model, work)
     node = tree.counters[NODES]
     tree.counters[NODES] += 1
@@ -357,7 +370,9 @@ def expand(model: BoundedModel, tree: Tree, work: Work, node: int, size: int, li
             state = work.touched[i]
             tree.part_state[begin + i], tree.part_weight[begin + i] = state, work.mass[state]
             work.mass[state] = 0.0
-        kept = reduce_to(tree.part_state[begin:], tree.part_weight[begin:], found, limits.particles, _uniform(x + WEYL))
+        kept = reduce_to(
+            tree.part_state[begin:], tree.part_weight[begin:], found, limits.particles, _uniform(x + WEYL)
+        )
         tree.part_first[edge], tree.parts[edge] = begin, kept
         tree.counters[PARTICLES] += kept
         tree.edge_first[edge] = tree.counters[NODES]
@@ -368,7 +383,7 @@ def expand(model: BoundedModel, tree: Tree, work: Work, node: int, size: int, li
             up, low = _add_child(model, tree, work, edge, work.seen[i], work.share[i])
             tree.edge_upper[edge] += up
             tree.edge_lower[edge] += low
-        tree.edge_children[edge] = shown
+        tree.edge_children[edge] = tree.counters[NODES] - tree.edge_first[edge]
     upper, lower = -np.inf, -np.inf
     for edge in range(first, first + n_actions):
         upper, lower = max(upper, tree.edge_upper[edge]), max(lower, tree.edge_lower[edge])

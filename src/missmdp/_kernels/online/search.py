@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from missmdp._kernels.beliefs import Belief
 from missmdp._kernels.jit import inner, kernel
@@ -27,35 +26,44 @@ from missmdp._kernels.online.expanding import (
 from missmdp._kernels.random import WEYL, mix
 
 ROOT = 0
+PART = 0.95
+"""Of the gap at the root: what may be left, as seen from there, at a node where the search ends (Somani et al., 2013)."""
 
 
 @kernel
-def plant(model: BoundedModel, tree: Tree, work: Work, belief: Belief, limits: Limits, u: float, out: NDArray[Any]) -> int:
+def plant(model: BoundedModel, tree: Tree, work: Work, belief: Belief, limits: Limits, u: float) -> int:
     """Begin a tree at a belief; return how many particles stand for it, which are left in `work`.
 
-    `out` (2, A) gets the bounds of the actions that are known without a search: true ones, of the whole belief.
+    The bounds of the root are those that are known without a search, true ones, of the whole belief. With none of it
+    outside terminal states, 0 is returned, and there is nothing to search.
     """
-    n_actions = model.n_actions
     tree.counters[:] = 0
     tree.counters[NODES] = 1
     tree.edge[ROOT], tree.expansion[ROOT], tree.chance[ROOT] = -1, -1, 1.0
     work.total[:] = 0.0
-    size, total = 0, 0.0
+    size = 0
     for i in range(belief.size[0]):
         state, weight = np.int64(belief.state[i]), belief.weight[i]
-        if model.terminal[state]:
-            continue
-        add_bounds(model, work, state, weight)
-        work.state[size], work.weight[size] = state, weight
-        size += 1
-        total += weight
-    for a in range(n_actions):
-        out[0, a], out[1, a] = work.total[a], work.total[n_actions + a]
+        if not model.terminal[state]:
+            add_bounds(model, work, state, weight)
+            work.state[size], work.weight[size] = state, weight
+            size += 1
     tree.upper[ROOT], tree.lower[ROOT] = best_bounds(model, work)
     kept = reduce_to(work.state, work.weight, size, limits.particles, u)
     if kept < size:
         tree.counters[SAMPLED] = 1
     return kept
+
+
+@inner
+def _has_room(model: BoundedModel, tree: Tree, limits: Limits) -> bool:
+    """Return whether one more expansion fits, however large; rounding may leave one more than asked for."""
+    particles = tree.counters[PARTICLES] + model.n_actions * (limits.particles + 1) + limits.listed
+    return (
+        tree.counters[EXPANSIONS] < len(tree.owner)
+        and tree.counters[NODES] + model.n_actions * (limits.branches + 1) <= len(tree.upper)
+        and particles <= len(tree.part_state)
+    )
 
 
 @inner
@@ -73,7 +81,7 @@ def _widest(model: BoundedModel, tree: Tree, allowed: float, max_depth: int) -> 
             if tree.edge_upper[edge] > tree.edge_upper[best]:
                 best = edge
         depth += 1
-        allowed /= model.discount
+        allowed /= max(model.discount, 1e-300)
         widest, node = 0.0, -1
         for child in range(tree.edge_first[best], tree.edge_first[best] + tree.edge_children[best]):
             excess = tree.chance[child] * (tree.upper[child] - tree.lower[child] - allowed)
@@ -108,26 +116,27 @@ def grow(
     tree: Tree,
     work: Work,
     limits: Limits,
-    at_root: Limits,
     root_size: int,
     max_depth: int,
-    part: float,
     key: Any,
     count: int,
 ) -> int:
-    """Expand up to `count` nodes; return how many, which is fewer where the gap is closed or there is no room."""
+    """Expand up to `count` nodes; return how many, which is fewer where the gap is closed or there is no room.
+
+    The first is the root, of which `work` must be as `plant` left it. Expansion i draws from mix(key + i WEYL), however
+    many there are in one call.
+    """
     for done in range(count):
-        node = ROOT
-        if tree.expansion[ROOT] >= 0:
-            node = _widest(model, tree, part * (tree.upper[ROOT] - tree.lower[ROOT]), max_depth)
-        if node < 0:
+        if not _has_room(model, tree, limits):
             return done
         x = mix(key + np.uint64(tree.counters[EXPANSIONS]) * WEYL)
-        upper, lower = tree.upper[node], tree.lower[node]
-        if node == ROOT:
-            expand(model, tree, work, ROOT, root_size, at_root, x)
+        if tree.expansion[ROOT] < 0:
+            expand(model, tree, work, ROOT, root_size, limits, x)
             continue
-        size = believe(model, tree, work, node)
-        expand(model, tree, work, node, size, limits, x)
+        node = _widest(model, tree, PART * (tree.upper[ROOT] - tree.lower[ROOT]), max_depth)
+        if node < 0:
+            return done
+        upper, lower = tree.upper[node], tree.lower[node]
+        expand(model, tree, work, node, believe(model, tree, work, node), limits, x)
         _back_up(model, tree, node, upper, lower)
     return count
