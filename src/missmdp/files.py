@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -78,14 +78,14 @@ def read_text(path: str | Path, most: int = MOST_BYTES) -> str:
         raise FormatError(f"{path}: cannot be read (not text in UTF-8: {error})") from error
 
 
-def write_atomically(path: str | Path, content: bytes) -> None:
-    """Write a file so that a reader sees the old content or the new, never a part."""
+def write_atomically(path: str | Path, content: bytes | Iterable[bytes]) -> None:
+    """Write a file, whole or piece by piece, so that a reader sees the old content or the new, never a part."""
     try:
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         with removed_after(path.with_name(f".{path.name}.{uuid.uuid4().hex}")) as temporary:
             with temporary.open("xb") as file:
-                file.write(content)
+                file.writelines([content] if isinstance(content, bytes) else content)
             os.replace(temporary, path)
     except (OSError, ValueError, TypeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error

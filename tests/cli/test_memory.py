@@ -7,8 +7,9 @@ import sys
 import pytest
 
 from missmdp.cli import memory
-from missmdp.cli.memory import MB, check_memory, is_out_of_memory
+from missmdp.cli.memory import check_memory, is_out_of_memory
 from missmdp.errors import MissMDPError
+from missmdp.memory import MB
 
 LIMITED = """
 import resource, sys
@@ -49,13 +50,13 @@ def test_a_limit_that_is_high_enough():
 
 
 def test_libraries_are_thrifty_where_addresses_are_few(monkeypatch):
-    monkeypatch.setattr(memory, "_container_limit", lambda: None)
+    monkeypatch.setattr(memory, "container_limit", lambda: None)
     for name in memory.THRIFTY:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(memory, "_address_limit", lambda: 64 * 1024 * MB)
+    monkeypatch.setattr(memory, "address_limit", lambda: 64 * 1024 * MB)
     check_memory("run")
     assert not memory.THRIFTY.keys() & os.environ.keys()
-    monkeypatch.setattr(memory, "_address_limit", lambda: 2500 * MB)
+    monkeypatch.setattr(memory, "address_limit", lambda: 2500 * MB)
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
     check_memory("run")
     assert [os.environ[name] for name in memory.THRIFTY] == ["3", "system"]
@@ -83,13 +84,13 @@ def test_the_limit_of_a_container(tmp_path, groups, files, limit):
         file.write_text(f"{content}\n")
     for swap, expected in (("0", limit), ("500", None)):
         (tmp_path / "proc/meminfo").write_text(f"MemTotal:   1 kB\nSwapTotal:   {swap} kB\n")
-        found = memory._container_limit(tmp_path)
+        found = memory.container_limit(tmp_path)
         assert found == (None if expected is None else expected * MB)
 
 
 def test_what_a_small_container_is_told(monkeypatch):
-    monkeypatch.setattr(memory, "_address_limit", lambda: None)
-    monkeypatch.setattr(memory, "_container_limit", lambda: 512 * MB)
+    monkeypatch.setattr(memory, "address_limit", lambda: None)
+    monkeypatch.setattr(memory, "container_limit", lambda: 512 * MB)
     check_memory("describe")
     with pytest.raises(
         MissMDPError, match=r"missmdp run needs 768 MB of memory, but the limit is 512 MB \(of the"

@@ -7,7 +7,7 @@ from hypothesis import given
 import missmdp as mm
 from interop.models import act_first_pomdps, every_day_or_slow
 from interop.same import assert_same_numbers
-from missmdp.interop import read_pomdp, write_pomdp
+from missmdp.interop import read_pomdp, write_pomdp, write_pomdpx
 from oracles.pomdp_files import dense_pomdp
 from strategies import missmdps
 
@@ -98,3 +98,12 @@ def test_the_oracle_reads_it_too(tmp_path):
     assert np.array_equal(dense.transition, np.stack([matrix.toarray() for matrix in pomdp.transition]))
     assert np.allclose(dense.reward, pomdp.reward)
     assert np.array_equal(dense.initial, pomdp.initial)
+
+
+@pytest.mark.parametrize("suffix", ["pomdp", "pomdpx"])
+def test_a_file_that_nobody_could_read_is_not_written(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr("missmdp.interop.outgoing.MAX_CELLS", 30)
+    write = {"pomdp": write_pomdp, "pomdpx": write_pomdpx}[suffix]
+    with pytest.raises(mm.ModelError, match=r"probabilities \(about .*\), and what is read has at most 30"):
+        write(mm.load_benchmark("example-1"), tmp_path / f"model.{suffix}")
+    assert not list(tmp_path.iterdir())

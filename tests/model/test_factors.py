@@ -136,5 +136,23 @@ def test_matrices_that_do_not_fit_are_refused():
     mdp = mm.FactoredMDP.from_factors(fleet, ("run",), transitions, 0.0, dict.fromkeys(fleet, 0))
     assert mdp.n_states == 3**12
     assert mdp.reachable.all()
-    with pytest.raises(mm.ModelError, match="entries .about .* GB., too many"):
+    with pytest.raises(
+        mm.ModelError, match="matrices of this model, with .* entries, would take about .* TB of memory"
+    ):
         _ = mdp.transition
+
+
+def test_the_last_action_as_a_feature():
+    """All combinations are states; those that can be reached are what the same model has as matrices."""
+    pump = mm.FactoredMDP.from_factors(**PUMP, terminal=("wear", lambda wear: wear == 2))
+    matrices = mm.FactoredMDP(
+        pump.features, pump.actions, pump.transition, pump.reward, pump.initial, pump.terminal, pump.discount
+    )
+    wide, narrow = pump.with_last_action(), matrices.with_last_action()
+    kept = np.flatnonzero(wide.reachable)
+    assert wide.n_states == 18
+    assert [wide.states[int(s)] for s in kept] == narrow.states[:]
+    for mine, theirs in zip(wide.transition, narrow.transition, strict=True):
+        np.testing.assert_allclose(mine.toarray()[np.ix_(kept, kept)], theirs.toarray())
+    for array in ("reward", "initial", "terminal"):
+        np.testing.assert_array_equal(getattr(wide, array)[kept], getattr(narrow, array))

@@ -8,13 +8,12 @@ Memory that runs out later raises as usual.
 from __future__ import annotations
 
 import os
-from pathlib import Path, PurePosixPath
 
 from missmdp.errors import MissMDPError
+from missmdp.memory import MB, address_limit, container_limit
 
 __all__ = ["check_memory", "is_out_of_memory"]
 
-MB = 2**20
 _LARGE = {"run", "reproduce"}
 """The commands that load everything. The others need less, and --help and --version nearly nothing."""
 ADDRESSES = {False: 1024 * MB, True: 2048 * MB}
@@ -31,56 +30,18 @@ _SAID = ("failed to map segment", "cannot allocate memory", "can't start new thr
 def check_memory(command: str) -> None:
     """Raise `MissMDPError` if limits of the process or its container are too low for a command to begin."""
     large = command in _LARGE
-    addresses = _address_limit()
+    addresses = address_limit()
     if addresses is not None and addresses < _ENOUGH:
         for name, value in THRIFTY.items():
             os.environ.setdefault(name, value)
     for what, needed, limit, where in (
         ("address space", ADDRESSES[large], addresses, "ulimit -v"),
-        ("memory", MEMORY[large], _container_limit(), "of the control group, as in a container"),
+        ("memory", MEMORY[large], container_limit(), "of the control group, as in a container"),
     ):
         if limit is not None and limit < needed:
             raise MissMDPError(
                 f"missmdp {command} needs {needed // MB:,} MB of {what}, but the limit is {limit // MB:,} MB ({where})"
             )
-
-
-def _address_limit() -> int | None:
-    """Return the most bytes that this process may map."""
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return None
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return None if limit == resource.RLIM_INFINITY else limit
-
-
-def _container_limit(system: Path = Path("/")) -> int | None:
-    """Return the most bytes of memory for this process and the others in its control group.
-
-    With swap a low limit makes programs slow, and does not end them.
-    """
-    swap = [line.split()[1] for line in _lines(system / "proc/meminfo") if line.startswith("SwapTotal:")]
-    if swap != ["0"]:
-        return None
-    limits: list[int] = []
-    for line in _lines(system / "proc/self/cgroup"):
-        _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        root, name = ("memory", "memory.limit_in_bytes") if controllers else ("", "memory.max")
-        inside = PurePosixPath(path.lstrip("/"))
-        for folder in (inside, *inside.parents):
-            found = _lines(system / "sys/fs/cgroup" / root / folder / name)
-            limits += [int(number) for number in found if number.isdecimal()]
-    return min(limits, default=None)
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
-        return []
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:

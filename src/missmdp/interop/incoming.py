@@ -46,7 +46,7 @@ def read_text(path: str | Path) -> str:
 
 
 _MAX_ROWS = 10_000_000
-_MAX_CELLS = 30_000_000
+MAX_CELLS = 30_000_000
 """Rows and written cells above which a file is refused, before memory runs out."""
 
 Index = NDArray[np.int64]
@@ -120,8 +120,8 @@ class Layers:
 
     def make_room(self, cells: int) -> None:
         """Raise `ModelError` if there is no room for so many cells more; call it before they are made."""
-        if self._size + cells > _MAX_CELLS:
-            raise ModelError(f"this makes more than {_MAX_CELLS:,} numbers that are not zero, too many")
+        if self._size + cells > MAX_CELLS:
+            raise ModelError(f"this makes more than {MAX_CELLS:,} numbers that are not zero, too many")
 
     def _close_cells(self) -> None:
         """Move the cells written one by one to the blocks, so blocks are in the order of writing."""

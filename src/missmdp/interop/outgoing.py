@@ -7,10 +7,13 @@ before its exponent. Labels that are no names get one, and the file says in a co
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, cast
 
-from missmdp.errors import ParameterError
+from missmdp.errors import ModelError, ParameterError
+from missmdp.interop.incoming import MAX_CELLS
+from missmdp.memory import memory_text
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 
@@ -21,6 +24,11 @@ _OTHER = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 _LONGEST = 60
+
+
+_LINES = 10_000
+_BYTES_PER_CELL = 70
+"""What a probability takes in a file, with the names of the states and the action."""
 
 
 MISSING_NAME = "missing"
@@ -40,13 +48,27 @@ def outgoing_pomdp(model: POMDP | MissMDP) -> POMDP:
     ------
     ParameterError
         If it is not a model.
+    ModelError
+        If the file would be larger than what anybody reads.
     """
-    if isinstance(model, MissMDP):
-        return model.to_pomdp()
-    if not isinstance(model, POMDP):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(model, MissMDP | POMDP):  # pyright: ignore[reportUnnecessaryIsInstance]
         what = "a MissMDP or a POMDP"
         raise ParameterError("model", model, what, f"expected {what}, got {type(model).__name__}")
-    return model
+    pomdp = model.to_pomdp() if isinstance(model, MissMDP) else model
+    cells = sum(matrix.nnz for matrix in (*pomdp.transition, *pomdp.observation))
+    if cells > MAX_CELLS:
+        raise ModelError(
+            f"the file would hold {cells:,} probabilities (about {memory_text(_BYTES_PER_CELL * cells)}), and what is "
+            f"read has at most {MAX_CELLS:,}; save the model as an .mmdp file instead"
+        )
+    return pomdp
+
+
+def pieces(lines: Iterable[str]) -> Iterator[bytes]:
+    """Yield the lines of a file as bytes, some thousand at a time."""
+    rest = iter(lines)
+    while some := list(islice(rest, _LINES)):
+        yield "".join(f"{line}\n" for line in some).encode()
 
 
 def is_name(word: object) -> bool:

@@ -29,9 +29,6 @@ from missmdp.words import preview, shown
 Table = Callable[..., Any] | Sequence[Any] | NDArray[Any]
 """A function of the parents' values and the action, or an array with one axis for each."""
 
-MOST_ENTRIES = 200_000_000
-"""Entries of matrices (12 bytes each) above which they are not multiplied out."""
-
 
 class Scope(NamedTuple):
     """Something that depends on a few features only."""

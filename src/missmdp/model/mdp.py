@@ -20,8 +20,8 @@ from scipy.sparse import csgraph
 
 from missmdp.checks import checked_instance, checked_number, checked_shape, checked_text
 from missmdp.errors import ModelError, ParameterError
+from missmdp.memory import check_fits
 from missmdp.model.factors import (
-    MOST_ENTRIES,
     Factors,
     given_factor_initial,
     given_factor_terminal,
@@ -52,6 +52,13 @@ from missmdp.model.tables import mdp_from_tables
 from missmdp.pages.notebook import notebook_table
 from missmdp.progress import show_progress
 from missmdp.words import count, did_you_mean, listed, preview
+
+_WRITE_FACTORS = (
+    "write the model down feature by feature (FactoredMDP.from_factors), where it takes next to nothing"
+)
+_BY_FACTORS = (
+    "what works feature by feature does without them: collect, learners that count, types, beliefs, Sarsop"
+)
 
 
 class FactoredMDP:
@@ -191,11 +198,9 @@ class FactoredMDP:
         """
         assert self._given is not None
         entries = self._given.count_entries()
-        if entries > MOST_ENTRIES:
-            raise ModelError(
-                f"the transition matrices of these factors would have {entries:.2g} entries "
-                f"(about {entries * 12e-9:.0f} GB), too many"
-            )
+        what = f"the transition matrices of this model, with {entries:.2g} entries,"
+        # Each takes 12 bytes, and 120 while it is made.
+        check_fits(what, entries * (12.0 + 120.0 / self.n_actions), _BY_FACTORS)
         return tuple(
             self._checked_transition(action, self._given.matrix(a), enumerated=False)
             for a, action in enumerate(self.actions)
@@ -397,7 +402,7 @@ class FactoredMDP:
         suggests. Before the first action the new feature has the value `none`. It is a state feature
         like any other: whether the agent sees it is up to the missingness function.
         """
-        return _with_last_action(self, name, none)
+        return _with_last_action(self, self._given, name, none)
 
     def _checked_transition(
         self, action: Any, matrix: sparse.csr_array, *, enumerated: bool
@@ -482,7 +487,7 @@ def reward_horizon(reward: NDArray[np.float64], discount: float, precision: floa
     return max(1, math.ceil(log_target / math.log(discount)))
 
 
-def _with_last_action(mdp: FactoredMDP, name: str, none: Any) -> FactoredMDP:
+def _with_last_action(mdp: FactoredMDP, given: Factors | None, name: str, none: Any) -> FactoredMDP:
     """Return the MDP whose states also say which action led to them; see `FactoredMDP.with_last_action`."""
     if checked_text("name", name) in mdp.space.features.names:
         raise ParameterError("name", name, "a new name", f"there is a feature {name!r} already")
@@ -492,7 +497,13 @@ def _with_last_action(mdp: FactoredMDP, name: str, none: Any) -> FactoredMDP:
     if none in mdp.actions:
         problem = f"{none!r} is an action; give another value for 'no action yet'"
         raise ParameterError("none", none, "no action", problem)
+    if given is not None:
+        return _factors_with_last_action(mdp, given, name, none)
     n_copies = mdp.n_actions + 1
+    entries = sum(matrix.nnz for matrix in mdp.transition) * n_copies
+    check_fits(
+        f"this MDP with its last action, with {entries:.2g} transitions,", 60.0 * entries, _WRITE_FACTORS
+    )
     # Copy 0 of a state is "none", copy a + 1 follows action a; s * n_copies + copy keeps the order of rank.
     occurs = np.zeros((mdp.n_states, n_copies), dtype=np.bool_)
     starts = np.flatnonzero(mdp.initial > 0.0)
@@ -524,4 +535,25 @@ def _with_last_action(mdp: FactoredMDP, name: str, none: Any) -> FactoredMDP:
         mdp.terminal[state],
         mdp.discount,
         states=StateSpace(features, np.column_stack([mdp.space.codes[state], copy])),
+    )
+
+
+def _factors_with_last_action(mdp: FactoredMDP, given: Factors, name: str, none: Any) -> FactoredMDP:
+    """Return the same for an MDP that is given by factors: all combinations are states, reachable or not."""
+    names = mdp.space.features.names
+    tables = {
+        names[i]: ([names[p] for p in scope.parents], scope.table) for i, scope in enumerate(given.scopes)
+    }
+    tables[name] = ([], np.eye(mdp.n_actions, mdp.n_actions + 1, 1))
+    features = FeatureSpace({**mdp.features, name: (none, *mdp.actions)})
+    n_copies = mdp.n_actions + 1
+    return FactoredMDP(
+        features,
+        mdp.actions,
+        Factors(features, mdp.actions, tables),
+        np.repeat(mdp.reward, n_copies, axis=0),
+        np.multiply.outer(mdp.initial, np.eye(n_copies)[0]).reshape(-1),
+        np.repeat(mdp.terminal, n_copies),
+        mdp.discount,
+        max_states=max(mdp.n_states * n_copies, 1),
     )

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from missmdp.checks import checked_instance
 from missmdp.errors import ModelError, ParameterError
+from missmdp.memory import check_fits
 from missmdp.model.archive import (
     CODES,
     FLAGS,
@@ -161,6 +162,11 @@ class MissMDP:
         It contains all states of the MDP, including unreachable ones that were given as matrices. Histories of a
         miss-MDP start with an observation, so the POMDP has `observe_initial` set.
         """
+        entries = float(self.n_states) * self.missingness.n_patterns
+        what = f"the POMDP of this model, with {entries:.2g} pairs of a state and what is seen of it,"
+        check_fits(
+            what, 80.0 * entries, "the model itself is enough for collect, learners, beliefs and Sarsop"
+        )
         seen = self.missingness.occurring()
         matrix = sparse.coo_array(
             (self.missingness.probabilities[seen.state, seen.pattern], (seen.state, seen.place)),

@@ -11,7 +11,7 @@ from scipy import sparse
 from missmdp._version import __version__
 from missmdp.errors import ParameterError
 from missmdp.files import write_atomically
-from missmdp.interop.outgoing import ACTS_FIRST, WrittenNames, number_text, outgoing_pomdp
+from missmdp.interop.outgoing import ACTS_FIRST, WrittenNames, number_text, outgoing_pomdp, pieces
 from missmdp.interop.pomdp.header import RESERVED
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
@@ -52,8 +52,7 @@ def write_pomdp(model: POMDP | MissMDP, path: str | Path, *, observe_initial: bo
             problem = "the observations of this model depend on the action"
             raise ParameterError("observe_initial", observe_initial, "False", problem)
     title = (model.name or "") if isinstance(model, MissMDP) else ""
-    text = "\n".join(_lines(pomdp, title, extra_start=bool(observe_initial)))
-    write_atomically(path, f"{text}\n".encode())
+    write_atomically(path, pieces(_lines(pomdp, title, extra_start=bool(observe_initial))))
 
 
 def _lines(pomdp: POMDP, title: str, *, extra_start: bool) -> Iterator[str]:

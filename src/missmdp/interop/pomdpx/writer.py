@@ -19,6 +19,7 @@ from missmdp.interop.outgoing import (
     is_name,
     number_text,
     outgoing_pomdp,
+    pieces,
     plain_words,
 )
 from missmdp.interop.pomdpx.factorise import Factored, StateVariable, factorise, split_groups
@@ -45,8 +46,7 @@ def write_pomdpx(model: POMDP | MissMDP, path: str | Path) -> None:
     """
     pomdp = outgoing_pomdp(model)
     title = (model.name or "") if isinstance(model, MissMDP) else ""
-    text = "\n".join(_Writer(pomdp, factorise(model)).lines(title))
-    write_atomically(path, f"{text}\n".encode())
+    write_atomically(path, pieces(_Writer(pomdp, factorise(model)).lines(title)))
 
 
 class _Variable:

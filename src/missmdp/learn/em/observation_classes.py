@@ -16,6 +16,7 @@ from scipy import sparse
 from missmdp.data.dataset import Dataset
 from missmdp.data.support import distinct_observations
 from missmdp.errors import DataError
+from missmdp.memory import check_fits
 from missmdp.model.equal_rows import canonical, equal_rows
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import MISSING
@@ -168,9 +169,13 @@ def transition_weights(
     """Return the keys of rows (token · classes + class), their entries, and the states that entries sum over."""
     n_states = len(classes.of_state)
     n_classes = classes.count + 1
-    start = sparse.csc_array(np.where(np.arange(n_classes)[:, None] == classes.count, initial[None, :], 0.0))
+    first = np.flatnonzero(initial)
+    start = sparse.csc_array(
+        (initial[first], (np.full(len(first), classes.count), first)), shape=(n_classes, n_states)
+    )
     parts: list[tuple[NDArray[np.int64], ...]] = []
     chances: list[NDArray[np.float64]] = []
+    n_details = 0
     for action, matrix in enumerate((*classes.transition, start)):
         chosen = np.flatnonzero(token_action == action)
         sizes = np.diff(seen.start)[token_seen[chosen]]
@@ -186,6 +191,12 @@ def transition_weights(
             raise DataError(
                 f"there are {int(reach.sum()):,} ways to get from a state to what was seen, too many to go through"
             )
+        n_details += int(reach.sum())
+        check_fits(
+            f"going through {n_details:,} or more ways to get from a state to what was seen",
+            100.0 * int(reach.sum()) + 100.0 * n_details,
+            "learners that count (AsMAR, AIMI) do without",
+        )
         which = np.repeat(np.arange(len(state)), reach)
         inside = np.arange(int(reach.sum())) - (np.cumsum(reach) - reach)[which]
         position = matrix.indptr[state].astype(np.int64)[which] + inside
@@ -200,10 +211,10 @@ def transition_weights(
     row, target, place = (np.concatenate(column) for column in zip(*parts, strict=True))
     widest = int(target.max(initial=0)) + 1
     entries, entry = np.unique(row * widest + target, return_inverse=True)
-    rows, first = np.unique(entries // widest, return_index=True)
+    rows, begin = np.unique(entries // widest, return_index=True)
     return (
         rows,
-        np.append(first, len(entries)).astype(np.int64),
+        np.append(begin, len(entries)).astype(np.int64),
         (entries % widest).astype(np.int64),
         Details(entry.reshape(-1).astype(np.int64), place.astype(np.int64), np.concatenate(chances)),
     )
