@@ -28,6 +28,8 @@ from missmdp._kernels.random import WEYL, mix
 ROOT = 0
 PART = 0.95
 """Of the gap at the root: what may be left, as seen from there, at a node where the search ends (Somani et al., 2013)."""
+CLOSED = 1e-9
+"""Of the bounds at the root: a gap that is rounding."""
 
 
 @kernel
@@ -68,7 +70,7 @@ def _has_room(model: BoundedModel, tree: Tree, limits: Limits) -> bool:
 
 @inner
 def _widest(model: BoundedModel, tree: Tree, allowed: float, max_depth: int) -> int:
-    """Return the node where the search goes on; −1 if all gaps are small."""
+    """Return the node where the search goes on; −1 if there is none, or only beyond the depth."""
     n_actions = model.n_actions
     node = ROOT
     depth = 0
@@ -82,11 +84,15 @@ def _widest(model: BoundedModel, tree: Tree, allowed: float, max_depth: int) -> 
                 best = edge
         depth += 1
         allowed /= max(model.discount, 1e-300)
-        widest, node = 0.0, -1
+        widest, most, node, other = 0.0, 0.0, -1, -1
         for child in range(tree.edge_first[best], tree.edge_first[best] + tree.edge_children[best]):
-            excess = tree.chance[child] * (tree.upper[child] - tree.lower[child] - allowed)
-            if excess > widest:
-                widest, node = excess, child
+            gap = tree.upper[child] - tree.lower[child]
+            if tree.chance[child] * (gap - allowed) > widest:
+                widest, node = tree.chance[child] * (gap - allowed), child
+            if tree.chance[child] * gap > most:
+                most, other = tree.chance[child] * gap, child
+        if node < 0:  # only where a sample stands for all
+            node = other
         if node < 0:
             return -1
     return node
@@ -133,7 +139,10 @@ def grow(
         if tree.expansion[ROOT] < 0:
             expand(model, tree, work, ROOT, root_size, limits, x)
             continue
-        node = _widest(model, tree, PART * (tree.upper[ROOT] - tree.lower[ROOT]), max_depth)
+        upper, lower = tree.upper[ROOT], tree.lower[ROOT]
+        if upper - lower <= CLOSED * (abs(upper) + abs(lower)):
+            return done
+        node = _widest(model, tree, PART * (upper - lower), max_depth)
         if node < 0:
             return done
         upper, lower = tree.upper[node], tree.lower[node]
