@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple, cast
 
@@ -220,7 +221,7 @@ class Factors:
         parents, table = parents_of(given, what, self.features)
         return Scope(parents, _distributions(table, parents, feature, self.features, actions))
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The number of values of each feature."""
         return tuple(map(int, self.features.sizes))

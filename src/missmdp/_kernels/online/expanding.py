@@ -2,7 +2,8 @@
 
 A belief is a list of states with weights. Where the successors of a belief, or its observations, are few, all are
 listed. Otherwise a few stand for all, without bias: those of high probability stand for themselves, and the others are
-drawn with probabilities in proportion to theirs (Fearnhead and Clifford, 2003). `Tree.sampled` tells one from the other.
+drawn with probabilities in proportion to theirs (Fearnhead and Clifford, 2003). The counter `SAMPLED` tells one from
+the other.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from missmdp._kernels.random import WEYL, mix
 
 ROOT = 0
 PART = 0.95
-"""Of the gap at the root: what may be left, as seen from there, at a node where the search ends (Somani et al., 2013)."""
+"""Of the gap at the root: what a node may have, as seen from there, and not be looked at (Somani et al., 2013)."""
 CLOSED = 1e-9
 """Of the bounds at the root: a gap that is rounding."""
 
@@ -60,7 +60,8 @@ def plant(model: BoundedModel, tree: Tree, work: Work, belief: Belief, limits: L
 @inner
 def _has_room(model: BoundedModel, tree: Tree, limits: Limits) -> bool:
     """Return whether one more expansion fits, however large; rounding may leave one more than asked for."""
-    particles = tree.counters[PARTICLES] + model.n_actions * (limits.particles + 1) + limits.listed
+    found = min(limits.listed, len(model.terminal))
+    particles = tree.counters[PARTICLES] + model.n_actions * (limits.particles + 1) + found
     return (
         tree.counters[EXPANSIONS] < len(tree.owner)
         and tree.counters[NODES] + model.n_actions * (limits.branches + 1) <= len(tree.upper)

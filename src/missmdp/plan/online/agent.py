@@ -26,25 +26,25 @@ _UNIT = 2.0**-64
 class OnlineSearch:
     """What a search before one decision came to.
 
-    Two pairs of bounds concern the best that can be had from the current belief on. `known_lower` and `known_upper` are
-    true bounds, from what was worked out before the first decision. `lower` and `upper` are what the search made of
-    them: true bounds too if `exact`, and otherwise estimates, since a few states and observations stood for all.
+    `lower` and `upper` are bounds, for the exact belief of the agent and under the policy's model, up to rounding. With
+    `exact` they come from the search. Otherwise a few states and observations stood for all in it: what it says of
+    actions are estimates then, and the bounds are those that are known of every belief without a search.
     """
 
     action: Any
-    """The action that was taken: the one with the highest lower bound."""
+    """The action that was taken: the one with the highest `action_lower`, and of several the highest `action_upper`."""
     lower: float
+    """The best policy earns at least this from the current belief on."""
     upper: float
-    known_lower: float
-    known_upper: float
+    """No policy earns more from the current belief on."""
     exact: bool
-    """Whether the search looked at everything that can happen, so `lower` and `upper` are bounds."""
+    """Whether the search looked at everything that can happen on its way, so it gives bounds and not estimates."""
     action_lower: dict[Any, float]
-    """The lower bound, or estimate, of each action."""
+    """What is earned by each action and the best afterwards, at least; an estimate of such a bound without `exact`."""
     action_upper: dict[Any, float]
-    """The upper bound, or estimate, of each action."""
+    """The same from above."""
     expansions: int
-    """How many beliefs were expanded."""
+    """How many beliefs were expanded; 0 where the belief holds only terminal states possible."""
     nodes: int
     """How many beliefs the tree held."""
 
@@ -69,7 +69,7 @@ def decide(
 def make_ready(policy: OnlinePolicy, mind: Mind, tracker: Tracker) -> None:
     """Compile or load the kernels, before any clock starts."""
     track(tracker, mind.belief, 0, 0, NOT_SEEN)
-    model, limits = policy.bounded, policy.options.limits
+    model, limits = policy.bounded, policy.limits
     size = plant(model, mind.tree, mind.work, mind.belief, limits, 0.5)
     grow(model, mind.tree, mind.work, limits, size, policy.options.max_depth, np.uint64(0), 0)
 
@@ -80,7 +80,7 @@ def _search(
     """Grow a new tree; return how many beliefs were expanded. What they are does not depend on the calls."""
     began = time.perf_counter()
     model, chosen = policy.bounded, policy.options
-    limits, lane = chosen.limits, np.uint64(bits(key, step, DRAW_SEARCH))
+    limits, lane = policy.limits, np.uint64(bits(key, step, DRAW_SEARCH))
     size = plant(model, mind.tree, mind.work, mind.belief, limits, float(lane) * _UNIT)
     mind.known = float(mind.tree.lower[ROOT]), float(mind.tree.upper[ROOT])
     done = 0
@@ -97,7 +97,7 @@ def _search(
 
 
 def _decided(policy: OnlinePolicy, mind: Mind) -> int:
-    """Return the action of the highest lower bound, and among equals that of the highest upper bound; else the first."""
+    """Return the action of the highest lower bound, of several the highest upper bound, and else the first."""
     tree, n_actions = mind.tree, policy.bounded.n_actions
     if tree.counters[EXPANSIONS] == 0:
         return 0
@@ -140,14 +140,13 @@ class OnlineAgent(SearchingAgent):
         action, actions, tree = self.last_index, self.policy.actions, self._mind.tree
         searched = tree.counters[EXPANSIONS] > 0
         edges = slice(0, len(actions) if searched else 0)
-        known_lower, known_upper = self._mind.known
+        exact = not tree.counters[SAMPLED]
+        lower, upper = (float(tree.lower[ROOT]), float(tree.upper[ROOT])) if exact else self._mind.known
         return OnlineSearch(
             action=actions[action],
-            lower=float(tree.lower[ROOT]),
-            upper=float(tree.upper[ROOT]),
-            known_lower=known_lower,
-            known_upper=known_upper,
-            exact=not tree.counters[SAMPLED],
+            lower=lower,
+            upper=upper,
+            exact=exact,
             action_lower=dict(zip(actions, tree.edge_lower[edges].tolist(), strict=searched)),
             action_upper=dict(zip(actions, tree.edge_upper[edges].tolist(), strict=searched)),
             expansions=int(tree.counters[EXPANSIONS]),

@@ -28,7 +28,7 @@ _ROUNDS, _PATIENCE = 10, 2
 """Improvements of the simple policy, and how many in vain."""
 _VISITS = 60
 """Steps over which visits are counted."""
-_MOST_ENTRIES = 20_000_000
+_MOST_ENTRIES = 60_000_000
 """Pairs of state and observation beyond which only blind policies are tried."""
 
 
@@ -53,18 +53,36 @@ class Dynamics:
     def __init__(self, mdp: FactoredMDP | POMDP) -> None:
         self.mdp = mdp
         self.live = ~np.asarray(mdp.terminal)
-        self._factors = mdp.factors if isinstance(mdp, FactoredMDP) else None
         self.ends = bool(mdp.terminal.any())
+        self._factors = mdp.factors if isinstance(mdp, FactoredMDP) else None
+        self._reward = np.ascontiguousarray(np.where(self.live[:, None], mdp.reward, 0.0).T)
+        self._over = np.flatnonzero(~self.live)
 
     def after(self, values: NDArray[np.float64], action: int) -> NDArray[np.float64]:
         """Return ρ(s, a) + γ E[values(s′)] for one action, 0 in terminal states, shape (S,)."""
         factors = self._factors
         future = self.mdp.transition[action] @ values if factors is None else factors.expect(values, action)
-        return np.where(self.live, self.mdp.reward[:, action] + self.mdp.discount * future, 0.0)
+        out = self.mdp.discount * future
+        out += self._reward[action]
+        out[self._over] = 0.0
+        return out
 
     def after_all(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The same for all actions, shape (S, A)."""
         return np.stack([self.after(values, a) for a in range(self.mdp.n_actions)], axis=1)
+
+    def best(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same for the best action of each state, shape (S,)."""
+        out = self.after(values, 0)
+        for a in range(1, self.mdp.n_actions):
+            np.maximum(out, self.after(values, a), out=out)
+        return out
+
+    def mixed(self, values: NDArray[np.float64], does: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same for actions drawn with probabilities `does`, shape (A, S); shape (S,)."""
+        return sum(
+            (does[a] * self.after(values, a) for a in range(self.mdp.n_actions)), np.zeros_like(values)
+        )
 
     def spread(self, weights: NDArray[np.float64], action: int) -> NDArray[np.float64]:
         """Return Σ_s weights(s) T(s′ | s, a), shape (S,)."""
@@ -115,7 +133,7 @@ def state_bounds(
     """
     mdp = model.mdp if isinstance(model, MissMDP) else model
     dynamics = Dynamics(mdp)
-    upper = dynamics.fixed_point(lambda v: dynamics.after_all(v).max(axis=1), above=True)
+    upper = dynamics.fixed_point(dynamics.best, above=True)
     if given is not None:
         upper = np.where(dynamics.live, np.minimum(upper, given), 0.0)
     upper_actions = dynamics.after_all(upper)
@@ -152,7 +170,7 @@ class _Reactive:
             chosen = np.asarray(self._by_observation @ (weights[:, None] * action_values)).argmax(axis=1)
             does = self._actions_by_state(chosen)
             values = self._dynamics.fixed_point(
-                lambda v, does=does: (does * self._dynamics.after_all(v)).sum(axis=1), above=False
+                lambda v, does=does: self._dynamics.mixed(v, does), above=False
             )
             worth = float(mdp.initial @ values)
             in_vain = 0 if worth > best + _SMALL * abs(best) else in_vain + 1
@@ -164,11 +182,11 @@ class _Reactive:
         return found
 
     def _actions_by_state(self, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the probability of each action in each state, shape (S, A)."""
+        """Return the probability of each action in each state, shape (A, S)."""
         n_states, n_actions = self._seen.shape[0], self._dynamics.mdp.n_actions
-        cell = self._state * n_actions + chosen[self._seen.indices]
+        cell = chosen[self._seen.indices] * n_states + self._state
         counts = np.bincount(cell, weights=self._seen.data, minlength=n_states * n_actions)
-        return counts.reshape(n_states, n_actions)
+        return counts.reshape(n_actions, n_states)
 
     def _visits(self, does: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return how often states are visited, discounted, shape (S,)."""
@@ -177,7 +195,7 @@ class _Reactive:
         total = now.copy()
         for _ in range(_VISITS):
             now = sum(
-                (self._dynamics.spread(now * does[:, a], a) for a in range(mdp.n_actions)),
+                (self._dynamics.spread(now * does[a], a) for a in range(mdp.n_actions)),
                 np.zeros_like(now),
             )
             now *= mdp.discount

@@ -23,6 +23,8 @@ from missmdp._kernels.online.expanding import (
 from missmdp.checks import checked_integer, checked_number
 from missmdp.data.simulation import interleaved
 from missmdp.errors import ModelError
+from missmdp.memory import check_fits
+from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.online.bounds import StateBounds
@@ -33,6 +35,10 @@ _MOST_BYTES = 2 * 2**30
 """No tree takes more memory than this: a search that has no more room ends."""
 _AT_ONCE = 64
 """Expansions in one call of a kernel, at most."""
+_PAUSE = 0.05
+"""Seconds after which a search listens, roughly."""
+_BYTES = 60.0
+"""What an entry of T or O takes while it is made ready, with the copies of agents."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +51,10 @@ class OnlineOptions:
     max_depth: int
     timeout: float | None
 
-    @property
-    def limits(self) -> Limits:
+    def limits(self, n_states: int, n_observations: int) -> Limits:
         """As the kernels see it."""
-        return Limits(self.particles, self.branches, _LISTED * max(self.particles, self.branches))
+        listed = _LISTED * max(self.particles, self.branches)
+        return Limits(min(self.particles, n_states), min(self.branches, n_observations), listed)
 
     def __str__(self) -> str:
         text = f"{self.expansions:,} expansions"
@@ -63,11 +69,27 @@ def checked_options(
 ) -> OnlineOptions:
     """Return options; raise an error that names what cannot be."""
     return OnlineOptions(
-        expansions=checked_integer("expansions", expansions, least=1, most=2**31 - 1),
+        expansions=checked_integer("expansions", expansions, least=1, most=10**9),
         particles=checked_integer("particles", particles, least=1, most=2**20),
         branches=checked_integer("branches", branches, least=1, most=2**20),
-        max_depth=checked_integer("max_depth", max_depth, least=1, most=2**31 - 1),
+        max_depth=checked_integer("max_depth", max_depth, least=1, most=10**9),
         timeout=None if timeout is None else checked_number("timeout", timeout, least=0.0, finite=False),
+    )
+
+
+def check_size(model: MissMDP | POMDP) -> None:
+    """Raise if what a search is given would not fit into memory."""
+    mdp = model.mdp if isinstance(model, MissMDP) else model
+    factors = mdp.factors if isinstance(mdp, FactoredMDP) else None
+    moves = sum(matrix.nnz for matrix in mdp.transition) if factors is None else factors.count_entries()
+    if isinstance(model, MissMDP):
+        sights = float(model.n_states) * model.missingness.n_patterns
+    else:
+        sights = float(sum(matrix.nnz for matrix in model.observation))
+    check_fits(
+        f"searching this model, with {moves:.2g} transitions and {sights:.2g} pairs of a state and what is seen of it,",
+        _BYTES * (moves + sights) + 24.0 * model.n_states * (2 * model.n_actions + 1),
+        "Sarsop works by factors; a coarser model, or fewer features that go missing, fits too",
     )
 
 
@@ -138,7 +160,7 @@ class Mind:
         self._one = _Sizes(
             model.n_actions * (limits.branches + 1) + 1,
             1,
-            model.n_actions * (limits.particles + 1) + limits.listed,
+            model.n_actions * (limits.particles + 1) + min(limits.listed, n_states),
         )
         self._n_actions = model.n_actions
         if self._one.bytes(model.n_actions) > _MOST_BYTES:
@@ -210,10 +232,9 @@ def _empty_tree(sizes: _Sizes, n_actions: int) -> Tree:
 
 
 def calls(done: int, seconds: float, options: OnlineOptions) -> int:
-    """Return how many expansions to ask for next: about a hundredth of the time limit's worth, at least one."""
+    """Return how many expansions to ask for next, such that limits are kept; what they are does not depend on it."""
     left = options.expansions - done
-    if options.timeout is None:
-        return min(left, _AT_ONCE)
     if done == 0 or seconds <= 0.0:
-        return min(left, 1)
-    return max(1, min(left, _AT_ONCE, int(0.02 * options.timeout * done / seconds)))
+        return 1
+    pause = _PAUSE if options.timeout is None else min(_PAUSE, 0.02 * options.timeout)
+    return max(1, min(left, _AT_ONCE, int(pause * done / seconds)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.online.expanding import BoundedModel
+from missmdp._kernels.online.expanding import BoundedModel, Limits
 from missmdp.checks import checked_seed, checked_shape
 from missmdp.data.simulation import seed_words
 from missmdp.errors import ParameterError
@@ -23,6 +23,7 @@ from missmdp.plan.online.bounds import StateBounds, state_bounds
 from missmdp.plan.online.search import (
     Mind,
     OnlineOptions,
+    check_size,
     checked_options,
     compile_bounded,
     observation_rows,
@@ -67,9 +68,11 @@ class OnlinePolicy:
         self.model = model
         self.options = options
         self.seed = seed
+        check_size(model)
         seen = observation_rows(model)
         self.bounds: StateBounds = state_bounds(model, seen, upper)
         self.bounded: BoundedModel = compile_bounded(model, seen, self.bounds, lower)
+        self.limits: Limits = options.limits(model.n_states, len(self.bounds.simple))
         self.new_mind()  # raises where one expansion would not fit
 
     def __repr__(self) -> str:
@@ -87,7 +90,7 @@ class OnlinePolicy:
 
     def new_mind(self) -> Mind:
         """Return room for the policy's decisions, one episode at a time."""
-        return Mind(self.bounded, len(self.bounds.simple), self.options.limits)
+        return Mind(self.bounded, len(self.bounds.simple), self.limits)
 
     def agent(self, model: MissMDP | POMDP | None = None, *, seed: int | None = None) -> OnlineAgent:
         """Return a new agent, which tracks the belief under the policy's own model and searches that model.
@@ -139,7 +142,7 @@ class OnlineResult(PlanResult):
     policy: OnlinePolicy
     """The policy."""
     best_lower: float
-    """The best policy is worth at least this at the start: so much is earned by acting on the last observation alone."""
+    """The best policy is worth at least this at the start: so much is earned by acting on what was seen last."""
     best_upper: float
     """No policy is worth more at the start: so much would be earned if the state were seen."""
     status: Status = "online"
@@ -147,7 +150,8 @@ class OnlineResult(PlanResult):
 
     def __str__(self) -> str:
         low, high = outward(self.best_lower, self.best_upper)
-        return f"plans while acting: {self.policy.options}; the best policy is worth between {low} and {high} at the start"
+        best = f"the best policy is worth between {low} and {high} at the start"
+        return f"plans while acting: {self.policy.options}; {best}"
 
 
 class OnlinePlanner:
@@ -162,10 +166,13 @@ class OnlinePlanner:
     action of the highest upper bound, and to the observation with the largest product of probability and gap. The
     action with the highest lower bound is taken, and the tree is discarded.
 
-    A belief in the tree is a list of at most `particles` states with weights, which Bayes' rule updates; no simulated
-    observation has to agree with a seen one. Where all that can follow fits, it is listed, and the tree's bounds are
-    bounds. Where it does not, a sample stands for the rest, without bias, and they are estimates. Draws only decide by
-    how much a search improves on the bounds that are known for every belief, so they add little noise.
+    The belief of the agent is exact. A belief in the tree is a list of at most `particles` states with weights, which
+    Bayes' rule updates; no simulated observation has to agree with a seen one. Where all that can follow fits, it is
+    listed, and the tree's bounds are bounds. Where it does not, a sample stands for the rest, without bias, and they
+    are estimates. Draws only decide by how much a search improves on the bounds that are known for every belief, so
+    they add little noise. `agent.search` says which it was, with bounds that hold in any case (`OnlineSearch`).
+
+    With a seed and without `timeout`, results are the same again on any machine.
 
     Parameters
     ----------
@@ -173,19 +180,19 @@ class OnlinePlanner:
         Beliefs that are expanded per decision, at most.
     timeout
         Seconds after which the search before a decision ends early; None for never. Results then depend on the
-        machine.
+        machine. It is looked at every few expansions; at least one is made.
     particles
-        How many states stand for a belief in the tree, at most. The belief of the agent is exact.
+        How many states stand for a belief in the tree, at most.
     branches
         How many observations are followed per action, at most.
     max_depth
         How many decisions ahead the tree may reach.
     lower
         Values by state of further policies that do not see the state, such as α-vectors, shape (n, S); optional. The
-        highest of them bounds the value of a belief from below.
+        highest of them bounds the value of a belief from below. Nobody checks that they are what they should be.
     upper
         An upper bound on what each state is worth to somebody who knows it now, shape (S,), optional; used where it is
-        below the value of the MDP.
+        below the value of the MDP. Nobody checks that it is one.
     seed
         Only for agents that are not given a seed; by default each has a fresh one. `evaluate` does not use it:
         there the searches draw from the seed of the evaluation.
