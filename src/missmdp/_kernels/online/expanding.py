@@ -150,7 +150,7 @@ def reduce_to(index: NDArray[np.int32], weight: NDArray[np.float64], size: int, 
 
 
 @inner
-def likelihood(model: BoundedModel, state: int, action: int, seen: int) -> float:
+def likelihood(model: BoundedModel, state: Any, action: int, seen: Any) -> Any:
     """Return O(z | s, a)."""
     row = state * model.n_watched + (action if model.n_watched > 1 else 0)
     low, high = model.seen_start[row], model.seen_start[row + 1]
@@ -166,7 +166,7 @@ def likelihood(model: BoundedModel, state: int, action: int, seen: int) -> float
 
 
 @inner
-def add_bounds(model: BoundedModel, work: Work, state: int, weight: float) -> None:
+def add_bounds(model: BoundedModel, work: Work, state: Any, weight: float) -> None:
     """Add the bounds of a state to work.total."""
     for k in range(len(work.total)):
         work.total[k] += weight * model.bounds[state, k]
@@ -308,7 +308,7 @@ def _list_observations(
 
 
 @inner
-def _draw_observation(model: BoundedModel, row: int, u: float) -> int:
+def _draw_observation(model: BoundedModel, row: Any, u: float) -> Any:
     last = model.seen_start[row + 1] - 1
     for i in range(model.seen_start[row], last):
         u -= model.seen_probability[i]
@@ -320,7 +320,7 @@ def _draw_observation(model: BoundedModel, row: int, u: float) -> int:
 @inner
 def _add_child(
     model: BoundedModel, tree: Tree, work: Work, edge: int, seen: Any, chance: float
-) -> tuple[float, float]:
+) -> tuple[Any, Any]:
     """Add a node; return what it adds to the bounds of its edge, beyond what is known without a search."""
     n_actions = model.n_actions
     action = edge % n_actions

@@ -100,7 +100,7 @@ def _widest(model: BoundedModel, tree: Tree, allowed: float, max_depth: int) -> 
 
 
 @inner
-def _back_up(model: BoundedModel, tree: Tree, node: int, upper: float, lower: float) -> None:
+def _back_up(model: BoundedModel, tree: Tree, node: Any, upper: Any, lower: Any) -> None:
     """Tell all nodes above that the bounds of a node were `upper` and `lower`, and are others now."""
     n_actions = model.n_actions
     while node != ROOT:

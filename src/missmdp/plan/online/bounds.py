@@ -186,7 +186,7 @@ class _Reactive:
         n_states, n_actions = self._seen.shape[0], self._dynamics.mdp.n_actions
         cell = chosen[self._seen.indices] * n_states + self._state
         counts = np.bincount(cell, weights=self._seen.data, minlength=n_states * n_actions)
-        return counts.reshape(n_actions, n_states)
+        return counts.astype(np.float64).reshape(n_actions, n_states)
 
     def _visits(self, does: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return how often states are visited, discounted, shape (S,)."""
