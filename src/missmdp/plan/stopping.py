@@ -39,7 +39,7 @@ class Stopwatch:
 
     def __init__(self, timeout: float | None) -> None:
         self._start = time.perf_counter()
-        self._timeout = float("inf") if timeout is None else timeout
+        self.timeout = timeout
         self._interrupted = False
 
     @property
@@ -48,11 +48,16 @@ class Stopwatch:
         return time.perf_counter() - self._start
 
     @property
+    def left(self) -> float:
+        """The seconds that are left; infinitely many without a limit."""
+        return float("inf") if self.timeout is None else max(self.timeout - self.seconds, 0.0)
+
+    @property
     def stopped_by(self) -> Status | None:
         """What says that it is time to stop: Ctrl-C, the time limit, or None."""
         if self._interrupted:
             return "interrupted"
-        return "timeout" if self.seconds >= self._timeout else None
+        return "timeout" if self.left <= 0.0 else None
 
     def check(self) -> None:
         """Raise `Stop` if time is up, or Ctrl-C was pressed."""

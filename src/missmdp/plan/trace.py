@@ -74,6 +74,13 @@ class Trace:
             for row in zip(*(self.column(name).tolist() for name in TraceRow._fields), strict=True)
         ]
 
+    def followed_by(self, other: Trace) -> Trace:
+        """Return both traces as one, in which bounds never get worse."""
+        columns = {name: np.concatenate([self.column(name), other.column(name)]) for name in TraceRow._fields}
+        columns["lower"] = np.maximum.accumulate(columns["lower"])
+        columns["upper"] = np.minimum.accumulate(columns["upper"])
+        return Trace(**columns)
+
     def column(self, name: str) -> NDArray[Any]:
         """Return a column by its name."""
         return getattr(self, name)

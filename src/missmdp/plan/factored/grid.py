@@ -267,9 +267,7 @@ class Grid:
             values = [np.moveaxis(np.tensordot(weights, v, axes=(1, site)), 0, site) for v in values]
         return [np.ascontiguousarray(v) for v in values]
 
-    def action_values(
-        self, rows: Sequence[Tensor], clock: Stopwatch
-    ) -> Iterator[tuple[int, int, Tensor]]:
+    def action_values(self, rows: Sequence[Tensor], clock: Stopwatch) -> Iterator[tuple[int, int, Tensor]]:
         """Yield action, scene and the value of that action, one step ahead, at products of other beliefs."""
         rewards = [_over_beliefs(reward, rows) for reward in self.parts.reward]
         same = [row is belief for row, belief in zip(rows, self.beliefs, strict=True)]
@@ -280,8 +278,13 @@ class Grid:
                 clock.check()
                 fresh = self.operator(self.ties.of(move), rows)
                 # Where rows are those of the grid, so are the cores, which are there already.
-                cores = [old if same[k] else new for k, (old, new) in enumerate(zip(whole.cores, fresh.cores, strict=True))]
-                value += self.parts.discount * move.weight * Operator(cores, shape).pull(self.values[move.after])
+                cores = [
+                    old if same[k] else new
+                    for k, (old, new) in enumerate(zip(whole.cores, fresh.cores, strict=True))
+                ]
+                value += (
+                    self.parts.discount * move.weight * Operator(cores, shape).pull(self.values[move.after])
+                )
             yield action, scene, value
 
     def backed_up(self, site: int, wanted: Tensor, clock: Stopwatch) -> tuple[list[Tensor], list[Tensor]]:

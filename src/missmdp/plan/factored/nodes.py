@@ -100,7 +100,9 @@ class Site:
         self.beliefs = np.array(self._beliefs)
         self.losses = _losses(grid, occupancy, site, self.beliefs, clock)
         self.nodes = list(range(len(self.beliefs)))
-        self._near = [_between(self.beliefs, one_step_later(self.beliefs, chain.kernel)) for chain in self._chains]
+        self._near = [
+            _between(self.beliefs, one_step_later(self.beliefs, chain.kernel)) for chain in self._chains
+        ]
 
     def _passed(self, kernel: Tensor, often: Tensor) -> _Chain:
         places = np.zeros((self.size, _OLDEST), dtype=np.int64)

@@ -19,9 +19,11 @@ from missmdp.plan.factored.grid import Grid, Ties
 from missmdp.plan.factored.memory import Memory
 from missmdp.plan.factored.nodes import chosen_nodes
 from missmdp.plan.factored.parts import Parts
+from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.factored.refine import first_beliefs, marginals_of, refined
-from missmdp.plan.solving import Status
-from missmdp.plan.stopping import Stop, Stopwatch
+from missmdp.plan.sarsop.loop import ROUNDING, Goal
+from missmdp.plan.sarsop.search import SearchLimits
+from missmdp.plan.stopping import Status, Stop
 from missmdp.plan.trace import TraceBuilder
 
 Tensor = NDArray[np.float64]
@@ -44,6 +46,8 @@ _CLIMB_SHARE = 0.6
 """Of the time that is left, what the improvement of one memory may take."""
 _CLIMB_FIRST = 0.05
 """The same in the first round, where it is only to have a lower bound."""
+_STALLED = 0.01
+"""Of the gap: a round that closes less, and that could not have more entries, is the last one."""
 _WORTH = 0.03
 """Of the gap: what a finer grid must gain so that the next one comes before memories."""
 _REFINE_FIRST = 0.4
@@ -58,30 +62,11 @@ _LARGER = 1.5
 """How many times more entries a memory needs to have to begin anew with it."""
 _PATIENCE = 6
 """Changes of a memory that together must gain something, or no more are tried."""
-
-
-@dataclass
-class Limits:
-    """When to stop, and how much may be used."""
-
-    clock: Stopwatch
-    memory: float
-    """In bytes."""
-    timeout: float | None
-    precision: float
-    absolute_precision: float | None
-    max_trials: int | None
-    scale: float
-    """The largest value that is possible; gaps of 1e-15 of it are rounding."""
-
-    def left(self) -> float:
-        """Return the seconds that are left; an hour at a time if there is no limit."""
-        return 3600.0 if self.timeout is None else max(self.timeout - self.clock.seconds, 0.0)
-
-    def is_reached(self, lower: float, upper: float) -> bool:
-        """Return whether bounds are close enough."""
-        absolute = 0.0 if self.absolute_precision is None else self.absolute_precision
-        return upper - lower <= max(self.precision * abs(lower), absolute, 1e-15 * self.scale)
+_FEW_OBSERVATIONS = 128
+"""Below so many different observations, listing them is faster."""
+_FEW_SITES = 3
+_MOST_MOVES = 20_000
+"""Moves (actions × scenes × next scenes) above which the structured search does not begin."""
 
 
 @dataclass
@@ -89,16 +74,19 @@ class StructuredSearch:
     """One search; `run` fills in the bounds, the controller and the trace."""
 
     parts: Parts
-    limits: Limits
+    limits: SearchLimits
+    goal: Goal
     say: Callable[[str], None]
-    lower: float = -math.inf
-    upper: float = math.inf
+    lower: float = field(init=False)
+    upper: float = field(init=False)
     memory: Memory | None = None
     """The controller that the lower bound belongs to; None if it is one action for ever."""
     blind_action: int = 0
     rounds: int = 0
     sweeps: int = 0
     trace: TraceBuilder = field(default_factory=TraceBuilder)
+    _scale: float = 0.0
+    _short_of_memory: bool = False
     _grid: Grid | None = None
     _trying: Memory | None = None
     _shares: dict[str, float] = field(default_factory=dict)
@@ -106,6 +94,14 @@ class StructuredSearch:
     _speed: float = _SPEED
     _ties: float = 1.0
     """How much larger tensors get on the way, because sites are tied together."""
+
+    def __post_init__(self) -> None:
+        parts = self.parts
+        least, most = float(parts.reward.min()), float(parts.reward.max())
+        if parts.ends:
+            least, most = min(least, 0.0), max(most, 0.0)
+        self.lower, self.upper = least / (1.0 - parts.discount), most / (1.0 - parts.discount)
+        self._scale = max(abs(self.lower), abs(self.upper))
 
     def run(self) -> Status:
         """Search until a goal or a limit is reached, and return which."""
@@ -117,12 +113,17 @@ class StructuredSearch:
                 before = (self.lower, self.upper)
                 most = self._most_entries(entries, _SHARE, _SWEEPS)
                 self._refine(ties, most)
+                stuck = False
                 if self.rounds == 0 or not self._goes_on_refining(before[1]):
-                    self._climb(self._most_entries(_FIRST_MEMORY if self.rounds == 0 else _LARGEST, _CLIMB_SHARE, _CLIMB_SWEEPS))
+                    stuck = self._climb(
+                        self._most_entries(self._wanted(entries), _CLIMB_SHARE, _CLIMB_SWEEPS)
+                    )
                 self.rounds += 1
                 self._check()
-                if entries > most and (self.lower, self.upper) == before:
-                    return "converged"
+                if stuck and (most < entries or entries == _LARGEST):
+                    gap, gained = self.upper - self.lower, before[1] - before[0] - self.upper + self.lower
+                    if gained <= _STALLED * gap:
+                        return "memory" if self._short_of_memory else "converged"
                 entries = min(entries * _GROWTH, _LARGEST)
         except Stop as stop:
             self._harvest()
@@ -131,9 +132,10 @@ class StructuredSearch:
     def _begin(self, ties: Ties) -> None:
         """Work out full observation, and the best action for ever."""
         corners = [np.eye(size) for size in self.parts.sizes]
+        self.limits.check_memory(int(_PER_ENTRY * self.parts.initial.size))
         grid = Grid(ties, corners, [np.zeros(len(rows)) for rows in corners])
         for action in range(self.parts.n_actions):
-            value = grid.blind(action, self.limits.clock)
+            value = grid.blind(action, self.limits)
             if value > self.lower:
                 self.lower, self.blind_action = value, action
         self._grid = grid
@@ -141,6 +143,12 @@ class StructuredSearch:
         self._ties = max(max(operator.peak() for _, operator in grid.moves) / entries, 1.0)
         self._solve_grid(grid)
         self._check()
+
+    def _wanted(self, entries: float) -> float:
+        """Return how many entries the next memory should have if nothing is against it."""
+        if self.rounds == 0:
+            return _FIRST_MEMORY
+        return 4.0 * entries if self.limits.timeout is None else _LARGEST
 
     def _most_entries(self, wanted: float, share: float, sweeps: float) -> float:
         """Return how many entries a grid or a memory may have, for the memory and a share of the time that are left."""
@@ -151,30 +159,31 @@ class StructuredSearch:
         length = float(np.mean(grid.shape))
         times = grid.work() / (math.prod(map(float, grid.shape)) * len(self.parts.scenes) * length)
         wanted_length = max((wanted / len(self.parts.scenes)) ** (1.0 / self.parts.n_sites), 2.0)
-        by_time = share * self.limits.left() * self._speed / (sweeps * times * wanted_length)
+        by_time = share * self.limits.left * self._speed / (sweeps * times * wanted_length)
+        self._short_of_memory = by_memory < min(wanted, by_time)
         return min(wanted, by_memory, by_time, _LARGEST)
 
     def _solve_grid(self, grid: Grid) -> None:
-        start, before = self.limits.clock.seconds, grid.sweeps
+        start, before = self.limits.seconds, grid.sweeps
         try:
-            self.upper = min(self.upper, grid.solve(self.limits.clock, self._exactness()))
+            self.upper = min(self.upper, grid.solve(self.limits, self._exactness()))
         finally:
             self._count(grid.work(), grid.sweeps - before, start)
         self._record()
 
     def _exactness(self) -> float:
         gap = self.upper - self.lower
-        return _CLOSE * gap if math.isfinite(gap) else 1e-3 * self.limits.scale
+        return max(_CLOSE * gap, ROUNDING * self._scale)
 
     def _count(self, work: float, sweeps: int, start: float) -> None:
         self.sweeps += sweeps
-        seconds = self.limits.clock.seconds - start
+        seconds = self.limits.seconds - start
         if seconds > 0.1 and sweeps:
             # Small tensors are slow for what they do, so the fastest counts.
             self._speed = max(self._speed, work * sweeps / seconds)
 
     def _refine(self, ties: Ties, most: float) -> None:
-        clock, grid = self.limits.clock, self._grid
+        clock, grid = self.limits, self._grid
         assert grid is not None
         if self.rounds == 0:
             beliefs = first_beliefs(grid, grid.occupancy(clock), most)
@@ -195,9 +204,12 @@ class StructuredSearch:
             if before - self.upper < 0.05 * (self.upper - self.lower):
                 break
 
-    def _climb(self, most: float) -> None:
-        """Improve a controller: the best one so far, or one with more nodes if there is time for it."""
-        clock = self.limits.clock
+    def _climb(self, most: float) -> bool:
+        """Improve a controller: the best one so far, or one with more nodes if there is time for it.
+
+        Returned is whether nothing more was found.
+        """
+        clock = self.limits
         end = clock.seconds + self._time_to_climb()
         memory, value = self._begin_climb(most)
         gains = [math.inf] * _PATIENCE
@@ -208,22 +220,24 @@ class StructuredSearch:
             gains.append(max(better - value, 0.0))
             if better > value:
                 memory, value = other, better
-            self._shares[what] = min(1.0, 2.0 * self._shares[what]) if gains[-1] > 0.0 else self._shares[what] / 3.0
+            share = self._shares[what]
+            self._shares[what] = min(1.0, 2.0 * share) if gains[-1] > 0.0 else share / 3.0
+        return clock.seconds < end
 
     def _goes_on_refining(self, upper: float) -> bool:
         """Return whether the grid got so much better that it is worth to go on with it first: memories begin with it."""
         worth = upper - self.upper > _WORTH * (self.upper - self.lower)
         timeout = self.limits.timeout
-        return worth and (timeout is None or self.limits.clock.seconds < _REFINE_FIRST * timeout)
+        return worth and (timeout is None or self.limits.seconds < _REFINE_FIRST * timeout)
 
     def _time_to_climb(self) -> float:
         """Return how long a controller may be improved before the grid is again."""
         if self.limits.timeout is None:
             return math.inf
-        return (_CLIMB_SHARE if self.rounds else _CLIMB_FIRST) * self.limits.left()
+        return (_CLIMB_SHARE if self.rounds else _CLIMB_FIRST) * self.limits.left
 
     def _begin_climb(self, most: float) -> tuple[Memory, float]:
-        clock, grid = self.limits.clock, self._grid
+        clock, grid = self.limits, self._grid
         assert grid is not None
         if self.memory is not None and most < _LARGER * self.memory.entries:
             return self.memory, self.lower
@@ -242,10 +256,10 @@ class StructuredSearch:
         return best, value
 
     def _solve_memory(self, memory: Memory) -> float:
-        start, before = self.limits.clock.seconds, memory.sweeps
+        start, before = self.limits.seconds, memory.sweeps
         self._trying = memory
         try:
-            value = memory.solve(self.limits.clock, self._exactness())
+            value = memory.solve(self.limits, self._exactness())
         finally:
             self._count(memory.work(), memory.sweeps - before, start)
         self._take(memory, value)
@@ -270,15 +284,15 @@ class StructuredSearch:
 
     def _check(self) -> None:
         limits = self.limits
-        limits.clock.check()
-        if limits.is_reached(self.lower, self.upper):
+        limits.check()
+        if self.goal.is_reached(self.lower, self.upper, self._scale):
             raise Stop("precision")
-        if limits.max_trials is not None and self.rounds >= limits.max_trials:
+        if self.goal.max_trials is not None and self.rounds >= self.goal.max_trials:
             raise Stop("trials")
 
     def _record(self) -> None:
         grid = self._grid
-        seconds = self.limits.clock.seconds
+        seconds = self.limits.seconds
         upper = max(self.upper, self.lower)
         self.trace.append(
             seconds=seconds,
@@ -292,29 +306,40 @@ class StructuredSearch:
         gap = upper - self.lower
         relative = f" ({100.0 * gap / abs(self.lower):.2g} %)" if self.lower != 0.0 else ""
         self.say(
-            f"{seconds:.0f} s, round {self.rounds + 1}: value in [{self.lower:.5g}, {upper:.5g}], gap {gap:.3g}{relative}"
+            f"{seconds:.0f} s, round {self.rounds + 1}: value in [{self.lower:.5g}, {upper:.5g}], "
+            f"gap {gap:.3g}{relative}"
         )
 
+    def policy(self) -> MemoryPolicy:
+        """Return the policy that the lower bound belongs to."""
+        model = self.parts.model
+        if self.memory is None:
+            return MemoryPolicy.from_action(model, model.actions[self.blind_action])
+        return MemoryPolicy.from_memory(model, self.memory)
 
-FEW_OBSERVATIONS = 128
-"""Below so many different observations, listing them is faster."""
-FEW_SITES = 3
-_MOST_MOVES = 20_000
-"""Moves (actions × scenes × next scenes) above which the structured search does not begin."""
 
+def structured_parts(model: MissMDP) -> Parts | None:
+    """Return a model in parts if it is one for the structured search; None if not.
 
-def is_structured(model: MissMDP) -> bool:
-    """Return whether a model is one for the structured search: many features go missing, and its factors are known.
-
-    Only sizes are looked at before the factors are; these are found once per model.
+    It is one if many features can go missing and factors of dynamics and missingness are known. Only sizes are looked at before the factors are; these are found once per model.
     """
     features = model.space.features
     hidden = [features.position(name) for name in model.missingness.can_go_missing]
     sizes = [int(size) for size in features.sizes]
     n_scenes = math.prod(sizes[i] for i in range(len(sizes)) if i not in hidden)
     seen = n_scenes * math.prod(sizes[i] + 1 for i in hidden)
-    if len(hidden) < FEW_SITES or seen < FEW_OBSERVATIONS or not model.space.is_product:
-        return False
+    if len(hidden) < _FEW_SITES or seen < _FEW_OBSERVATIONS or not model.space.is_product:
+        return None
     if model.mdp.n_actions * n_scenes**2 > _MOST_MOVES or model.n_states > _LARGEST:
-        return False
-    return model.mdp.factors is not None and model.missingness.factors is not None
+        return None
+    if model.mdp.factors is None or model.missingness.factors is None:
+        return None
+    return Parts(model)
+
+
+def listed_entries(parts: Parts) -> float:
+    """Return about how many probabilities of next states and observations there would be, were they listed."""
+    model = parts.model
+    assert model.mdp.factors is not None
+    nexts = math.prod(float((scope.table > 0.0).sum(axis=-1).mean()) for scope in model.mdp.factors.scopes)
+    return model.n_states * model.n_actions * nexts * 2.0**parts.n_sites

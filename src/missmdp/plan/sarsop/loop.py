@@ -47,6 +47,11 @@ class Goal:
     absolute_precision: float | None = None
     max_trials: int | None = None
 
+    def is_reached(self, lower: float, upper: float, scale: float) -> bool:
+        """Return whether bounds are close enough; `scale` is the largest value that is possible."""
+        absolute = 0.0 if self.absolute_precision is None else self.absolute_precision
+        return upper - lower <= max(self.precision * abs(lower), absolute, ROUNDING * scale)
+
 
 class Loop:
     """One run of a search, with its trace.
@@ -124,8 +129,7 @@ class Loop:
     def _check_goal(self) -> None:
         """Raise `Stop` where the bounds are close enough, or there have been enough trials."""
         search, goal = self.search, self.goal
-        absolute = 0.0 if goal.absolute_precision is None else goal.absolute_precision
-        if search.gap <= max(goal.precision * abs(search.lower), absolute, ROUNDING * search.compiled.scale):
+        if goal.is_reached(search.lower, search.lower + search.gap, search.compiled.scale):
             raise Stop("precision")
         if goal.max_trials is not None and self.trials >= goal.max_trials:
             raise Stop("trials")

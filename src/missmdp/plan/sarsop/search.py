@@ -63,11 +63,12 @@ class SearchLimits(Stopwatch):
 
     def __init__(self, timeout: float | None = None, memory: float | None = None) -> None:
         super().__init__(timeout)
-        self._memory = _machine_memory() * _SHARE_OF_MEMORY if memory is None else memory * 1e6
+        self.memory = _machine_memory() * _SHARE_OF_MEMORY if memory is None else memory * 1e6
+        """In bytes."""
 
     def check_memory(self, nbytes: int) -> None:
         """Raise `Stop` if that many bytes are too many."""
-        if nbytes > self._memory:
+        if nbytes > self.memory:
             raise Stop("memory")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ from missmdp.plan.sarsop.compile import Compilation, compile_pomdp, extremes, jo
 from missmdp.plan.sarsop.loop import Goal, Loop, make_ready
 from missmdp.plan.sarsop.search import Search, SearchLimits
 from missmdp.plan.sarsop.start import beliefs_over_states
-from missmdp.plan.solving import SolveResult, Status
-from missmdp.plan.stopping import Stop
+from missmdp.plan.sarsop.structured import solve_structured
+from missmdp.plan.solving import SolveResult
+from missmdp.plan.stopping import Status, Stop
 from missmdp.plan.trace import TraceBuilder
 from missmdp.plan.value_function import ComponentVectors, state_components
 from missmdp.progress import show_status
@@ -135,24 +137,44 @@ class Sarsop:
             )
         make_ready(self.progress)
         limits = SearchLimits(self.timeout, self.memory)
+        goal = Goal(self.precision, self.absolute_precision, self.max_trials)
+        with limits.catch_interrupts(), show_status("solving", enabled=self.progress) as say:
+            before = None
+            if isinstance(model, MissMDP) and self.observe_initial is not False:
+                before = solve_structured(model, limits, goal, say)
+            if before is not None and not before.goes_on:
+                result = before.result(limits)
+            else:
+                result = self._listed(model, warm_start, limits, goal, say)
+                result = result if before is None else before.joined(result, limits)
+        _log.info("%s", result)
+        return result
+
+    def _listed(
+        self,
+        model: MissMDP | POMDP,
+        warm_start: SolveResult | None,
+        limits: SearchLimits,
+        goal: Goal,
+        say: Callable[[str], None],
+    ) -> SolveResult:
+        """Return what a search finds in which states and observations are listed, with α-vectors."""
         pomdp = model.to_pomdp() if isinstance(model, MissMDP) else model
         observe_initial = pomdp.observe_initial if self.observe_initial is None else self.observe_initial
-        with limits.catch_interrupts(), show_status("solving", enabled=self.progress) as say:
-            try:
-                compiled = _compiled(pomdp, observe_initial, limits)
-            except Stop as stop:
-                return _nothing_yet(model, pomdp, observe_initial, limits, stop.status)
-            search = Search(compiled, limits, np.random.default_rng(self.seed))
-            goal = Goal(self.precision, self.absolute_precision, self.max_trials)
-            loop = Loop(search, goal, say)
-            status = loop.run(None if warm_start is None else warm_start.beliefs)
+        try:
+            compiled = _compiled(pomdp, observe_initial, limits)
+        except Stop as stop:
+            return _nothing_yet(model, pomdp, observe_initial, limits, stop.status)
+        search = Search(compiled, limits, np.random.default_rng(self.seed))
+        loop = Loop(search, goal, say)
+        status = loop.run(None if warm_start is None else warm_start.beliefs)
         assert search.controller is not None
         if search.upper < search.lower - 1e-9 * compiled.scale:
             _log.error("the bounds cross: lower %r, upper %r; please report this", search.lower, search.upper)
         policy = AlphaVectorPolicy(
             model, search.controller.policy_vectors(compiled), observe_initial=observe_initial
         )
-        result = SolveResult(
+        return SolveResult(
             policy=policy,
             lower=search.lower,
             upper=max(search.upper, search.lower),
@@ -164,8 +186,6 @@ class Sarsop:
                 policy, search.controller.plan(compiled, observe_initial=observe_initial)
             ),
         )
-        _log.info("%s", result)
-        return result
 
 
 def _compiled(pomdp: POMDP, observe_initial: bool, limits: SearchLimits) -> Compilation:
