@@ -180,6 +180,7 @@ class Grid:
                 shift = discount / (1.0 - discount) * (low + high) / 2.0
                 for values in self.values:
                     values += shift
+                self.excess -= shift
         return self.bound()
 
     def blind(self, action: int, clock: Stopwatch, max_sweeps: int = 2000) -> float:
@@ -208,7 +209,7 @@ class Grid:
         lack = discount / (1.0 - discount) * low
         return sum(
             float((belief * (value + lack)).sum())
-            for belief, value in zip(parts.initial, values, strict=True)
+            for belief, value in zip(parts.beginning, values, strict=True)
         )
 
     def bound(self) -> float:

@@ -300,14 +300,16 @@ class Memory:
             if discount / (1.0 - discount) * (high - low) <= precision or sweep == max_sweeps - 1:
                 break
             if not self.parts.ends:
+                shift = discount / (1.0 - discount) * (low + high) / 2.0
                 for values in self.values:
-                    values += discount / (1.0 - discount) * (low + high) / 2.0
+                    values += shift
+                self.lack -= shift
         return self.bound()
 
     def bound(self) -> float:
         """Return the lower bound at the start, before the first observation."""
-        total = self.lack * float(self.parts.initial.sum())
-        for scene, belief in enumerate(self.parts.initial):
+        total = self.lack * float(self.parts.beginning.sum())
+        for scene, belief in enumerate(self.parts.beginning):
             if belief.any():
                 total += float((belief * self._start(scene).pull(self.values[scene])).sum())
         return total
@@ -344,7 +346,7 @@ class Memory:
         """Return how often (discounted) all pairs are met, by scenes."""
         parts = self.parts
         now = [np.zeros(self.shape) for _ in parts.scenes]
-        for scene, belief in enumerate(parts.initial):
+        for scene, belief in enumerate(parts.beginning):
             if belief.any():
                 now[scene] += self._start(scene).push(belief)
         total = [part.copy() for part in now]
@@ -490,6 +492,7 @@ class Memory:
         other.values = [values.copy() for values in self.values]
         other._operators = self._operators if steps is self.steps else {}
         other._better = {}
+        other.lack = math.inf
         return other
 
 
