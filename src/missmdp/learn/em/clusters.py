@@ -29,7 +29,7 @@ from missmdp.sums import one_by_one
 _MOST_TABLE = 20_000_000
 """Patterns × states above which a log is not learned from as a whole."""
 
-_MOST_WAYS = 30_000_000
+_MOST_WAYS = 5_000_000
 """Ways to get from a state to what was seen, about, above which a log is not learned from as a whole."""
 
 _MOST_STATES = 2_000
