@@ -1,6 +1,7 @@
 """`make bench`: every measurement, or those whose names are given.
 
-`python -m benchmarks solve` takes options; `--help` after the name lists them.
+`python -m benchmarks solve` and `python -m benchmarks scale` take options; `--help` after the name lists them.
+`scale` takes an hour or more and is run only if it is named.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from benchmarks import (
     bench_model,
     bench_pomcp,
     bench_ppo,
+    bench_scale,
     bench_solve,
 )
 
@@ -31,13 +33,16 @@ BENCHES = {
 
 
 def main(arguments: list[str]) -> None:
-    """Run the named measurements, or all."""
+    """Run the named measurements, or all that take minutes."""
+    if arguments[:1] == ["scale"]:
+        bench_scale.run(arguments[1:])
+        return
     if len(arguments) > 1 and arguments[0] == "solve" and arguments[1].startswith("-"):
         bench_solve.run(arguments[1:])
         return
     unknown = [name for name in arguments if name not in BENCHES]
     if unknown:
-        sys.exit(f"there is no measurement {unknown[0]!r}; there are {', '.join(BENCHES)}")
+        sys.exit(f"there is no measurement {unknown[0]!r}; there are {', '.join([*BENCHES, 'scale'])}")
     for name in arguments or BENCHES:
         print(f"\n{name}")
         BENCHES[name]()
