@@ -1,8 +1,10 @@
-"""Random `.pomdpx` files with everything that the format has."""
+"""Random `.pomdpx` files with everything that the format has, and RockSample as one."""
 
 from __future__ import annotations
 
 import numpy as np
+
+from missmdp.benchmarks.rocksample import MOVES, Map
 
 LETTERS = {"StateVar": "s", "ActionVar": "a", "ObsVar": "o"}
 
@@ -161,3 +163,76 @@ class RandomFile:
                 f'<Parameter type="TBL">{"".join(entries)}</Parameter></Func>'
             )
         self.lines.append("</RewardFunction>")
+
+
+def rocksample_file(world: Map) -> str:
+    """Return RockSample as a `.pomdpx` file with one variable per rock, as APPL's own files have it.
+
+    The observation has all rocks among its parents, though each action asks for one of them only.
+    """
+    size, n_rocks = world.size, len(world.rocks)
+    rocks = [f"rock{i}" for i in range(n_rocks)]
+    cells = [f"c{x}-{y}" for y in range(size) for x in range(size)]
+    actions = [*MOVES, "sample", *(f"check{i}" for i in range(n_rocks))]
+
+    def entry(instance: str, numbers: str, tag: str = "ProbTable") -> str:
+        return f"<Entry><Instance>{instance}</Instance><{tag}>{numbers}</{tag}></Entry>"
+
+    def table(child: str, parents: str, entries: list[str], tag: str = "CondProb") -> str:
+        inside = "".join(entries)
+        return f'<{tag}><Var>{child}</Var><Parent>{parents}</Parent><Parameter type="TBL">{inside}</Parameter></{tag}>'
+
+    stay = entry("* - -", "identity")
+    rover, reward, sensor = [stay], [], [entry(" ".join(["*"] * (2 + n_rocks)) + " -", "1 0 0")]
+    for y in range(size):
+        for x in range(size):
+            for name, (dx, dy) in MOVES.items():
+                there = f"c{min(max(x + dx, 0), size - 1)}-{min(max(y + dy, 0), size - 1)}"
+                if x + dx == size:
+                    there = "left"
+                    reward.append(entry(f"{name} c{x}-{y}" + " *" * n_rocks, "10", "ValueTable"))
+                row = " ".join("1" if cell == there else "0" for cell in [*cells, "left"])
+                rover.append(entry(f"{name} c{x}-{y} -", row))
+            for i, (at_x, at_y) in enumerate(world.rocks):
+                accuracy = 0.5 + 0.5 * 2.0 ** (-float(np.hypot(x - at_x, y - at_y)) / 20.0)
+                before, after = " *" * i, " *" * (n_rocks - 1 - i)
+                for value, numbers in (
+                    ("good", f"0 {accuracy!r} {1 - accuracy!r}"),
+                    ("bad", f"0 {1 - accuracy!r} {accuracy!r}"),
+                ):
+                    sensor.append(entry(f"check{i} c{x}-{y}{before} {value}{after} -", numbers))
+    changes = []
+    for i, (x, y) in enumerate(world.rocks):
+        before, after = " *" * i, " *" * (n_rocks - 1 - i)
+        for value, paid in (("good", "10"), ("bad", "-10")):
+            reward.append(entry(f"sample c{x}-{y}{before} {value}{after}", paid, "ValueTable"))
+        same = entry("* * - -", "identity")
+        sampled = entry(f"sample c{x}-{y} - -", "0 1 0 1")
+        changes.append(table(f"{rocks[i]}_1", f"action rover_0 {rocks[i]}_0", [same, sampled]))
+    start = " ".join(
+        "1" if cell == f"c{world.start[0]}-{world.start[1]}" else "0" for cell in [*cells, "left"]
+    )
+    return "\n".join(
+        [
+            "<pomdpx><Discount>0.95</Discount><Variable>",
+            '<StateVar vnamePrev="rover_0" vnameCurr="rover_1" fullyObs="true">'
+            f"<ValueEnum>{' '.join(cells)} left</ValueEnum></StateVar>",
+            *(
+                f'<StateVar vnamePrev="{r}_0" vnameCurr="{r}_1"><ValueEnum>good bad</ValueEnum></StateVar>'
+                for r in rocks
+            ),
+            '<ObsVar vname="sensor"><ValueEnum>nothing good bad</ValueEnum></ObsVar>',
+            f'<ActionVar vname="action"><ValueEnum>{" ".join(actions)}</ValueEnum></ActionVar>',
+            '<RewardVar vname="reward"/></Variable><InitialStateBelief>',
+            table("rover_0", "null", [entry("-", start)]),
+            *(table(f"{r}_0", "null", [entry("-", "0.5 0.5")]) for r in rocks),
+            "</InitialStateBelief><StateTransitionFunction>",
+            table("rover_1", "action rover_0", rover),
+            *changes,
+            "</StateTransitionFunction><ObsFunction>",
+            table("sensor", f"action rover_1 {' '.join(f'{r}_1' for r in rocks)}", sensor),
+            "</ObsFunction><RewardFunction>",
+            table("reward", f"action rover_0 {' '.join(f'{r}_0' for r in rocks)}", reward, "Func"),
+            "</RewardFunction></pomdpx>",
+        ]
+    )

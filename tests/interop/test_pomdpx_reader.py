@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from interop.factored_files import RandomFile
+from interop.factored_files import RandomFile, rocksample_file
+from interop.same import assert_same_numbers
+from missmdp.benchmarks.rocksample import Map, rocksample
 from missmdp.interop import read_pomdpx
+from missmdp.interop.pomdpx import tables
 from oracles.pomdpx_files import Brute
 from strategies import seeds
 
@@ -153,3 +156,41 @@ def test_one_variable_keeps_all_its_values(read):
     assert model.terminal.tolist() == [False, True, True]
     assert model.transition[1].toarray()[0].tolist() == [1 / 3] * 3
     assert model.reward.tolist() == [[0.0, 0.0]] * 3
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_rows_only_for_parents_that_matter_say_the_same(seed, tmp_path, monkeypatch):
+    path = tmp_path / "random.pomdpx"
+    path.write_text(RandomFile(np.random.default_rng(seed)).text)
+    whole = read_pomdpx(path)
+    monkeypatch.setattr(tables, "_MANY_ROWS", 0)
+    assert_same_numbers(read_pomdpx(path), whole)
+
+
+def test_a_sensor_with_all_rocks_among_its_parents(tmp_path):
+    """Each action asks for one rock; with 18 rocks, a table over all would have 23 · 10 · 2¹⁸ rows."""
+    world = Map(3, (0, 1), [(0, 0), (1, 1), (2, 2)])
+    path = tmp_path / "rocks.pomdpx"
+    path.write_text(rocksample_file(world))
+    read, built = read_pomdpx(path), rocksample(world)
+    # The file has one state for every way to have left, and good before bad: so bits are turned round.
+    live = np.flatnonzero(~read.terminal)
+    place = {label: s for s, label in enumerate(built.states)}
+    own = []
+    for s in live.tolist():
+        state = read.states[s]
+        x, y = map(int, state.rover[1:].split("-"))
+        own.append(place[x, y, sum((state[1 + i] == "good") << i for i in range(3))])
+    assert sorted(own) == list(range(built.n_states - 1))
+    for a in range(built.n_actions):
+        between = read.transition[a][live][:, live].toarray()
+        assert np.array_equal(between, built.transition[a][own][:, own].toarray())
+        assert np.array_equal(read.reward[live, a], built.reward[own, a])
+        assert read.observation_of(a)[live].max(axis=1).toarray() == pytest.approx(
+            built.observation_of(a)[own].max(axis=1).toarray()
+        )
+    many = Map(3, (0, 1), [(i % 3, i // 3) for i in range(9)] * 2)
+    text = rocksample_file(many)
+    text = text.replace("<ProbTable>0.5 0.5<", "<ProbTable>1 0<")
+    path.write_text(text)
+    assert read_pomdpx(path).n_states > 512

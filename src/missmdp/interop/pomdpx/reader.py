@@ -22,6 +22,10 @@ _CHUNK = 200_000
 """Pairs of state and action whose successors are worked out at once."""
 
 
+_MASK = 100_000_000
+"""Numbers below this are told apart by a flag for each, others by sorting."""
+
+
 _REWARD_CHUNK = 500_000
 """Triples of state, next state and observation that are looked up at once, roughly."""
 
@@ -149,14 +153,15 @@ class _Reader:
         if len(self.variables.states) == 1:
             ranks = np.arange(self.variables.state.count)
             return ranks, list(self._moves(ranks))
+        count = self.variables.state.count
         known = frontier = np.unique(start)
         while frontier.size:
             reached: list[NDArray[np.int64]] = []
             for move in self._moves(frontier):
                 moves.append(move)
-                reached.append(np.unique(move.next_state))
-            frontier = np.setdiff1d(np.unique(np.concatenate(reached)), known)
-            known = np.union1d(known, frontier)
+                reached.append(_distinct(move.next_state, count))
+            frontier = np.setdiff1d(_distinct(np.concatenate(reached), count), known, assume_unique=True)
+            known = _distinct(np.concatenate([known, frontier]), count)
             if known.size > MAX_COUNT:
                 raise ModelError(f"more than {MAX_COUNT:,} states can be reached")
         return known, moves
@@ -201,29 +206,41 @@ class _Reader:
             self.variables.action.count if any(acting & set(t.parents) for t in self.observation) else 1
         )
         n_states = len(ranks)
-        codes = self.variables.codes(
-            np.tile(ranks, n_actions), np.repeat(np.arange(n_actions), n_states), "current"
-        )
-        codes["."] = np.arange(n_states * n_actions)
-        extended, weights = _expanded(self.observation, codes, np.ones(n_states * n_actions))
-        seen = self.variables.seen.rank(
-            [extended[v.current] for v in self.variables.seen.variables], len(weights)
-        )
+        found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
+        for a in range(n_actions):
+            codes = self.variables.codes(ranks, a, "current")
+            codes["."] = np.arange(n_states)
+            extended, weights = _expanded(self.observation, codes, np.ones(n_states))
+            seen = self.variables.seen.rank(
+                [extended[v.current] for v in self.variables.seen.variables], len(weights)
+            )
+            found.append((extended["."], seen, weights))
         kept = (
             np.arange(self.variables.seen.count)
             if len(self.variables.seen.variables) <= 1
-            else np.unique(seen)
+            else np.unique(
+                np.concatenate([_distinct(seen, self.variables.seen.count) for _, seen, _ in found])
+            )
         )
         labels = self.variables.state.labels(ranks)
-        stacked = sparse.csr_array(
-            (weights, (extended["."], np.searchsorted(kept, seen))), shape=(n_states * n_actions, len(kept))
-        )
         return kept, [
             checked_rows(
-                stacked[a * n_states : (a + 1) * n_states], lambda s: f"observation of {labels[s]!r}"
+                sparse.csr_array(
+                    (weights, (state, np.searchsorted(kept, seen))), shape=(n_states, len(kept))
+                ),
+                lambda s: f"observation of {labels[s]!r}",
             )
-            for a in range(n_actions)
+            for state, seen, weights in found
         ]
+
+
+def _distinct(numbers: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Return the different numbers in order; all are below `size`."""
+    if size > _MASK or size > 50 * len(numbers):
+        return np.unique(numbers)
+    found = np.zeros(size, dtype=np.bool_)
+    found[numbers] = True
+    return np.flatnonzero(found)
 
 
 def _discount(element: Element) -> float:

@@ -35,68 +35,171 @@ _MAX_DEAD_ENDS = 100_000
 _MAX_NUMBERS = 30_000_000
 
 
+_MANY_ROWS = 50_000
+"""Combinations of parents above which it is worth finding out which of them matter when."""
+
+
 Entry = tuple[Element, list[int], NDArray[np.float64]]
+
+
+class Layout:
+    """Where the rows of a table are: one block for each value of one parent, over the parents that matter there.
+
+    A sensor that is pointed at one of many things has them all among its parents; given where it is pointed, all but
+    one do not matter, and combinations of the others need no rows.
+
+    Parameters
+    ----------
+    sizes
+        How many values each parent has.
+    fields
+        What the entries say of the parents, shape (entries, parents): values, `ALL` or `EACH`.
+    """
+
+    def __init__(self, sizes: Sequence[int], fields: NDArray[np.int64]) -> None:
+        self.sizes = list(sizes)
+        self.switch = -1
+        matters = np.ones((1, len(sizes)), dtype=np.bool_)
+        if math.prod(sizes) > _MANY_ROWS:
+            for parent in range(len(sizes)):
+                found = _what_matters(parent, sizes[parent], fields)
+                if _rows_of(found, sizes) < _rows_of(matters, sizes):
+                    self.switch, matters = parent, found
+        self.matters = matters
+        self.stride = np.zeros(matters.shape, dtype=np.int64)
+        self.first = np.zeros(len(matters), dtype=np.int64)
+        self.count = _rows_of(matters, sizes)
+        if self.count >= 2**62:
+            return  # refused by whoever makes room for the rows
+        begin = 0
+        for block, kept in enumerate(matters.tolist()):
+            self.first[block], size = begin, 1
+            for parent in reversed(range(len(sizes))):
+                if kept[parent]:
+                    self.stride[block, parent] = size
+                    size *= sizes[parent]
+            begin += size
+
+    def rows(self, codes: Sequence[NDArray[np.int64]], length: int) -> NDArray[np.int64]:
+        """Return the rows of combinations of values, given as one array per parent."""
+        block = codes[self.switch] if self.switch >= 0 else np.zeros(length, dtype=np.int64)
+        rows = self.first[block]
+        for parent, code in enumerate(codes):
+            if self.stride[:, parent].any():
+                rows = rows + code * self.stride[block, parent]
+        return rows
+
+    def blocks(self, fields: Sequence[int]) -> Iterable[int]:
+        """Return the blocks that an entry writes to."""
+        if self.switch < 0:
+            return (0,)
+        value = fields[self.switch]
+        return (value,) if value >= 0 else range(len(self.first))
+
+
+def _what_matters(switch: int, size: int, fields: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which parents some entry tells apart, for each value of one of them."""
+    told = fields != ALL
+    told[:, switch] = False
+    everywhere = fields[:, switch] < 0
+    found = np.repeat(told[everywhere].any(axis=0)[None, :], size, axis=0)
+    np.logical_or.at(found, fields[~everywhere, switch], told[~everywhere])
+    return found
+
+
+def _rows_of(matters: NDArray[np.bool_], sizes: Sequence[int]) -> int:
+    return sum(
+        math.prod(n for n, kept in zip(sizes, block, strict=True) if kept) for block in matters.tolist()
+    )
 
 
 class Table:
     """P(child | parents), or a reward as a function of its parents, as sparse rows over combinations of parents.
 
-    Attributes
+    Parameters
     ----------
-    child : str
+    element
+        Where it is in the file.
+    child
         The variable that the table is about.
-    parents : tuple of str
+    parents
         What it depends on.
+    sizes
+        How many values each parent has.
+    width
+        How many columns the table has.
+    entries
+        What is written, in order: later entries cover earlier ones.
     """
 
-    def __init__(self, element: Element, child: str, parents: Sequence[str], layers: Layers) -> None:
+    def __init__(
+        self,
+        element: Element,
+        child: str,
+        parents: Sequence[str],
+        sizes: Sequence[int],
+        width: int,
+        entries: Sequence[Entry],
+    ) -> None:
         self.element = element
         self.child = child
         self.parents = tuple(parents)
-        self._sizes: list[int] = []
-        self._layers = layers
-        self._places: list[Element] = []
-
-    @classmethod
-    def of(
-        cls, element: Element, child: str, parents: Sequence[str], variables: Variables, width: int
-    ) -> Table:
-        """Return an empty table with `width` columns."""
-        sizes = [len(variables.slots[parent]) for parent in parents]
+        fields = np.array([fields[:-1] for _, fields, _ in entries], dtype=np.int64)
+        self._layout = Layout(sizes, fields.reshape(len(entries), len(sizes)))
         try:
-            table = cls(element, child, parents, Layers(math.prod(sizes), width))
+            self._layers = Layers(self._layout.count, width)
         except ModelError as error:
             raise element.error(str(error)) from None
-        table._sizes = sizes
-        return table
+        self._places = [place for place, _, _ in entries]
+        for stamp, (place, given, numbers) in enumerate(entries):
+            try:
+                self._write(given, numbers, stamp)
+            except ModelError as error:
+                raise place.error(str(error)) from None
+        self._matrix = self._layers.resolve()
+        self._totals = np.asarray(self._matrix.sum(axis=1)).reshape(-1)
 
-    def write(self, place: Element, fields: Sequence[int], numbers: NDArray[np.float64]) -> None:
+    def _write(self, fields: Sequence[int], numbers: NDArray[np.float64], stamp: int) -> None:
         """Write numbers for values of the parents and, last, of the child; numbers run over the `-` fields."""
-        stamp = len(self._places)
-        self._places.append(place)
+        layout = self._layout
         *given, child = fields
-        try:
-            if min(fields) >= 0:
-                self._layers.write_cell(self._row(given), child, float(numbers[0]), stamp)
-            elif min(given, default=0) >= 0:
-                row = np.broadcast_to(numbers, self._layers.shape[1])
-                self._layers.write_rows(np.array([self._row(given)]), row, stamp)
+        for block in layout.blocks(given):
+            own = numbers
+            if layout.switch >= 0 and given[layout.switch] == EACH:
+                sizes = [n for field, n in zip(given, layout.sizes, strict=True) if field == EACH]
+                axis = sum(field == EACH for field in given[: layout.switch])
+                own = np.take(numbers.reshape(*sizes, -1), block, axis=axis).reshape(-1)
+            kept = np.flatnonzero(layout.matters[block]).tolist()
+            first = int(layout.first[block])
+            inside, sizes = [given[p] for p in kept], [layout.sizes[p] for p in kept]
+            if min([child, *inside]) >= 0:
+                self._layers.write_cell(first + _row(inside, sizes), child, float(own[0]), stamp)
+            elif min(inside, default=0) >= 0:
+                row = np.broadcast_to(own, self._layers.shape[1])
+                self._layers.write_rows(np.array([first + _row(inside, sizes)]), row, stamp)
             else:
-                self._write_many(given, child, numbers, stamp)
-        except ModelError as error:
-            raise place.error(str(error)) from None
+                self._write_many(first, inside, sizes, child, own, stamp)
 
-    def _write_many(self, given: Sequence[int], child: int, numbers: NDArray[np.float64], stamp: int) -> None:
-        """Write to all rows that fit fields with wildcards."""
+    def _write_many(
+        self,
+        first: int,
+        given: Sequence[int],
+        sizes: Sequence[int],
+        child: int,
+        numbers: NDArray[np.float64],
+        stamp: int,
+    ) -> None:
+        """Write to all rows of a block that fit fields with wildcards."""
         width = self._layers.shape[1]
-        values = [np.arange(n) if f < 0 else as_index(f) for f, n in zip(given, self._sizes, strict=True)]
+        values = [np.arange(n) if f < 0 else as_index(f) for f, n in zip(given, sizes, strict=True)]
         rows = as_index(0)
-        for own, size in zip(values, self._sizes, strict=True):
+        for own, size in zip(values, sizes, strict=True):
             rows = (rows[:, None] * size + own).reshape(-1)
+        rows = first + rows
         if child == EACH and EACH not in given:
             self._layers.write_rows(rows, numbers, stamp)
             return
-        shape = [n if field == EACH else 1 for field, n in zip(given, self._sizes, strict=True)]
+        shape = [n if field == EACH else 1 for field, n in zip(given, sizes, strict=True)]
         full = (*(len(own) for own in values), 1 if child >= 0 else width)
         self._layers.make_room(math.prod(full))
         table = np.broadcast_to(numbers.reshape(*shape, width if child == EACH else 1), full).reshape(
@@ -106,17 +209,6 @@ class Table:
             self._layers.write_cells(rows, np.full(len(rows), child), table[:, 0], stamp)
         else:
             self._layers.write_rows(rows, table, stamp)
-
-    def _row(self, codes: Sequence[int]) -> int:
-        row = 0
-        for code, size in zip(codes, self._sizes, strict=True):
-            row = row * size + code
-        return row
-
-    def close(self) -> None:
-        """Settle what was written; afterwards the table can be used."""
-        self._matrix = self._layers.resolve()
-        self._totals = np.asarray(self._matrix.sum(axis=1)).reshape(-1)
 
     def expand(
         self, codes: Codes, weights: NDArray[np.float64]
@@ -132,6 +224,12 @@ class Table:
         self._check(rows, codes)
         matrix = self._matrix
         counts = np.diff(matrix.indptr)[rows]
+        if (counts == 1).all():
+            entries = matrix.indptr[rows]
+            return (
+                {**codes, self.child: matrix.indices[entries].astype(np.int64)},
+                weights * matrix.data[entries],
+            )
         owner = np.repeat(np.arange(len(rows)), counts)
         first = np.cumsum(counts) - counts
         entries = np.repeat(matrix.indptr[rows] - first, counts) + np.arange(len(owner))
@@ -145,10 +243,7 @@ class Table:
         return dense[self._rows(codes, length)]
 
     def _rows(self, codes: Codes, length: int) -> NDArray[np.int64]:
-        rows = np.zeros(length, dtype=np.int64)
-        for parent, size in zip(self.parents, self._sizes, strict=True):
-            rows = rows * size + codes[parent]
-        return rows
+        return self._layout.rows([codes[parent] for parent in self.parents], length)
 
     def _check(self, rows: NDArray[np.int64], codes: Codes) -> None:
         off = np.flatnonzero(np.abs(self._totals[rows] - 1.0) > SUM_TOLERANCE)
@@ -168,7 +263,6 @@ def read_table(
     element: Element, child: str, parents: Sequence[str], variables: Variables, *, reward: bool
 ) -> Table:
     """Return the table of a <CondProb> or a <Func>."""
-    table = Table.of(element, child, parents, variables, 1 if reward else len(variables.slots[child]))
     names = [*parents] if reward else [*parents, child]
     parameter = element.one("Parameter")
     kind = parameter.attributes.get("type", "TBL").strip()
@@ -178,13 +272,21 @@ def read_table(
         entries = diagram_entries(parameter, names, variables, all_values=ALL)
     else:
         raise parameter.error(f'the type of a <Parameter> is "TBL" or "DD", not {kind!r}')
+    found: list[Entry] = []
     for place, fields, numbers in entries:
         if not reward and ((numbers < 0.0) | (numbers > 1.0 + SUM_TOLERANCE)).any():
             bad = numbers[(numbers < 0.0) | (numbers > 1.0 + SUM_TOLERANCE)][0]
             raise place.error(f"a probability must be in [0, 1], not {bad:g}")
-        table.write(place, [*fields, 0] if reward else fields, numbers)
-    table.close()
-    return table
+        found.append((place, [*fields, 0] if reward else fields, numbers))
+    sizes = [len(variables.slots[parent]) for parent in parents]
+    return Table(element, child, parents, sizes, 1 if reward else len(variables.slots[child]), found)
+
+
+def _row(codes: Sequence[int], sizes: Sequence[int]) -> int:
+    row = 0
+    for code, size in zip(codes, sizes, strict=True):
+        row = row * size + code
+    return row
 
 
 def _entries(

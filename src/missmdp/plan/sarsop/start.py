@@ -42,7 +42,8 @@ def _lowest(search: Search) -> NDArray[np.float64]:
     compiled, reward = search.compiled, search.model.reward
     if not compiled.is_wide:
         return np.full(reward.shape[1], compiled.lowest)
-    return np.asarray(np.minimum(reward.min(axis=0), 0.0) / (1.0 - compiled.discount), dtype=np.float64)
+    least: NDArray[np.float64] = reward.min(axis=0)
+    return np.asarray(np.minimum(least, 0.0) / (1.0 - compiled.discount), dtype=np.float64)
 
 
 def beliefs_over_states(search: Search, n_states: int) -> sparse.csr_array:
