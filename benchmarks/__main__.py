@@ -1,7 +1,7 @@
 """`make bench`: every measurement, or those whose names are given.
 
 `python -m benchmarks solve` and `python -m benchmarks scale` take options; `--help` after the name lists them.
-`scale` takes an hour or more and is run only if it is named.
+`scale` is run only if it is named; it goes on where an interrupted run has stopped.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One cell of `python -m benchmarks scale`: a step on a model, in a process of its own.
 
-`python -m benchmarks.scale_cell fleet-4 solve 60 4000` prints what it took as one line of JSON.
+`python -m benchmarks.scale_cell fleet-4 solve 20 4000` prints what it took as one line of JSON.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from typing import Any
 LOG = 10_000
 """Steps in the log that learners and diagnosis get."""
 EPISODES = 500
-GRACE = 30.0
-"""Seconds beyond twice its limit after which a cell is ended; by then, what has a limit of its own has come back."""
-SHORT = 10.0
+PRECISION = 0.01
+"""The solver is done when its bounds are within 1 %."""
+SHORT = 3.0
 """Seconds for a policy that is only needed to evaluate or certify it."""
+SETUP = 60.0
+"""CPU seconds to make what a step needs."""
 
 
 def levels(n: int) -> Any:
@@ -90,16 +92,22 @@ def _solve(model: Any, seconds: float) -> Work:
     import missmdp as mm
 
     def solve() -> str:
-        result = mm.Sarsop(timeout=seconds, progress=False).solve(model)
-        return f"[{result.lower:.3f}, {result.upper:.3f}], gap {result.upper - result.lower:.3f}"
+        result = mm.Sarsop(precision=PRECISION, timeout=seconds, progress=False).solve(model)
+        return f"[{result.lower:.2f}, {result.upper:.2f}]"
 
     return solve
+
+
+def _policy(model: Any) -> Any:
+    import missmdp as mm
+
+    return mm.Sarsop(precision=PRECISION, timeout=SHORT, progress=False).solve(model)
 
 
 def _evaluate(model: Any, seconds: float) -> Work:
     import missmdp as mm
 
-    policy = mm.Sarsop(timeout=min(SHORT, seconds), progress=False).solve(model).policy
+    policy = _policy(model).policy
     return lambda: str(mm.evaluate(policy, model, episodes=EPISODES, seed=0, progress=False))
 
 
@@ -107,9 +115,10 @@ def _certify(model: Any, seconds: float) -> Work:
     import missmdp as mm
 
     learner = mm.AsMAR().fit(mm.collect(model, LOG, seed=0, progress=False))
-    learned = model.with_missingness(learner.missingness_)
-    result = mm.Sarsop(timeout=min(SHORT, seconds), progress=False).solve(learned)
-    return lambda: str(mm.certify(result, learner, timeout=seconds, progress=False)).splitlines()[0]
+    result = _policy(model.with_missingness(learner.missingness_))
+    return lambda: str(mm.certify(result, learner, halve=False, timeout=SHORT, progress=False)).splitlines()[
+        0
+    ]
 
 
 STEPS: dict[str, Callable[[Any, float], Work]] = {
@@ -128,21 +137,29 @@ def _peak() -> float:
     status = Path("/proc/self/status")
     if status.exists():
         peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(peak.split()[1]) / 1024.0
+        return int(peak.split()[1]) / 1000.0
     import resource
 
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+
+
+def _limit_cpu(seconds: float) -> None:
+    """End this process after so many more CPU seconds."""
+    if sys.platform == "linux":
+        import resource
+
+        used = time.process_time() + seconds
+        resource.setrlimit(resource.RLIMIT_CPU, (int(used) + 1, resource.RLIM_INFINITY))
 
 
 def main(name: str, step: str, seconds: float, memory: float) -> None:
-    """Print what a step took, as JSON."""
+    """Print how large the model is, and then what the step took, each as a line of JSON."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if sys.platform == "linux":
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (int(memory * 1e6), resource.RLIM_INFINITY))
-        # Ends what has no limit of its own.
-        resource.setrlimit(resource.RLIMIT_CPU, (int(2.0 * seconds + GRACE), resource.RLIM_INFINITY))
+    _limit_cpu(SETUP)
     import missmdp as mm
 
     record: dict[str, Any] = {"states": 0, "seconds": None, "wall": None, "memory": None, "said": ""}
@@ -150,7 +167,10 @@ def main(name: str, step: str, seconds: float, memory: float) -> None:
         family, _, size = name.rpartition("-")
         model = levels(int(size)) if family == "levels" else mm.load_benchmark(name)
         record["states"] = model.n_states
+        print(json.dumps(record), flush=True)
         work = STEPS[step](model, seconds)
+        # What has a limit of its own comes back by itself, a little later.
+        _limit_cpu(1.25 * seconds if step == "solve" else seconds)
         wall, cpu = time.perf_counter(), time.process_time()
         said = work()
         record |= {"seconds": time.process_time() - cpu, "wall": time.perf_counter() - wall, "said": said}
