@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.scale_cell import SETUP, STEPS
-from benchmarks.scale_report import Cell, draw, fill_page, line, read_cells
+from benchmarks.scale_report import OVER, Cell, draw, fill_page, line, read_cells
 
 BY_FEATURES = [f"fleet-{k}" for k in (2, 3, 4, 5, 6, 7, 8, 10, 12)]
 BY_STATES = [f"levels-{n}" for n in (3, 10, 30, 100, 300, 700)]
@@ -145,7 +145,7 @@ def _finished(model: str, step: str, limit: float, process: subprocess.Popen[str
     said = out.strip().splitlines()
     record = json.loads(said[-1]) if said else {"states": 0, "seconds": None, "wall": None, "memory": None}
     if process.returncode == -signal.SIGXCPU:
-        record["said"] = "ended by the limit of time"
+        record["said"] = OVER
     elif process.returncode != 0:
         record["said"] = (err.strip().splitlines() or [f"ended with {process.returncode}"])[-1]
     return Cell(model=model, step=step, limit=limit, **record)

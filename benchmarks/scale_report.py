@@ -16,6 +16,8 @@ BEGIN, END = "<!-- measured -->", "<!-- end of measured -->"
 ENOUGH = 0.1
 """CPU seconds from which a cell tells how time grows; below, what every call takes is most of it."""
 
+OVER = "ended by the limit of time"
+
 
 class Cell(NamedTuple):
     """One step on one model."""
@@ -110,8 +112,12 @@ def _seconds(cell: Cell | None) -> str:
     if cell is None:
         return ""
     if cell.seconds is None:
-        return f"> {cell.limit:g}" if cell.said.endswith("limit of time") else "–"
+        return f"> {cell.limit:g}" if _ended(cell) else "–"
     return f"{cell.seconds:.0f}" if cell.seconds >= 10.0 else f"{cell.seconds:.2g}"
+
+
+def _ended(cell: Cell) -> bool:
+    return cell.seconds is None and cell.said == OVER
 
 
 def _memory(cell: Cell | None) -> str:
@@ -167,6 +173,7 @@ def draw(cells: Sequence[Cell], path: Path) -> Path:
     """Draw CPU seconds and memory of every step over the size of the model, and return the file's path."""
     check_picture_name(path)
     from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     families = list(dict.fromkeys(cell.family for cell in cells))
     figure = Figure(figsize=(1.6 + 3.4 * len(families), 5.8), layout="constrained")
@@ -181,15 +188,26 @@ def draw(cells: Sequence[Cell], path: Path) -> Path:
                 at, [max(cell.seconds or 0.0, 1e-3) for cell in done], linewidth=1.2, label=step, **style
             )
             grid[1][column].plot(at, [cell.memory or 0.0 for cell in done], linewidth=1.2, **style)
+            ended = [cell for cell in own if cell.step == step and _ended(cell)]
+            grid[0][column].plot(
+                [_position(cell) for cell in ended],
+                [cell.limit for cell in ended],
+                linestyle="none",
+                markerfacecolor="white",
+                **style,
+            )
         _label(grid[0][column], grid[1][column], own)
     limit = max(cell.limit for cell in cells)
     for axes in grid[0]:
         axes.axhline(limit, color="#9A9A9A", linewidth=0.8, linestyle=":")
-    grid[0][0].set_ylabel("CPU seconds (dotted: the limit)", color=INK)
+    grid[0][0].set_ylabel("CPU seconds", color=INK)
     grid[1][0].set_ylabel("peak memory (MB)", color=INK)
     for axes in grid.flat:
         if any(cell.seconds for cell in cells):
             axes.set_yscale("log")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if axes in grid[1] else (1.0,)))
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+            axes.yaxis.set_minor_formatter(NullFormatter())
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
         axes.tick_params(which="both", colors=INK, labelsize=8)
