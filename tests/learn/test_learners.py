@@ -378,8 +378,10 @@ def test_many_features_are_refused_or_kept_to_what_is_seen():
     for learner in (mm.AMCAR(), mm.AsMAR()):
         with pytest.raises(mm.DataError, match="patterns='seen'"):
             learner.fit(data)
-    with pytest.raises(mm.DataError, match="too many"):
-        mm.AIMI().fit(data)
+    by_feature = mm.AIMI(assume="MCAR", smoothing=0).fit(data).missingness_
+    assert by_feature.missing_rate("f3").tolist() == [0.75]
+    with pytest.raises(mm.ModelError, match="too many"):
+        _ = by_feature.probabilities
     seen = mm.AMCAR(patterns="seen", smoothing=0).fit(data)
     assert seen.missingness_.probabilities.tolist() == [[0.25, 0.75]]
     assert mm.AIMI(blocks=[names], smoothing=0).fit(data).missingness_.probabilities.tolist() == [

@@ -666,10 +666,9 @@ def test_too_many_patterns_are_refused_before_they_fill_the_memory():
     )
     M = mm.MissingnessFunction.independent(mdp, dict.fromkeys(names, 0.5))
     assert M.can_go_missing == tuple(names)
-    with pytest.raises(mm.ModelError, match=r"268,435,456 patterns by 1 states .* \(about 2 GB\), too many"):
-        _ = M.probabilities
-    with pytest.raises(mm.ModelError, match=r"2.7e\+08 patterns, too many to list"):
-        _ = M.patterns
+    for name in ("patterns", "probabilities"):
+        with pytest.raises(mm.ModelError, match=r"2.7e\+08 patterns, too many to list"):
+            getattr(M, name)
     half = mm.MissingnessFunction.blocks(mdp, {tuple(names[:14]): 0.5, tuple(names[14:]): 0.5})
     assert half.n_patterns == 4
 

@@ -181,7 +181,7 @@ def test_parts_answer_as_the_table_does(seed, monkeypatch):
     monkeypatch.setattr(module, "_SMALL", 0)
     M = mm.MissingnessFunction.blocks(mdp, blocks)
     assert whole.is_small
-    assert not M.is_small
+    assert M.is_small == (not blocks)
     np.testing.assert_array_equal(M.patterns, whole.patterns)
     assert M.can_go_missing == whole.can_go_missing
     assert M.always_observed == whole.always_observed
@@ -197,7 +197,6 @@ def test_parts_answer_as_the_table_does(seed, monkeypatch):
         z = tuple(0 if one else None for one in seen)
         assert M.pattern_of(z) == whole.pattern_of(z)
         np.testing.assert_allclose(M.likelihood(z), whole.likelihood(z), atol=1e-15)
-    assert not M.is_small
     np.testing.assert_array_equal(M.probabilities, whole.probabilities)
     assert mm.MissingnessFunction.blocks(mdp, blocks) == M
 
@@ -256,7 +255,5 @@ def test_a_million_states_need_no_table():
     z = (1, *[None] * 12)
     assert M.likelihood(z).max() == pytest.approx(0.8**12)
     assert np.count_nonzero(M.likelihood(z)) == 3**12
-    with pytest.raises(
-        mm.ModelError, match=r"4,096 patterns by 1,062,882 states .* GB\), too many; `factors`"
-    ):
+    with pytest.raises(mm.ModelError, match="4,096 patterns by 1,062,882 states would take about 139 GB"):
         _ = M.probabilities

@@ -58,6 +58,12 @@ def uniform(key: Any, step: int, purpose: int) -> float:
     return np.float64(bits(key, step, purpose) >> _S11) * _UNIT
 
 
+@kernel
+def nth_uniform(random: Any, n: int) -> float:
+    """Return one of many draws in [0, 1) for one purpose of one step, from the bits of that purpose."""
+    return np.float64(mix(random + (np.uint64(n) + np.uint64(1)) * WEYL) >> _S11) * _UNIT
+
+
 class RowSampler(NamedTuple):
     """Distributions as rows: row r has its targets at start[r] .. start[r + 1]."""
 

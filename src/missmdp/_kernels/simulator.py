@@ -7,26 +7,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp._kernels.factor_draws import PatternDraws, ValueDraws, code_seen, draw_next, draw_seen
 from missmdp._kernels.jit import inner, kernel
-from missmdp._kernels.random import (
-    DRAW_ACTION,
-    DRAW_PATTERN,
-    DRAW_STATE,
-    RowSampler,
-    draw,
-    episode_key,
-    uniform,
-)
+from missmdp._kernels.random import DRAW_ACTION, DRAW_STATE, RowSampler, draw, episode_key, uniform
 
 
 class Simulation(NamedTuple):
-    """A model as the simulator sees it: states, actions and observations are indices."""
+    """A model as the simulator sees it: states, actions and observations are indices.
+
+    Large models are drawn from feature by feature; where patterns are, an observation is the rank of its codes. Kernels
+    are compiled apart for them.
+    """
 
     initial: RowSampler
     """One row: b₀."""
-    transition: RowSampler
+    transition: RowSampler | ValueDraws
     """Row s · n_actions + a: T(· | s, a)."""
-    observation: RowSampler
+    observation: RowSampler | PatternDraws
     """Row s′ · n_watched + w: O(· | s′, a), where w is a, or 0 where O does not depend on the action."""
     reward: NDArray[np.float64]
     """ρ(s, a), shape (S, A)."""
@@ -50,14 +47,13 @@ def first_state(model: Simulation, key: Any) -> int:
 @kernel
 def next_state(model: Simulation, key: Any, step: int, state: int, action: int) -> int:
     """Return the state at `step` after an action in the state before it."""
-    return draw(model.transition, state * model.n_actions + action, uniform(key, step, DRAW_STATE))
+    return draw_next(model.transition, model.n_actions, key, step, state, action)
 
 
 @kernel
 def seen_as(model: Simulation, key: Any, step: int, state: int, action: int) -> int:
     """Return the observation at `step` of a state that an action led to; at step 0 that action is 0."""
-    watched = action if model.n_watched > 1 else 0
-    return draw(model.observation, state * model.n_watched + watched, uniform(key, step, DRAW_PATTERN))
+    return draw_seen(model.observation, model.n_watched, key, step, state, action)
 
 
 @kernel
@@ -78,8 +74,8 @@ def run_episodes(
     """Run episodes first_episode, … one after the other into the rows of out_*, and return how many.
 
     Stops after len(out_length) episodes, when another one of `horizon` observations might not fit, or when told to. The
-    policy draws from row action_row[z] of `action` when it sees z. The last observation of an episode has
-    action −1. `out_states` may be empty: then states are not kept.
+    policy draws from row action_row[z] of `action` when it sees z, or action_row[0] if that is all. The last
+    observation of an episode has action −1. `out_states` may be empty: then states are not kept.
     """
     n_features = seen_codes.shape[1]
     keep_states = len(out_states) > 0
@@ -96,12 +92,14 @@ def run_episodes(
                 return e
             seen = seen_as(model, key, step, state, chosen)
             for i in range(n_features):
-                out_observations[row, i] = seen_codes[seen, i]
+                out_observations[row, i] = code_seen(model.observation, seen_codes, seen, i)
             if keep_states:
                 out_states[row] = state
             if step == horizon - 1 or model.terminal[state]:
                 break
-            chosen = draw(action, action_row[seen], uniform(key, step, DRAW_ACTION))
+            chosen = draw(
+                action, action_row[seen if len(action_row) > 1 else 0], uniform(key, step, DRAW_ACTION)
+            )
             out_actions[row] = chosen
             step += 1
             row += 1

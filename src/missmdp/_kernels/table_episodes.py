@@ -35,7 +35,7 @@ def run_memoryless_episodes(
 ) -> int:
     """Run len(out.returns) episodes from first_episode on, of at most `horizon` decisions each; return how many.
 
-    The policy draws from row action_row[z] of `actions` when it sees z.
+    The policy draws from row action_row[z] of `actions` when it sees z, or action_row[0] if that is all.
     """
     score = new_score()
     for e in range(len(out.returns)):
@@ -48,7 +48,9 @@ def run_memoryless_episodes(
             if model.stop[0]:
                 return e
             seen = seen_as(model, key, step, state, action)
-            action = draw(actions, action_row[seen], uniform(key, step, DRAW_ACTION))
+            action = draw(
+                actions, action_row[seen if len(action_row) > 1 else 0], uniform(key, step, DRAW_ACTION)
+            )
             earn(model, score, state, action, discount)
             step += 1
             state = next_state(model, key, step, state, action)

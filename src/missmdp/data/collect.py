@@ -21,7 +21,15 @@ from numpy.typing import NDArray
 from missmdp._kernels.simulator import run_episodes
 from missmdp.checks import checked_flag, checked_integer, checked_threads
 from missmdp.data.dataset import Dataset, action_dtype
-from missmdp.data.simulation import AgentSimulator, compile_policy, compile_simulation, seed_words, seen_codes
+from missmdp.data.simulation import (
+    AgentSimulator,
+    codes_of,
+    compile_policy,
+    compile_simulation,
+    runs_as_table,
+    seed_words,
+    seen_codes,
+)
 from missmdp.errors import ParameterError
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.policy import BlindPolicy, MemorylessPolicy, Policy, as_policy
@@ -101,7 +109,7 @@ def collect(
     threads = checked_threads(threads) or os.cpu_count() or 1
     seed, words = seed_words(seed)
     _refuse_what_does_not_fit(model, steps, keep_states=keep_states)
-    if isinstance(policy, MemorylessPolicy):
+    if runs_as_table(policy, model):
         runner = _kernel_runner(model, policy, words, horizon, keep_states=keep_states)
     else:
         runner = _agent_runner(model, policy, seed, horizon, keep_states=keep_states)
@@ -212,7 +220,13 @@ def _in_order(runner: _Runner, steps: int, horizon: int, threads: int) -> Genera
 def _kernel_runner(
     model: MissMDP, policy: MemorylessPolicy, words: NDArray[np.uint64], horizon: int, *, keep_states: bool
 ) -> _Runner:
-    simulation, sampler, codes = compile_simulation(model), compile_policy(policy, model), seen_codes(model)
+    simulation, sampler = compile_simulation(model), compile_policy(policy, model)
+    features = model.space.features
+    codes = (
+        seen_codes(model)
+        if model.missingness.is_small
+        else np.empty((0, len(features)), dtype=features.code_dtype)
+    )
     action_type = action_dtype(model.n_actions)
 
     def run(first: int, episodes: int) -> list[_Chunk]:
@@ -235,13 +249,14 @@ def _kernel_runner(
 
 
 def _agent_runner(model: MissMDP, policy: Policy, seed: int, horizon: int, *, keep_states: bool) -> _Runner:
-    simulation, codes = compile_simulation(model), seen_codes(model)
+    simulation = compile_simulation(model)
+    codes = seen_codes(model) if model.missingness.is_small else None
     simulator = AgentSimulator(policy, model, simulation, seed)
 
     def episode(number: int) -> _Chunk:
         seen, states, actions = simulator.episode(number, horizon - 1)
         return _Chunk(
-            codes[seen],
+            codes_of(model, seen) if codes is None else codes[seen],
             np.array([*actions, NO_ACTION], dtype=action_dtype(model.n_actions)),
             np.array(states if keep_states else [], dtype=np.int32),
             np.array([len(seen)]),

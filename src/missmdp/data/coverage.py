@@ -109,7 +109,7 @@ def behaviour_coverage(
     """Return how a behaviour policy covers the states of a model.
 
     Policies without memory are computed exactly, from the Markov chain that they make of the model. Policies
-    with memory are simulated.
+    with memory are simulated, and so are all in models whose matrices would be too large.
 
     Parameters
     ----------
@@ -120,13 +120,14 @@ def behaviour_coverage(
     horizon
         The most observations per episode; by default as in `collect`.
     steps, seed
-        For policies with memory: how many observations to simulate, and the seed.
+        Where it is simulated: how many observations, and the seed.
     progress
         Whether to show progress; by default on a terminal.
     """
     model, policy = checked_model(model), as_policy(policy)
     horizon = model.mdp.horizon() if horizon is None else checked_integer("horizon", horizon, least=1)
-    if isinstance(policy, MemorylessPolicy):
+    small = model.mdp.is_small and model.missingness.is_small
+    if isinstance(policy, MemorylessPolicy) and small:
         return _computed(model, policy, horizon)
     dataset = collect(model, steps, policy, seed=seed, horizon=horizon, keep_states=True, progress=progress)
     assert dataset.states is not None

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from missmdp._kernels.factor_draws import PatternDraws, Tables, ValueDraws
 from missmdp._kernels.random import RowSampler, episode_key, fill_cdf, fill_guide
 from missmdp._kernels.simulator import Outcomes, Simulation, first_state, next_state, score_episode, seen_as
 from missmdp.checks import checked_seed, checked_shape
 from missmdp.errors import ParameterError
 from missmdp.model.missmdp import MissMDP
-from missmdp.model.policy import ActionTable, MemorylessPolicy, Policy
+from missmdp.model.policy import ActionTable, BlindPolicy, MemorylessPolicy, Policy
 from missmdp.model.pomdp import POMDP, Labels, advantages
 from missmdp.model.probabilities import as_floats, as_integers, checked_table
 
@@ -56,21 +57,98 @@ def compile_simulation(model: MissMDP | POMDP, potential: NDArray[np.float64] | 
     """
     mdp = model.mdp if isinstance(model, MissMDP) else model
     values = np.zeros(mdp.n_states) if potential is None else potential
+    reward = np.array(mdp.reward, order="C")
+    by_value, by_part = simulated_by_factors(model)
+    transition = observation = None
+    if isinstance(model, MissMDP) and (by_value or by_part):
+        codes = model.space.codes.astype(np.int32)
+        transition = _value_draws(model, codes) if by_value else None
+        observation = _pattern_draws(model, codes) if by_part else None
+    if transition is None:
+        transition = row_sampler(interleaved(mdp.transition))
     if isinstance(model, MissMDP):
-        observation, n_watched = _drawn_by_pattern(model), 1
+        observation, n_watched = observation or _drawn_by_pattern(model), 1
     else:
         observation, n_watched = row_sampler(interleaved(model.observation)), len(model.observation)
     return Simulation(
         initial=row_sampler(mdp.initial[None, :]),
-        transition=row_sampler(interleaved(mdp.transition)),
+        transition=transition,
         observation=observation,
-        reward=np.array(mdp.reward, order="C"),
+        reward=reward,
         potential=np.array(values),
-        advantage=np.array(advantages(mdp, values), order="C"),
+        advantage=reward if potential is None else np.array(advantages(mdp, values), order="C"),
         terminal=np.array(mdp.terminal),
         n_actions=mdp.n_actions,
         n_watched=n_watched,
         stop=np.zeros(1, dtype=np.uint8),
+    )
+
+
+def simulated_by_factors(model: MissMDP | POMDP) -> tuple[bool, bool]:
+    """Return whether next states are drawn feature by feature, and whether patterns are drawn part by part.
+
+    What is small, or comes as matrices and tables, is drawn from as a whole. Where patterns are drawn part by part,
+    observations are numbered by rank.
+    """
+    if not isinstance(model, MissMDP):
+        return False, False
+    return not model.mdp.is_small, not model.missingness.is_small
+
+
+def _value_draws(model: MissMDP, codes: NDArray[np.int32]) -> ValueDraws:
+    factors = model.mdp.factors
+    assert factors is not None
+    tables = [scope.table.reshape(-1, scope.table.shape[-1]) for scope in factors.scopes]
+    return ValueDraws(
+        _tables(tables, [scope.parents for scope in factors.scopes]),
+        codes,
+        np.array(model.space.features.sizes),
+    )
+
+
+def _pattern_draws(model: MissMDP, codes: NDArray[np.int32]) -> PatternDraws:
+    parts, space = model.missingness.parts, model.space
+    groups = [part.groups if isinstance(part.groups, tuple) else part.rows(space) for part in parts]
+    return PatternDraws(
+        _tables([part.table for part in parts], groups, apart=True),
+        codes,
+        np.array(space.features.sizes),
+        np.array(space.features.weights),
+        np.concatenate([~part.observed(len(space.features)) for part in parts]),
+    )
+
+
+def _tables(
+    tables: Sequence[NDArray[np.float64]],
+    groups: Sequence[tuple[int, ...] | NDArray[np.int64]],
+    *,
+    apart: bool = False,
+) -> Tables:
+    """Return draws from the rows of tables, by the values of features (a tuple) or by the group of each state.
+
+    With `apart`, targets of different tables are numbered apart, one table after the other.
+    """
+    parents = [group if isinstance(group, tuple) else () for group in groups]
+    listed = [group for group in groups if not isinstance(group, tuple)]
+    label = np.full(len(groups), -1, dtype=np.int64)
+    label[[not isinstance(group, tuple) for group in groups]] = np.arange(len(listed))
+    rows = [row_sampler(table) for table in tables]
+    shift = np.cumsum([0, *(table.shape[1] if apart else 0 for table in tables)])
+    entries = np.cumsum([0, *(len(one.target) for one in rows)])
+    starts = [one.start[:-1] + first for one, first in zip(rows, entries[:-1], strict=True)]
+    targets = [one.target + first for one, first in zip(rows, shift[:-1], strict=True)]
+    return Tables(
+        first=np.cumsum([0, *(len(table) for table in tables[:-1])], dtype=np.int64),
+        start=np.cumsum([0, *(len(one) for one in parents)], dtype=np.int64),
+        parent=np.array([p for one in parents for p in one], dtype=np.int64),
+        label=label,
+        labels=np.array(listed, dtype=np.int32) if listed else np.empty((0, 0), np.int32),
+        rows=RowSampler(
+            np.append(np.concatenate(starts), entries[-1]).astype(np.int64),
+            np.concatenate(targets).astype(np.int32),
+            np.concatenate([one.cdf for one in rows]),
+            np.concatenate([one.guide for one in rows]),
+        ),
     )
 
 
@@ -92,7 +170,12 @@ def _drawn_by_pattern(model: MissMDP) -> RowSampler:
 
 
 def compile_policy(policy: MemorylessPolicy, model: MissMDP) -> PolicySampler:
-    """Return a memoryless policy as the simulator sees it."""
+    """Return a memoryless policy as the simulator sees it; in a large model only a blind one can be."""
+    if not model.missingness.is_small:
+        if not isinstance(policy, BlindPolicy):
+            raise ParameterError("policy", policy, "a blind policy, in a model of so many observations")
+        probabilities = as_floats(policy.probabilities(None, model), "the policy's probabilities")
+        return PolicySampler(np.zeros(1, dtype=np.int32), row_sampler(probabilities[None, :]))
     table = _checked_actions(policy.table(model), model)
     seen = model.missingness.occurring()
     action_row = np.zeros(len(seen.observations), dtype=np.int32)
@@ -111,6 +194,20 @@ def _checked_actions(table: ActionTable, model: MissMDP) -> ActionTable:
     return ActionTable(
         row.astype(np.int32), checked_table(probabilities, lambda row: f"row {row} of the policy")
     )
+
+
+def runs_as_table(policy: Policy, model: MissMDP | POMDP) -> TypeGuard[MemorylessPolicy]:
+    """Return whether a policy is simulated as a table of what it does on each observation."""
+    if not isinstance(policy, MemorylessPolicy):
+        return False
+    return isinstance(model, POMDP) or model.missingness.is_small or isinstance(policy, BlindPolicy)
+
+
+def codes_of(model: MissMDP, seen: Sequence[int]) -> NDArray[np.integer[Any]]:
+    """Return some observations of the simulator as codes, shape (len, n)."""
+    if model.missingness.is_small:
+        return seen_codes(model)[list(seen)]
+    return model.space.features.unrank(np.array(seen, dtype=np.int64))
 
 
 def seen_codes(model: MissMDP) -> NDArray[np.integer[Any]]:
@@ -156,10 +253,10 @@ class AgentSimulator:
         self._simulation = simulation
         self._seed, self._words = seed_words(seed)
         if isinstance(model, MissMDP):
-            self._shown: Sequence[Any] = model.missingness.occurring().observations
+            self._shown = _shown(model)
             self._action_index = model.mdp.action_index
         else:
-            self._shown = model.observations
+            self._shown = model.observations.__getitem__
             self._action_index = Labels(model.actions, "action").index
         self._acts_first = isinstance(model, POMDP) and not model.observe_initial
 
@@ -181,10 +278,18 @@ class AgentSimulator:
             if step == 0 and self._acts_first:
                 chosen = agent.reset()
             else:
-                chosen = (agent.step if step else agent.reset)(self._shown[episode.observations[-1]])
+                chosen = (agent.step if step else agent.reset)(self._shown(episode.observations[-1]))
             action = self._action_index(chosen)
             episode.actions.append(action)
             state = next_state(simulation, key, step + 1, state, action)
+
+
+def _shown(model: MissMDP) -> Callable[[int], Any]:
+    """Return what decodes an observation of the simulator."""
+    if model.missingness.is_small:
+        return model.missingness.occurring().observations.__getitem__
+    features = model.space.features
+    return lambda rank: features.decode_observation(features.unrank(np.array([rank]))[0])
 
 
 class Episodes(NamedTuple):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from missmdp.data.coverage import Coverage, behaviour_coverage
 from missmdp.errors import Argument, ModelError, ParameterError
-from missmdp.model.missingness import MissingnessFunction, pattern_distance
+from missmdp.model.missingness import MissingnessFunction, missingness_distance
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.space import StateSpace
 
@@ -115,10 +115,7 @@ def total_variation(
             problem = "no share may be negative, and some must be positive"
             raise ParameterError("visits", visits, "shares of visits", problem)
         weights = weights / weights.sum()
-    per_state = pattern_distance(
-        estimate.patterns, estimate.probabilities, truth.patterns, truth.probabilities
-    )
-    return TotalVariation(space, per_state, chosen, weights)
+    return TotalVariation(space, missingness_distance(estimate, truth), chosen, weights)
 
 
 def _checked(values: ArrayLike, n_states: int, name: str) -> NDArray[np.float64]:

@@ -26,6 +26,7 @@ from missmdp.data.simulation import (
     compile_simulation,
     empty_episodes,
     row_sampler,
+    runs_as_table,
     seed_words,
     write_outcome,
 )
@@ -67,8 +68,8 @@ class Arena:
             reward_horizon(mdp.reward, mdp.discount) if horizon is None else _checked_horizon(horizon)
         )
         self.controls = control_variate
-        potential = optimal_values(mdp) if control_variate else np.zeros(mdp.n_states)
-        self._start = float(mdp.initial @ potential)
+        potential = optimal_values(mdp) if control_variate else None
+        self._start = 0.0 if potential is None else float(mdp.initial @ potential)
         self._simulation = compile_simulation(model, potential)
         largest = float(np.abs(mdp.reward).max(initial=0.0))
         self.truncation = float(mdp.discount**self.horizon / (1.0 - mdp.discount) * largest)
@@ -228,7 +229,7 @@ def _runner(
     # Any attribute of that name would do for isinstance.
     if isinstance(policy, BulkPolicy) and callable(policy.runner):
         return policy.runner(model, simulation, words, horizon)
-    if isinstance(policy, MemorylessPolicy):
+    if runs_as_table(policy, model):
         sampler = _memoryless_sampler(policy, model)
 
         def run(first: int, count: int) -> Episodes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ from missmdp.data.counts import ObservationCounts
 from missmdp.data.statistics import fisher_log_p
 from missmdp.errors import Argument, Message
 from missmdp.learn.groups import GroupCounts, assigned
-from missmdp.model.space import MISSING
+from missmdp.model.space import MISSING, StateSpace
 
 _log = logging.getLogger(__name__)
 
@@ -211,9 +211,7 @@ def _log_p_of_pair(counts: ObservationCounts, i: GroupCounts, j: GroupCounts) ->
     usable = usable & (i_missing | (i_seen == block_i.sum())) & (j_missing | (j_seen == block_j.sum()))
     stratum = features.rank(np.where(rest, counts.codes, MISSING))
     value = features.rank(np.where(rest | valued, counts.codes, MISSING))
-    # Every value of j that a state of the model has must have been seen for the stratum to say anything.
-    of_states = np.unique(features.rank(np.where(rest | valued, counts.mdp.space.codes, MISSING)))
-    home = features.rank(np.where(rest, features.unrank(of_states), MISSING))
+    values_in = _values_by_stratum(counts.mdp.space, rest, valued)
     statistic = np.zeros(2)
     strata = 0
     keys, place = np.unique(stratum[usable & j_missing], return_inverse=True)
@@ -222,7 +220,9 @@ def _log_p_of_pair(counts: ObservationCounts, i: GroupCounts, j: GroupCounts) ->
         here = usable & (stratum == key)
         n0, k0 = _sums(counts.counts, here & j_missing, i_missing)
         shown = [
-            _sums(counts.counts, here & ~j_missing & (value == v), i_missing) for v in of_states[home == key]
+            # Every value of j that a state of the model has must have been seen for the stratum to say anything.
+            _sums(counts.counts, here & ~j_missing & (value == v), i_missing)
+            for v in values_in(key)
         ]
         if shown:
             statistic -= 2.0 * np.array(
@@ -236,6 +236,22 @@ def _log_p_of_pair(counts: ObservationCounts, i: GroupCounts, j: GroupCounts) ->
     tail = float(special.chdtrc(2 * strata, worst))
     leading = -worst / 2.0 + (strata - 1) * math.log(max(worst / 2.0, 1.0)) - math.lgamma(strata)
     return (math.log(tail) if tail > 0.0 else leading) + math.log(2.0)
+
+
+def _values_by_stratum(
+    space: StateSpace, rest: NDArray[np.bool_], valued: NDArray[np.bool_]
+) -> Callable[[np.int64], NDArray[np.int64]]:
+    """Return a function from the rank of values of `rest` to the ranks, with those of `valued`, that states have."""
+    features = space.features
+    if space.is_product:
+        places = np.flatnonzero(valued)
+        combined = list(np.ndindex(*(int(features.sizes[j]) for j in places)))
+        codes = np.array(combined, dtype=np.int64).reshape(len(combined), len(places))
+        added = (codes + 1) @ features.weights[places]
+        return lambda key: key + added
+    of_states = np.unique(features.rank(np.where(rest | valued, space.codes, MISSING)))
+    home = features.rank(np.where(rest, features.unrank(of_states), MISSING))
+    return lambda key: of_states[home == key]
 
 
 def _outside(k0: int, n0: int, shown: Sequence[tuple[int, int]]) -> float:

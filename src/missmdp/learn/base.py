@@ -18,7 +18,14 @@ from missmdp.errors import AssumptionWarning, DataError, ParameterError
 from missmdp.learn.assumptions import AssumptionFinding, outside_the_model
 from missmdp.learn.bootstrap import FEWEST_UNITS, bootstrap_bound, drawn_anew, units
 from missmdp.learn.bounds import Bound, learned_bound
-from missmdp.learn.groups import Counter, GroupCounts, Unseen, as_missingness, count_groups
+from missmdp.learn.groups import (
+    Counter,
+    GroupCounts,
+    Unseen,
+    as_missingness,
+    count_groups,
+    unseen_groups,
+)
 from missmdp.learn.limits import Method
 from missmdp.learn.table import GroupTruth, group_truths
 from missmdp.model.mgraph import MissingnessGraph
@@ -44,7 +51,7 @@ class MissingnessEstimator(ABC):
         M̂, over all states of the MDP.
     always_observed_ : tuple of str
         The features taken as always observed: those declared, or those never missing in the data.
-    unseen_ : tuple of Unseen
+    unseen_ : sequence of Unseen
         The groups of reachable states without data, and what they were given.
     warnings_ : tuple of AssumptionFinding
         Where the data contradict what the learner assumes.
@@ -65,7 +72,7 @@ class MissingnessEstimator(ABC):
 
     missingness_: MissingnessFunction
     always_observed_: tuple[str, ...]
-    unseen_: tuple[Unseen, ...]
+    unseen_: Sequence[Unseen]
     warnings_: tuple[AssumptionFinding, ...]
     assumed_: str
     n_parameters_: int
@@ -266,7 +273,7 @@ class CountingEstimator(MissingnessEstimator):
         self.counts_, self.estimates_, self.structure_ = tuple(parts), tuple(estimates), structure
         self.assumed_ = self.assumes
         self.always_observed_ = features.chosen(~_counted(structure.counters, len(features)))
-        self.unseen_ = tuple(group for part in parts for group in part.unseen(self.unseen))
+        self.unseen_ = unseen_groups(parts, self.unseen)
         self.n_parameters_ = sum(int(part.reachable.sum()) * (len(part.patterns) - 1) for part in parts)
         self.data_, self.observation_counts_ = data, counts
         self.warnings_ = (*outside_the_model(counts, parts), *self._findings(counts, self.counts_))

@@ -11,6 +11,7 @@ budget is split, and over the distinct counters only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from missmdp.checks import checked_confidence
 from missmdp.data.dataset import Behaviour
-from missmdp.errors import Argument, Message
+from missmdp.errors import Argument, DataError, Message
 from missmdp.learn.groups import GroupCounts
 from missmdp.learn.limits import (
     GroupLimits,
@@ -29,9 +30,16 @@ from missmdp.learn.limits import (
     checked_method,
     group_limits,
 )
+from missmdp.model.missing_factors import joint_groups
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.pages.notebook import notebook_table
 from missmdp.words import count
+
+_MOST_GROUPS = 1_000_000
+"""Groups of which a bound says something each."""
+
+_MOST_CELLS = 100_000_000
+"""Probabilities of patterns that a bound looks at (2.4 GB)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,6 +203,11 @@ def learned_bound(
     never_missing = [np.eye(1, len(part.patterns)).repeat(len(part.counts), axis=0) for part in sentinels]
     everything = [*parts, *zip(sentinels, never_missing, strict=True)]
     n_groups = sum(int(part.reachable.sum()) for part, _ in everything)
+    if n_groups > _MOST_GROUPS:
+        raise DataError(
+            f"a bound would have {n_groups:,} groups, at most {_MOST_GROUPS:,} are possible; count by fewer features: "
+            "AIMI takes a graph, or assume='simple MAR', and AsMAR takes ignore"
+        )
     failure = (1.0 - confidence) / (candidates * max(n_groups, 1))
 
     groups: list[GroupBound] = []
@@ -249,23 +262,34 @@ def _per_state(
     missingness: MissingnessFunction,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the largest |M̂ − M| and TV of each state, shape (S,) each."""
-    n_states = len(missingness.space)
-    agree = np.ones(n_states)
-    low = high = middle = np.ones((n_states, 1))
-    unlisted = np.zeros(n_states)
+    space = missingness.space
+    # States in the same group of every part have the same patterns, so one of them will do.
+    states, kind = joint_groups(space, [part.label for part, _ in everything])
+    n_patterns = math.prod(len(part.patterns) for part, _ in everything[:n_parts])
+    cells = float(len(states)) * n_patterns
+    if cells > _MOST_CELLS:
+        raise DataError(
+            f"a bound compares {n_patterns:,} patterns of {len(states):,} kinds of states, {cells:.2g} probabilities "
+            f"(about {cells * 24e-9:.0f} GB), too many; count by fewer features: AIMI takes a graph, or "
+            "assume='simple MAR', and AsMAR takes ignore"
+        )
+    agree = np.ones(len(states))
+    low = high = middle = np.ones((len(states), 1))
+    unlisted = np.zeros(len(states))
     for i, ((part, estimate), limits) in enumerate(zip(everything, all_limits, strict=True)):
-        agree *= 1.0 - limits.tv[part.label]
-        unlisted = np.maximum(unlisted, limits.hidden[part.label])
+        label = part.label[states]
+        agree *= 1.0 - limits.tv[label]
+        unlisted = np.maximum(unlisted, limits.hidden[label])
         # A sentinel's feature is never missing in M̂: only the column "observed" enters its patterns.
         columns = slice(None) if i < n_parts else slice(0, 1)
         if i >= n_parts:
-            unlisted = np.maximum(unlisted, limits.upper[part.label, 1])
-        low = _outer(low, limits.lower[part.label, columns])
-        high = _outer(high, limits.upper[part.label, columns])
-        middle = _outer(middle, estimate[part.label, columns])
+            unlisted = np.maximum(unlisted, limits.upper[label, 1])
+        low = _outer(low, limits.lower[label, columns])
+        high = _outer(high, limits.upper[label, columns])
+        middle = _outer(middle, estimate[label, columns])
     tv = 1.0 - agree
     cells = np.maximum(high - middle, middle - low).max(axis=1)
-    return np.minimum(np.maximum(cells, unlisted), tv), tv
+    return np.minimum(np.maximum(cells, unlisted), tv)[kind], tv[kind]
 
 
 def _unlisted(

@@ -7,7 +7,9 @@ always-observed features (`given`); AIMI has one counter of two patterns for eve
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,11 +18,16 @@ from numpy.typing import NDArray
 from missmdp.data.counts import ObservationCounts
 from missmdp.errors import Argument, DataError
 from missmdp.model.mdp import FactoredMDP
+from missmdp.model.missing_factors import Part
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.space import MISSING, StateSpace
+from missmdp.words import count
 
 _MAX_ENTRIES = 50_000_000
-"""Entries of P(pattern | state) above which a learner refuses to list every pattern (400 MB)."""
+"""Entries of P(pattern | group) above which a learner refuses to list every pattern (400 MB)."""
+
+_FEW_GROUPS = 10_000
+"""Groups without data that are listed at once."""
 
 
 class Counter(NamedTuple):
@@ -113,18 +120,46 @@ class GroupCounts:
         uniform = np.full((n_groups, n_patterns), 1.0 / n_patterns)
         return np.divide(smoothed, total, out=uniform, where=total > 0.0)
 
-    def unseen(self, gets: str) -> tuple[Unseen, ...]:
-        """Return the groups with reachable states but without data."""
-        empty = np.flatnonzero(self.reachable & (self.samples == 0))
-        return tuple(
-            Unseen(
-                self.features,
-                self.group(int(g)),
-                np.flatnonzero((self.label == g) & self.mdp.reachable),
-                gets,
-            )
-            for g in empty
-        )
+
+def unseen_groups(parts: Sequence[GroupCounts], gets: str) -> Sequence[Unseen]:
+    """Return the groups with reachable states but without data; as a tuple where they are few."""
+    found = UnseenGroups(parts, gets)
+    return found if len(found) > _FEW_GROUPS else tuple(found)
+
+
+class UnseenGroups(Sequence[Unseen]):
+    """Groups without data, each made when asked for, since there may be millions."""
+
+    def __init__(self, parts: Sequence[GroupCounts], gets: str) -> None:
+        self._parts = parts
+        self._empty = [np.flatnonzero(part.reachable & (part.samples == 0)) for part in parts]
+        self._begins = np.cumsum([0, *map(len, self._empty)])
+        self._gets = gets
+
+    def __len__(self) -> int:
+        return int(self._begins[-1])
+
+    @cached_property
+    def _members(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """For each part the reachable states by group, and where each group begins."""
+        members: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        for part in self._parts:
+            states = np.flatnonzero(part.mdp.reachable)
+            label = part.label[states]
+            order = np.argsort(label, kind="stable")
+            begins = np.searchsorted(label[order], np.arange(len(part.counts) + 1))
+            members.append((states[order], begins.astype(np.int64)))
+        return members
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        place = range(len(self))[int(index)]
+        k = int(np.searchsorted(self._begins, place, side="right")) - 1
+        part, group = self._parts[k], int(self._empty[k][place - self._begins[k]])
+        states, begins = self._members[k]
+        own = states[begins[group] : begins[group + 1]]
+        return Unseen(part.features, part.group(group), own, self._gets)
 
 
 def all_patterns(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -155,7 +190,7 @@ def count_groups(counts: ObservationCounts, counter: Counter, *, only_seen: bool
     inside = usable & (row_group >= 0)
 
     observed = counts.observed[inside]
-    patterns, n_possible = _patterns(counter, observed, len(space), only_seen=only_seen)
+    patterns, n_possible = _patterns(counter, observed, len(values), only_seen=only_seen)
     table = np.zeros((len(values), len(patterns)), dtype=np.int64)
     column = _pattern_index(patterns, observed, counter.features)
     np.add.at(table, (row_group[inside], column), counts.counts[inside])
@@ -214,7 +249,7 @@ def _group_of_rows(
 
 
 def _patterns(
-    counter: Counter, observed: NDArray[np.bool_], n_states: int, *, only_seen: bool
+    counter: Counter, observed: NDArray[np.bool_], n_groups: int, *, only_seen: bool
 ) -> tuple[NDArray[np.bool_], int]:
     """Return the patterns to list, and how many are possible."""
     missing = int(counter.features.sum())
@@ -226,10 +261,10 @@ def _patterns(
         shown = np.unique(observed | ~counter.features, axis=0)[::-1]
         everything = np.ones((1, len(counter.features)), dtype=np.bool_)
         return (shown if len(shown) else everything), 2**missing
-    if 2.0**missing * n_states > _MAX_ENTRIES:
+    if 2.0**missing * n_groups > _MAX_ENTRIES:
         raise DataError(
-            f"{missing} features go missing, which makes 2^{missing} patterns; with {n_states:,} states that is "
-            f"{2.0**missing * n_states:.2g} probabilities, too many (pass ",
+            f"{missing} features go missing, which makes 2^{missing} patterns; with {count(n_groups, 'group')} of "
+            f"states that is {2.0**missing * n_groups:.2g} probabilities, too many (pass ",
             Argument("patterns", "seen"),
             " to keep only those that occur in the data)",
         )
@@ -253,15 +288,13 @@ def as_missingness(
     mdp: FactoredMDP, parts: list[tuple[GroupCounts, NDArray[np.float64]]]
 ) -> MissingnessFunction:
     """Return the M under which the parts' indicators are independent given the state."""
-    entries = float(np.prod([len(part.patterns) for part, _ in parts])) * mdp.n_states
-    if entries > _MAX_ENTRIES:
-        raise DataError(
-            f"{len(parts)} features or blocks that go missing on their own make {entries / mdp.n_states:.2g} patterns; "
-            f"with {mdp.n_states:,} states that is {entries:.2g} probabilities, too many"
-        )
-    patterns = np.ones((1, len(mdp.space.features)), dtype=np.bool_)
-    table = np.ones((mdp.n_states, 1))
-    for part, probabilities in parts:
-        patterns = (patterns[:, None, :] & part.patterns[None, :, :]).reshape(-1, patterns.shape[1])
-        table = (table[:, :, None] * probabilities[part.label][:, None, :]).reshape(mdp.n_states, -1)
-    return MissingnessFunction(mdp.space, patterns, table)
+    return MissingnessFunction.from_parts(mdp.space, [_as_part(part, table) for part, table in parts])
+
+
+def _as_part(part: GroupCounts, table: NDArray[np.float64]) -> Part:
+    places, space = np.flatnonzero(part.counter.features), part.mdp.space
+    # Where states are all combinations of values, so are groups, in the same order.
+    given = tuple(np.flatnonzero(part.counter.given).tolist())
+    return Part(
+        tuple(places.tolist()), part.patterns[:, places], table, given if space.is_product else part.label
+    )

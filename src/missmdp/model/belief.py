@@ -88,7 +88,10 @@ def _checked_belief(belief: ArrayLike | Mapping[Any, float], mdp: FactoredMDP) -
 
 
 def _predicted(belief: NDArray[np.float64], action: Any, mdp: FactoredMDP) -> NDArray[np.float64]:
-    matrix = mdp.transition[mdp.action_index(action)]
+    number = mdp.action_index(action)
+    if not mdp.is_small:
+        return mdp.spread(belief, number)
+    matrix = mdp.transition[number]
     out = np.empty(mdp.n_states)
     predict(matrix.indptr, matrix.indices, matrix.data, belief, out)
     return out

@@ -220,6 +220,13 @@ class Factors:
         parents, table = parents_of(given, what, self.features)
         return Scope(parents, _distributions(table, parents, feature, self.features, actions))
 
+    def same_as(self, other: Factors) -> bool:
+        """Return whether other factors have the same parents and the same tables."""
+        return self.features == other.features and all(
+            mine.parents == theirs.parents and np.array_equal(mine.table, theirs.table)
+            for mine, theirs in zip(self.scopes, other.scopes, strict=True)
+        )
+
     @property
     def sizes(self) -> tuple[int, ...]:
         """The number of values of each feature."""

@@ -53,6 +53,8 @@ from missmdp.pages.notebook import notebook_table
 from missmdp.progress import show_progress
 from missmdp.words import count, did_you_mean, listed, preview
 
+_FEW_ENTRIES = 5_000_000
+"""Entries of matrices up to which factors are multiplied out where matrices are quicker."""
 _WRITE_FACTORS = (
     "write the model down feature by feature (FactoredMDP.from_factors), where it takes next to nothing"
 )
@@ -187,6 +189,29 @@ class FactoredMDP:
             return self._given
         return find_factors(self.space, self.actions, self.transition, self.terminal)
 
+    @property
+    def by_factors(self) -> bool:
+        """Whether T was given feature by feature."""
+        return self._given is not None
+
+    @cached_property
+    def is_small(self) -> bool:
+        """Whether T is used as matrices: it was given like that, or has few entries when factors are multiplied out."""
+        return self._given is None or self._given.count_entries() <= _FEW_ENTRIES
+
+    def expect(self, values: NDArray[np.float64], action: int) -> NDArray[np.float64]:
+        """Return E[values(s′) | s, a] for every state s and the action of that number, shape (S,)."""
+        if self.is_small or self._given is None:
+            return self.transition[action] @ values
+        return np.where(self.terminal, values, self._given.expect(values, action))
+
+    def spread(self, weights: NDArray[np.float64], action: int) -> NDArray[np.float64]:
+        """Return Σ_s weights(s) T(s′ | s, a) for every state s′ and the action of that number, shape (S,)."""
+        if self.is_small or self._given is None:
+            return self.transition[action].T @ weights
+        gone = self._given.spread(np.where(self.terminal, 0.0, weights), action)
+        return gone + np.where(self.terminal, weights, 0.0)
+
     @cached_property
     def transition(self) -> tuple[sparse.csr_array, ...]:
         """One (S, S) matrix per action; factors are multiplied out here.
@@ -228,6 +253,15 @@ class FactoredMDP:
             and np.array_equal(self.reward, other.reward)
             and np.array_equal(self.initial, other.initial)
             and np.array_equal(self.terminal, other.terminal)
+            and self._moves_like(other)
+        )
+
+    def _moves_like(self, other: FactoredMDP) -> bool:
+        if self._given is not None and other._given is not None and self._given.same_as(other._given):
+            return True
+        return (
+            self.is_small
+            and other.is_small
             and all(
                 np.array_equal(mine.indptr, theirs.indptr)
                 and np.array_equal(mine.indices, theirs.indices)

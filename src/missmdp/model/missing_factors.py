@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from missmdp.errors import ModelError
 from missmdp.model.factors import parents_of
-from missmdp.model.probabilities import as_floats, call, number
+from missmdp.model.probabilities import as_floats, call, checked_table, number
 from missmdp.model.space import FeatureSpace, StateSpace
 
 ROUNDING = 1e-12
@@ -132,6 +132,26 @@ def _evaluated(
             f"{what}: its array has shape {array.shape}, expected {shape}: one axis per feature that it depends on"
         )
     return array
+
+
+def checked_parts(space: StateSpace, parts: Sequence[Part]) -> list[Part]:
+    """Return parts from a file: distributions over distinct patterns, of features that are in one part only."""
+    owners = [feature for part in parts for feature in part.features]
+    if len(set(owners)) < len(owners):
+        raise ModelError("a feature is in two parts of the missingness function")
+    checked: list[Part] = []
+    for i, part in enumerate(parts):
+        if len(part.patterns) == 0 or len(np.unique(part.patterns, axis=0)) < len(part.patterns):
+            raise ModelError(f"the patterns of part {i} of the missingness function are not distinct")
+        if isinstance(part.groups, tuple):
+            expected = math.prod(int(space.features.sizes[p]) for p in part.groups)
+            if len(part.table) != expected:
+                raise ModelError(
+                    f"part {i} of the missingness function has {len(part.table)} rows, not {expected}"
+                )
+        table = checked_table(part.table, lambda row, i=i: f"part {i} of the missingness function, row {row}")
+        checked.append(part._replace(table=table))
+    return checked
 
 
 def pattern_order(observed: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -275,3 +295,24 @@ def listed_patterns(space: StateSpace, parts: Sequence[Part]) -> NDArray[np.bool
         found.append(patterns)
     patterns = np.unique(np.concatenate(found), axis=0)
     return patterns[pattern_order(patterns)]
+
+
+def joint_groups(
+    space: StateSpace, groups: Sequence[tuple[int, ...] | NDArray[np.int64] | None]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return one state for each combination of groups that occurs, and the combination of each state, shape (S,).
+
+    Groups are given as in `Part`.
+    """
+    if any(group is None for group in groups):
+        return np.arange(len(space)), np.arange(len(space))
+    parents = sorted({p for group in groups if isinstance(group, tuple) for p in group})
+    label = np.zeros(len(space), dtype=np.int64)
+    for parent in parents:
+        label = label * int(space.features.sizes[parent]) + space.codes[:, parent]
+    for group in groups:
+        if isinstance(group, np.ndarray):
+            _, label = np.unique(label, return_inverse=True)
+            label = label.reshape(-1) * (int(group.max()) + 1) + group
+    _, first, label = np.unique(label, return_index=True, return_inverse=True)
+    return first, label.reshape(-1).astype(np.int64)

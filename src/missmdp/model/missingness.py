@@ -24,6 +24,7 @@ from scipy import sparse
 
 from missmdp.checks import checked_generator, checked_instance, checked_list, checked_shape
 from missmdp.errors import ModelError, ParameterError
+from missmdp.memory import check_fits
 from missmdp.model.missing_factors import (
     MissingFactor,
     Part,
@@ -31,6 +32,7 @@ from missmdp.model.missing_factors import (
     count_patterns,
     found_factors,
     given_rate,
+    joint_groups,
     listed_patterns,
     pattern_order,
 )
@@ -46,11 +48,10 @@ if TYPE_CHECKING:
 _SMALL = 20_000_000
 """Entries of P(pattern | state) up to which it is multiplied out at once (160 MB)."""
 
-_MAX_ENTRIES = 200_000_000
-"""Entries of P(pattern | state) above which it is never multiplied out (1.6 GB)."""
-
 _MAX_PATTERNS = 2_000_000
 """Patterns above which they are not listed."""
+
+_WITHOUT_TABLE = "missing_rate, likelihood, factors, types, collect and learners do without"
 
 _MANY_PAIRS = 4_000_000
 """Pairs of patterns above which they are not compared one by one."""
@@ -128,7 +129,8 @@ class MissingnessFunction:
     def from_parts(cls, space: StateSpace, parts: Iterable[Part]) -> MissingnessFunction:
         """Return the M that is a product of parts, independent of each other given the state."""
         whole = tuple(parts)
-        if len(space) * count_patterns(whole) <= _SMALL:
+        n_patterns = count_patterns(whole)
+        if not whole or (n_patterns <= _MAX_PATTERNS and len(space) * n_patterns <= _SMALL):
             made = cls(space, *_multiplied_out(space, whole))
         else:
             made = cls.__new__(cls)
@@ -140,7 +142,9 @@ class MissingnessFunction:
     def patterns(self) -> NDArray[np.bool_]:
         """The patterns that occur, fully observed first, shape (K, n)."""
         if count_patterns(self.parts) > _MAX_PATTERNS:
-            raise ModelError(f"there are {count_patterns(self.parts):.2g} patterns, too many to list them")
+            raise ModelError(
+                f"there are {count_patterns(self.parts):.2g} patterns, too many to list them; {_WITHOUT_TABLE}"
+            )
         return _frozen(listed_patterns(self.space, self.parts))
 
     @cached_property
@@ -152,13 +156,10 @@ class MissingnessFunction:
         ModelError
             If the table would not fit into memory.
         """
-        entries = float(len(self.space)) * count_patterns(self.parts)
-        if entries > _MAX_ENTRIES:
-            raise ModelError(
-                f"the table of {count_patterns(self.parts):,} patterns by {len(self.space):,} states would have "
-                f"{entries:.2g} probabilities (about {entries * 8e-9:.0f} GB), too many; `factors` and what is "
-                "worked out from them (missing_rate, likelihood, types, collect) do without it"
-            )
+        entries = float(len(self.space)) * len(self.patterns)
+        what = f"the table of {len(self.patterns):,} patterns by {len(self.space):,} states"
+        # Each probability takes 8 bytes, and as much again three times while it is made.
+        check_fits(what, 32.0 * entries, _WITHOUT_TABLE)
         return MissingnessFunction(self.space, *_multiplied_out(self.space, self.parts)).probabilities
 
     @cached_property
@@ -484,14 +485,14 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _multiplied_out(
-    space: StateSpace, parts: Sequence[Part]
+    space: StateSpace, parts: Sequence[Part], states: Any = slice(None)
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return the patterns of all parts together, shape (K, n), and their probabilities, shape (S, K)."""
+    """Return the patterns of all parts together, shape (K, n), and their probabilities in some states, shape (…, K)."""
     n_features = len(space.features)
     patterns = np.ones((1, n_features), dtype=np.bool_)
-    table = np.ones((len(space), 1))
+    table = np.ones((len(space.codes[states]), 1))
     for part in parts:
-        own, rows = part.observed(n_features), part.over_states(space)
+        own, rows = part.observed(n_features), part.over_states(space, states)
         patterns = np.concatenate([patterns & pattern for pattern in own])
         table = np.concatenate([table * column[:, None] for column in rows.T], axis=1)
     return patterns, table
@@ -518,6 +519,27 @@ def pattern_distance(
     difference[:, place[: len(patterns)]] += table
     difference[:, place[len(patterns) :]] -= other_table
     return 0.5 * np.abs(difference).sum(axis=1)
+
+
+def missingness_distance(estimate: MissingnessFunction, truth: MissingnessFunction) -> NDArray[np.float64]:
+    """Return the total variation between two missingness functions over the same states, by state, shape (S,).
+
+    Raises
+    ------
+    ModelError
+        If they are large, and too many states differ from each other.
+    """
+    if estimate.is_small and truth.is_small:
+        return pattern_distance(
+            estimate.patterns, estimate.probabilities, truth.patterns, truth.probabilities
+        )
+    space, parts = estimate.space, (*estimate.parts, *truth.parts)
+    states, label = joint_groups(space, [part.groups for part in parts])
+    entries = float(len(states)) * (count_patterns(estimate.parts) + count_patterns(truth.parts))
+    what = f"comparing {len(states):,} kinds of states pattern by pattern, {entries:.2g} probabilities,"
+    check_fits(what, 24.0 * entries, "compare missing_rate(feature) instead")
+    mine, theirs = (_multiplied_out(space, one.parts, states) for one in (estimate, truth))
+    return pattern_distance(*mine, *theirs)[label]
 
 
 def same_patterns(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -12,12 +13,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp.checks import checked_instance
-from missmdp.errors import ModelError, ParameterError
+from missmdp.errors import FormatError, ModelError, ParameterError
 from missmdp.memory import check_fits
 from missmdp.model.archive import (
     CODES,
     FLAGS,
     FLOATS,
+    INTEGERS,
     Array,
     Schema,
     decode_features,
@@ -31,8 +33,11 @@ from missmdp.model.archive import (
     read_archive,
     write_archive,
 )
+from missmdp.model.factors import Factors
+from missmdp.model.given import given_states
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
+from missmdp.model.missing_factors import Part, checked_parts
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.pomdp import POMDP
 from missmdp.model.space import FeatureSpace, Rows, StateSpace
@@ -203,6 +208,14 @@ class MissMDP:
             return model_from_parts(meta, arrays)
 
 
+class PartMeta(msgspec.Struct, kw_only=True):
+    """What a file says of one part of a large missingness function."""
+
+    features: list[int]
+    given: list[int] | None
+    """The features by whose combinations it goes; None where the file has the group of each state."""
+
+
 class ModelMeta(msgspec.Struct, kw_only=True):
     """What a file says of a model besides its arrays."""
 
@@ -210,22 +223,55 @@ class ModelMeta(msgspec.Struct, kw_only=True):
     actions: list[Any]
     discount: float
     name: str | None = None
+    factors: list[list[int]] | msgspec.UnsetType = msgspec.UNSET
+    """For T by factors: the features that each feature's next value depends on."""
+    parts: list[PartMeta] | msgspec.UnsetType = msgspec.UNSET
+    """For M by parts: what they are."""
 
 
 def model_arrays(meta: ModelMeta) -> dict[str, Array]:
     """Return what the arrays of a model must be, by name."""
     n_features, n_actions = len(meta.features), len(meta.actions)
-    arrays = {
-        "states": Array(CODES, ("states", n_features), 0),
+    arrays = {"states": Array(CODES, ("states", n_features), 0)} if meta.factors is msgspec.UNSET else {}
+    arrays |= {
         "reward": Array(FLOATS, ("states", n_actions)),
         "initial": Array(FLOATS, ("states",)),
         "terminal": Array(FLAGS, ("states",)),
-        "patterns": Array(FLAGS, ("patterns", n_features)),
-        "probabilities": Array(FLOATS, ("states", "patterns")),
     }
-    for a in range(n_actions):
-        arrays |= matrix_arrays(f"transition_{a}", "states", "states")
+    if meta.parts is msgspec.UNSET:
+        arrays["patterns"] = Array(FLAGS, ("patterns", n_features))
+        arrays["probabilities"] = Array(FLOATS, ("states", "patterns"))
+    else:
+        arrays |= _part_arrays(meta.parts, n_features)
+    if meta.factors is msgspec.UNSET:
+        for a in range(n_actions):
+            arrays |= matrix_arrays(f"transition_{a}", "states", "states")
+        return arrays
+    sizes = [len(values) for values in decode_features(meta.features).values()]
+    for i, (parents, size) in enumerate(zip(meta.factors, sizes, strict=True)):
+        lengths = [sizes[p] for p in _checked_positions(parents, n_features)]
+        arrays[f"factor_{i}"] = Array(FLOATS, (*lengths, n_actions, size))
     return arrays
+
+
+def _part_arrays(parts: list[PartMeta], n_features: int) -> dict[str, Array]:
+    arrays: dict[str, Array] = {}
+    for i, part in enumerate(parts):
+        own = len(_checked_positions(part.features, n_features))
+        groups, patterns = f"groups of part {i}", f"patterns of part {i}"
+        arrays[f"part_{i}_patterns"] = Array(FLAGS, (patterns, own))
+        arrays[f"part_{i}_table"] = Array(FLOATS, (groups, patterns))
+        if part.given is None:
+            arrays[f"part_{i}_groups"] = Array(INTEGERS, ("states",), 0, groups)
+        else:
+            _checked_positions(part.given, n_features)
+    return arrays
+
+
+def _checked_positions(positions: list[int], n_features: int) -> list[int]:
+    if not all(0 <= p < n_features for p in positions) or len(set(positions)) < len(positions):
+        raise FormatError(f"{positions} are no positions of features, each once")
+    return positions
 
 
 MODEL_FILE = Schema("miss-MDP", ModelMeta, model_arrays)
@@ -241,15 +287,28 @@ def model_parts(model: MissMDP) -> tuple[ModelMeta, dict[str, NDArray[Any]]]:
         discount=model.discount,
     )
     arrays: dict[str, NDArray[Any]] = {
-        "states": model.space.codes,
         "reward": mdp.reward,
         "initial": mdp.initial,
         "terminal": mdp.terminal,
-        "patterns": model.missingness.patterns,
-        "probabilities": model.missingness.probabilities,
     }
-    for a, matrix in enumerate(mdp.transition):
-        arrays |= matrix_parts(f"transition_{a}", matrix)
+    if mdp.by_factors and mdp.factors is not None:
+        meta.factors = [list(scope.parents) for scope in mdp.factors.scopes]
+        arrays |= {f"factor_{i}": scope.table for i, scope in enumerate(mdp.factors.scopes)}
+    else:
+        arrays["states"] = model.space.codes
+        for a, matrix in enumerate(mdp.transition):
+            arrays |= matrix_parts(f"transition_{a}", matrix)
+    if model.missingness.is_small:
+        arrays["patterns"] = model.missingness.patterns
+        arrays["probabilities"] = model.missingness.probabilities
+        return meta, arrays
+    meta.parts = []
+    for i, part in enumerate(model.missingness.parts):
+        given = list(part.groups) if isinstance(part.groups, tuple) else None
+        meta.parts.append(PartMeta(features=list(part.features), given=given))
+        arrays[f"part_{i}_patterns"], arrays[f"part_{i}_table"] = part.patterns, part.table
+        if given is None:
+            arrays[f"part_{i}_groups"] = part.rows(model.space)
     return meta, arrays
 
 
@@ -257,20 +316,48 @@ def model_from_parts(meta: ModelMeta, arrays: Mapping[str, NDArray[Any]]) -> Mis
     """Return the model that `model_parts` was given; call it inside `named_damage`."""
     features = FeatureSpace(decode_features(meta.features))
     actions = decode_values(meta.actions, "actions")
-    space = StateSpace(features, arrays["states"])
-    shape = (len(space), len(space))
+    n_states = len(arrays["initial"])
+    if meta.factors is msgspec.UNSET:
+        space = StateSpace(features, arrays["states"])
+        shape = (n_states, n_states)
+        transition = [matrix_from_parts(f"transition_{a}", arrays, shape) for a in range(len(actions))]
+    else:
+        if math.prod(map(int, features.sizes)) != n_states:
+            raise FormatError(f"it has {n_states:,} states, not all combinations of values")
+        space = given_states(features, None, n_states)
+        named = {
+            name: ([features.names[p] for p in parents], arrays[f"factor_{i}"])
+            for i, (name, parents) in enumerate(zip(features.names, meta.factors, strict=True))
+        }
+        transition = Factors(features, actions, named)
     mdp = FactoredMDP(
         features,
         actions,
-        [matrix_from_parts(f"transition_{a}", arrays, shape) for a in range(len(actions))],
+        transition,
         arrays["reward"],
         arrays["initial"],
         arrays["terminal"],
         meta.discount,
         states=space,
     )
-    missingness = MissingnessFunction(mdp.space, arrays["patterns"], arrays["probabilities"])
-    return MissMDP(mdp, missingness, name=meta.name)
+    return MissMDP(mdp, _missingness_from_parts(meta, arrays, mdp.space), name=meta.name)
+
+
+def _missingness_from_parts(
+    meta: ModelMeta, arrays: Mapping[str, NDArray[Any]], space: StateSpace
+) -> MissingnessFunction:
+    if meta.parts is msgspec.UNSET:
+        return MissingnessFunction(space, arrays["patterns"], arrays["probabilities"])
+    parts = [
+        Part(
+            tuple(part.features),
+            arrays[f"part_{i}_patterns"],
+            arrays[f"part_{i}_table"],
+            arrays[f"part_{i}_groups"] if part.given is None else tuple(part.given),
+        )
+        for i, part in enumerate(meta.parts)
+    ]
+    return MissingnessFunction.from_parts(space, checked_parts(space, parts))
 
 
 def checked_model(model: object) -> MissMDP:

@@ -356,7 +356,10 @@ def _solution(system: sparse.csc_array, right: NDArray[np.float64]) -> NDArray[n
 
 def action_values(mdp: FactoredMDP | POMDP, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return ρ(s, a) + γ Σ_s′ T(s′ | s, a) V(s′), 0 in terminal states, shape (S, A)."""
-    future = np.stack([matrix @ values for matrix in mdp.transition], axis=1)
+    if isinstance(mdp, FactoredMDP):
+        future = np.stack([mdp.expect(values, a) for a in range(mdp.n_actions)], axis=1)
+    else:
+        future = np.stack([matrix @ values for matrix in mdp.transition], axis=1)
     return np.where(mdp.terminal[:, None], 0.0, mdp.reward + mdp.discount * future)
 
 

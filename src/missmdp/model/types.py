@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.model.factor_types import FactorView
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.space import Groups
 from missmdp.progress import show_progress
@@ -114,22 +115,22 @@ def classify(
     tolerance
         Probabilities that differ by no more count as equal.
     """
-    view = _View(missingness, reachable, tolerance)
+    view = _view(missingness, reachable, tolerance)
     reasons: dict[str, str] = {}
     holds: dict[str, bool] = {}
     for name, reason in (
-        ("MCAR", _against_mcar(view)),
-        ("simple MAR", _against_simple_mar(view)),
-        ("MAR", _against_mar(view)),
-        ("independence", _against_independence(view)),
-        ("positivity", _against_positivity(view)),
+        ("MCAR", view.against_mcar()),
+        ("simple MAR", view.against_simple_mar()),
+        ("MAR", view.against_mar()),
+        ("independence", view.against_independence()),
+        ("positivity", view.against_positivity()),
     ):
         holds[name] = reason is None
         if reason is not None:
             reasons[name] = reason
     self_censoring: list[str] = []
     for feature in missingness.can_go_missing:
-        reason = _against_no_self_censoring(view, feature)
+        reason = view.against_no_self_censoring(feature)
         if reason is not None:
             self_censoring.append(feature)
             reasons[f"no self-censoring of {feature}"] = reason
@@ -146,6 +147,15 @@ def classify(
         can_go_missing=features.chosen(~view.always),
         reasons=reasons,
     )
+
+
+def _view(
+    missingness: MissingnessFunction, reachable: NDArray[np.bool_] | None, tolerance: float
+) -> _View | FactorView:
+    """Return what answers questions about M, from its table or, where it is large, from its factors."""
+    if missingness.is_small:
+        return _View(missingness, reachable, tolerance)
+    return FactorView(missingness, reachable, tolerance)
 
 
 class _View:
@@ -193,68 +203,61 @@ class _View:
         missing = self.space.features.chosen(~self.patterns[k])
         return f"P(only {', '.join(missing)} missing)" if missing else "P(all observed)"
 
+    def _against_patterns(self, features: NDArray[np.bool_] | None) -> str | None:
+        """Return why some pattern's probability varies among states that agree on the given features.
 
-def _against_patterns(view: _View, features: NDArray[np.bool_] | None) -> str | None:
-    """Return why some pattern's probability varies among states that agree on the given features.
+        With None, the features are those that the pattern itself shows.
+        """
+        fixed = None if features is None else self.groups(features)
+        with show_progress("Comparing patterns across states", len(self.patterns)) as advance:
+            for k, pattern in enumerate(self.patterns):
+                values = self.table[:, k]
+                pair = self.differing_pair(values, self.groups(pattern) if fixed is None else fixed)
+                if pair is not None:
+                    return self.describe_pair(pair, values, self.pattern_name(k))
+                advance()
+        return None
 
-    With None, the features are those that the pattern itself shows.
-    """
-    fixed = None if features is None else view.groups(features)
-    with show_progress("Comparing patterns across states", len(view.patterns)) as advance:
-        for k, pattern in enumerate(view.patterns):
-            values = view.table[:, k]
-            pair = view.differing_pair(values, view.groups(pattern) if fixed is None else fixed)
-            if pair is not None:
-                return view.describe_pair(pair, values, view.pattern_name(k))
-            advance()
-    return None
+    def against_mcar(self) -> str | None:
+        return self._against_patterns(np.zeros(len(self.space.features), dtype=np.bool_))
 
+    def against_simple_mar(self) -> str | None:
+        return self._against_patterns(self.always)
 
-def _against_mcar(view: _View) -> str | None:
-    return _against_patterns(view, np.zeros(len(view.space.features), dtype=np.bool_))
+    def against_mar(self) -> str | None:
+        return self._against_patterns(None)
 
+    def against_no_self_censoring(self, feature: str) -> str | None:
+        position = self.space.features.position(feature)
+        others = np.arange(len(self.space.features)) != position
+        values = self.missing_rate(position)
+        pair = self.differing_pair(values, self.groups(others))
+        return None if pair is None else self.describe_pair(pair, values, f"P({feature} missing)")
 
-def _against_simple_mar(view: _View) -> str | None:
-    return _against_patterns(view, view.always)
+    def against_independence(self) -> str | None:
+        """Compare every pattern's probability with the product over features.
 
+        Patterns that do not occur need no look: the listed probabilities sum to one, so if all of them
+        equal their products, the products of the others are zero.
+        """
+        rates = np.stack([self.missing_rate(i) for i in range(len(self.space.features))], axis=1)
+        for k, pattern in enumerate(self.patterns):
+            product = np.where(pattern, 1.0 - rates, rates).prod(axis=1)
+            worst = int(np.argmax(np.abs(product - self.table[:, k])))
+            if abs(product[worst] - self.table[worst, k]) > self.tolerance:
+                return (
+                    f"{self.pattern_name(k)} is {self.table[worst, k]:.4g} in {self.state(worst)!r}, "
+                    f"but the product over features is {product[worst]:.4g}"
+                )
+        return None
 
-def _against_mar(view: _View) -> str | None:
-    return _against_patterns(view, None)
-
-
-def _against_no_self_censoring(view: _View, feature: str) -> str | None:
-    position = view.space.features.position(feature)
-    others = np.arange(len(view.space.features)) != position
-    values = view.missing_rate(position)
-    pair = view.differing_pair(values, view.groups(others))
-    return None if pair is None else view.describe_pair(pair, values, f"P({feature} missing)")
-
-
-def _against_independence(view: _View) -> str | None:
-    """Compare every pattern's probability with the product over features.
-
-    Patterns that do not occur need no look: the listed probabilities sum to one, so if all of them
-    equal their products, the products of the others are zero.
-    """
-    rates = np.stack([view.missing_rate(i) for i in range(len(view.space.features))], axis=1)
-    for k, pattern in enumerate(view.patterns):
-        product = np.where(pattern, 1.0 - rates, rates).prod(axis=1)
-        worst = int(np.argmax(np.abs(product - view.table[:, k])))
-        if abs(product[worst] - view.table[worst, k]) > view.tolerance:
-            return (
-                f"{view.pattern_name(k)} is {view.table[worst, k]:.4g} in {view.state(worst)!r}, "
-                f"but the product over features is {product[worst]:.4g}"
-            )
-    return None
-
-
-def _against_positivity(view: _View) -> str | None:
-    for position, feature in enumerate(view.space.features.names):
-        seen = view.table[:, view.patterns[:, position]].sum(axis=1)
-        never = int(np.argmin(seen))
-        if seen[never] <= 0.0:
-            return f"{feature} is never seen in {view.state(never)!r}"
-    return None
+    def against_positivity(self) -> str | None:
+        for position, feature in enumerate(self.space.features.names):
+            seen = self.table[:, self.patterns[:, position]].sum(axis=1)
+            never = int(np.argmin(seen))
+            if seen[never] <= 0.0:
+                return f"{feature} is never seen in {self.state(never)!r}"
+        return None
 
 
 class Dependences(NamedTuple):
@@ -277,7 +280,11 @@ def dependences(
     types = classify(missingness, reachable, tolerance=tolerance)
     edges: list[Edge] = []
     notes: list[str] = []
+    large = None if missingness.is_small else FactorView(missingness, reachable, tolerance)
     for name in types.can_go_missing:
+        if large is not None:
+            edges += [(parent, name) for parent in features.chosen(large.parents(name))]
+            continue
         rate = missingness.missing_rate(name)[kept]
         determined = _Determined(missingness, kept, rate, tolerance)
         parents, others = determined.parents(_preference(name, features.names, types.always_observed))
@@ -287,7 +294,11 @@ def dependences(
                 f"The parents of R_{name} are not unique: the features move together, and instead of "
                 f"{', '.join(features.chosen(parents))} one could take {' or '.join(others)}."
             )
-    dependent = _dependent_pairs(missingness, kept, types.can_go_missing, tolerance)
+    dependent = (
+        _dependent_pairs(missingness, kept, types.can_go_missing, tolerance)
+        if large is None
+        else large.dependent_pairs()
+    )
     if not types.independent and not dependent:
         notes.append(
             "The indicators are dependent, but no two of them are: the dependence is of higher order."

@@ -40,10 +40,10 @@ def set_up(search: Search) -> None:
 def _lowest(search: Search) -> NDArray[np.float64]:
     """Return a lower bound on taking each action for ever; in wide models a better one, which needs fewer sweeps."""
     compiled, reward = search.compiled, search.model.reward
-    if not compiled.is_wide:
-        return np.full(reward.shape[1], compiled.lowest)
-    least: NDArray[np.float64] = reward.min(axis=0)
-    return np.asarray(np.minimum(least, 0.0) / (1.0 - compiled.discount), dtype=np.float64)
+    if compiled.is_wide:
+        least: NDArray[np.float64] = reward.min(axis=0).clip(max=0.0) / (1.0 - compiled.discount)
+        return least
+    return np.repeat(compiled.lowest, reward.shape[1])
 
 
 def beliefs_over_states(search: Search, n_states: int) -> sparse.csr_array:
