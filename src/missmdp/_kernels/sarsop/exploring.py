@@ -100,43 +100,47 @@ def _same_belief(model: Compiled, scratch: Scratch, node: int, n: int) -> bool:
     return k == n
 
 
-@inner
-def _expand_corner(
-    model: Compiled, points: Points, scratch: Scratch, counters: Any, seen: Seen, corner: int, action: int
+@kernel
+def expand_corners(
+    model: Compiled, points: Points, scratch: Scratch, counters: Any, seen: Seen, place: int, budget: int
 ) -> int:
-    """Work out what follows a corner and an action where that is corners only.
+    """Work out what follows corners and actions where that is corners only, as far as the budget goes.
 
-    Returns 1, or −1 if there is no room, or 0 if other beliefs can follow.
+    Begins with row `place` of the joint probabilities, and returns the next place, or −1 − place if there is no room.
     """
-    row = np.int64(corner) * model.reward.shape[1] + action
-    first, last = model.start[row], model.start[row + 1]
-    for j in range(first + 1, last):
-        if model.node[j] == model.node[j - 1]:
-            return 0
-    begin = counters[SEEN]
-    if begin + last - first > len(seen.prob):
-        return -1
-    end = begin
-    for j in range(first, last):
-        target = model.target[j]
-        if scratch.seen_at[target] < 0:
-            scratch.seen_at[target] = end
-            seen.point[end] = target
-            seen.prob[end] = 0.0
-            end += 1
-        seen.prob[scratch.seen_at[target]] += model.prob[j]
-    value = points.reward[corner, action]
-    for j in range(begin, end):
-        scratch.seen_at[seen.point[j]] = -1
-        value += seen.prob[j] * points.upper[seen.point[j]]
-    points.seen[corner, action] = begin
-    points.n_seen[corner, action] = end - begin
-    points.entries[corner, action] = counters[ENTRIES]
-    points.n_entries[corner, action] = 0
-    points.base[corner, action] = value
-    counters[SEEN] = end
-    counters[WORK] += last - first
-    return 1
+    n_classes, n_actions = model.reward.shape
+    stop = counters[WORK] + budget
+    while place < n_classes * n_actions and counters[WORK] < stop:
+        corner, action = place // n_actions, place % n_actions
+        first, last = model.start[place], model.start[place + 1]
+        counters[WORK] += last - first + 1
+        place += 1
+        mixed = False
+        for j in range(first + 1, last):
+            mixed = mixed or model.node[j] == model.node[j - 1]
+        if mixed:
+            continue
+        begin = counters[SEEN]
+        if begin + last - first > len(seen.prob):
+            return -place
+        end = begin
+        for j in range(first, last):
+            target = model.target[j]
+            if scratch.seen_at[target] < 0:
+                scratch.seen_at[target] = end
+                seen.point[end] = target
+                seen.prob[end] = 0.0
+                end += 1
+            seen.prob[scratch.seen_at[target]] += model.prob[j]
+        value = points.reward[corner, action]
+        for j in range(begin, end):
+            scratch.seen_at[seen.point[j]] = -1
+            value += seen.prob[j] * points.upper[seen.point[j]]
+        points.seen[corner, action] = begin
+        points.n_seen[corner, action] = end - begin
+        points.base[corner, action] = value
+        counters[SEEN] = end
+    return place
 
 
 @inner
@@ -154,10 +158,6 @@ def _expand(
     max_steps: int,
 ) -> bool:
     """Work out what follows a point and an action; return whether there was room for it."""
-    if points.start[point + 1] - points.start[point] == 1:
-        done = _expand_corner(model, points, scratch, counters, seen, point, action)
-        if done != 0:
-            return done > 0
     begin_seen, begin, begin_weights = counters[SEEN], counters[ENTRIES], counters[WEIGHTS]
     n_touched = spread(model, points, point, action, scratch)
     fits = begin + n_touched <= len(entries.prob) and begin_seen + n_touched <= len(seen.prob)

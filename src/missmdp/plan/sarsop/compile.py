@@ -13,9 +13,10 @@ Otherwise it is one more class: what follows it is the first observation, or the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +49,26 @@ def what_can_be_seen(pomdp: POMDP, live: NDArray[np.int64], observe_initial: boo
     return found
 
 
+class Likelihoods(NamedTuple):
+    """O(z | s′) by pairs of a node and a class: only those that it can lead to have a column."""
+
+    matrix: sparse.csr_array
+    """Shape (S, C + n): a column for each of C corners, then for each of n other pairs."""
+    n_corners: int
+    shift: int
+    """What the numbers of the other pairs are above their columns."""
+
+    def joint(self, before: sparse.csr_array, n_pairs: int) -> sparse.csr_array:
+        """Return P(pair | row) for distributions over states, one per row of `before`."""
+        product = sparse.csr_array(before @ self.matrix)
+        pair = product.indices + np.where(product.indices < self.n_corners, 0, self.shift)
+        return sparse.csr_array((product.data, pair, product.indptr), shape=(before.shape[0], n_pairs))
+
+
 class Nodes:
     """Nodes as they are found: corners first, one per class, then observations that leave several classes possible.
+
+    Pairs of a node and a class are numbered in that order: by node, and by class within a node.
 
     Attributes
     ----------
@@ -66,8 +85,8 @@ class Nodes:
         self._n_pairs = n_classes
         self.of_observation: list[NDArray[np.int64]] = []
 
-    def add(self, seen: sparse.csr_array) -> sparse.csr_array:
-        """Return O(z | s′) as a matrix from states to pairs (provisional numbers)."""
+    def add(self, seen: sparse.csr_array) -> Likelihoods:
+        """Return O(z | s′) by pairs."""
         entries = seen.tocoo()
         classes = self._class_of[entries.row]
         size = max(self._n_classes, 1)
@@ -87,20 +106,19 @@ class Nodes:
         seen_as[column[corner]] = pair_class[corner]
         self.of_observation.append(seen_as)
         new = ~corner & (node_of_column[column] == column)
-        target[new] = self._n_pairs + np.arange(int(new.sum()))
+        target[new] = self._n_classes + np.arange(int(new.sum()))
         # Columns that are multiples of an earlier one share its pairs, class by class and in the same order.
         shared = ~corner & ~new
         ours = node[column] * size + pair_class
         target[shared] = target[new][np.searchsorted(ours[new], ours[shared])]
         self._node.append(node[column[new]])
         self._class.append(pair_class[new])
+        shape = seen.shape[0], self._n_classes + int(new.sum())
+        matrix = sparse.csr_array(sparse.coo_array((entries.data, (entries.row, target[pair])), shape=shape))
+        found = Likelihoods(matrix, self._n_classes, self._n_pairs - self._n_classes)
         self._n_nodes += len(several)
         self._n_pairs += int(new.sum())
-        return sparse.csr_array(
-            sparse.coo_array(
-                (entries.data, (entries.row, target[pair])), shape=(seen.shape[0], self._n_pairs)
-            )
-        )
+        return found
 
     def _distinct(self, entries: Any, per_column: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return for each column the first one with the same likelihoods up to a factor (itself, mostly)."""
@@ -114,12 +132,10 @@ class Nodes:
             same[z] = first.setdefault(columns.indices[part].tobytes() + shape.tobytes(), z)
         return same
 
-    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return the class of each pair, where the pairs of each node begin, and the provisional numbers in order."""
-        node, classes = np.concatenate(self._node), np.concatenate(self._class)
-        order = np.lexsort((classes, node))
-        starts = np.searchsorted(node[order], np.arange(self._n_nodes + 1))
-        return classes[order], starts, order
+    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the class of each pair, and where the pairs of each node begin."""
+        node = np.concatenate(self._node)
+        return np.concatenate(self._class), np.searchsorted(node, np.arange(self._n_nodes + 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,26 +185,39 @@ class Compilation:
         return len(self.arrays.component_of)
 
 
-def compile_pomdp(pomdp: POMDP, *, observe_initial: bool) -> Compilation:
-    """Return the components, classes and nodes of a POMDP."""
+def joint_entries(pomdp: POMDP) -> int:
+    """Return how many joint probabilities of next states and observations a POMDP has, at most."""
+    total = 0
+    for a, matrix in enumerate(pomdp.transition):
+        total += int(np.diff(pomdp.observation_of(a).indptr)[matrix.indices].sum())
+    return total
+
+
+def compile_pomdp(
+    pomdp: POMDP, *, observe_initial: bool, check: Callable[[], None] = lambda: None
+) -> Compilation:
+    """Return the components, classes and nodes of a POMDP; `check` is called on the way and may raise `Stop`."""
     component_states = state_components(pomdp)
     live = np.flatnonzero(~pomdp.terminal)
     component_of_state = np.full(pomdp.n_states, -1, dtype=np.int64)
     for b, states in enumerate(component_states):
         component_of_state[states] = b
+    check()
     class_of, first_states = _classes(pomdp, live, component_of_state)
     component_of = component_of_state[first_states]
 
     nodes = Nodes(len(first_states), class_of)
-    to_pairs = [nodes.add(matrix) for matrix in what_can_be_seen(pomdp, live, observe_initial)]
-    pair_class, node_start, order = nodes.pairs()
-    to_pairs = [_widened(matrix, len(order))[:, order] for matrix in to_pairs]
-    rows = [
-        pomdp.discount * sparse.csr_array(matrix[first_states] @ to_pairs[a % len(to_pairs)])
-        for a, matrix in enumerate(pomdp.transition)
-    ]
+    seen: list[Likelihoods] = []
+    for matrix in what_can_be_seen(pomdp, live, observe_initial):
+        check()
+        seen.append(nodes.add(matrix))
+    pair_class, node_start = nodes.pairs()
+    rows: list[sparse.csr_array] = []
+    for a, matrix in enumerate(pomdp.transition):
+        check()
+        rows.append(pomdp.discount * seen[a % len(seen)].joint(matrix[first_states], len(pair_class)))
     rewards = pomdp.reward[first_states]
-    lowest, highest = _extremes(pomdp)
+    lowest, highest = extremes(pomdp)
 
     start = np.bincount(class_of[live], pomdp.initial[live], minlength=len(first_states))
     mass = float(start.sum())
@@ -198,11 +227,12 @@ def compile_pomdp(pomdp: POMDP, *, observe_initial: bool) -> Compilation:
             # Before the first observation there is nothing to decide: the other actions are never better.
             first_rewards = np.full(pomdp.n_actions, lowest - abs(lowest) - 1.0)
             first_rewards[0] = 0.0
-        first = _first_rows(pomdp, to_pairs, observe_initial)
+        first = _first_rows(pomdp, seen, len(pair_class), observe_initial)
         rows = [sparse.csr_array(sparse.vstack(both)) for both in zip(rows, first, strict=True)]
         rewards = np.vstack([rewards, first_rewards])
         component_of = np.append(component_of, len(component_states))
         start, mass = np.append(np.zeros(len(first_states)), 1.0), 1.0
+    check()
     arrays = _arrays(rewards, rows, component_of, pair_class, node_start)
     node_of = np.stack(nodes.of_observation)
     return Compilation(
@@ -242,24 +272,20 @@ def _arrays(
 
 
 def _first_rows(
-    pomdp: POMDP, to_pairs: list[sparse.csr_array], observe_initial: bool
+    pomdp: POMDP, seen: list[Likelihoods], n_pairs: int, observe_initial: bool
 ) -> list[sparse.csr_array]:
     """Return what follows the start, one row per action: the first observation, or what the first action brings."""
     initial = sparse.csr_array(pomdp.initial[None, :])
     if observe_initial:
-        nothing = sparse.csr_array((1, to_pairs[0].shape[1]))
-        return [sparse.csr_array(initial @ to_pairs[0])] + [nothing] * (pomdp.n_actions - 1)
+        nothing = sparse.csr_array((1, n_pairs))
+        return [seen[0].joint(initial, n_pairs)] + [nothing] * (pomdp.n_actions - 1)
     return [
-        pomdp.discount * sparse.csr_array(initial @ matrix @ to_pairs[a % len(to_pairs)])
+        pomdp.discount * seen[a % len(seen)].joint(sparse.csr_array(initial @ matrix), n_pairs)
         for a, matrix in enumerate(pomdp.transition)
     ]
 
 
-def _widened(matrix: sparse.csr_array, width: int) -> sparse.csr_array:
-    return sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], width))
-
-
-def _extremes(pomdp: POMDP) -> tuple[float, float]:
+def extremes(pomdp: POMDP) -> tuple[float, float]:
     """Return bounds on every value: the lowest and highest reward for ever, or 0 where episodes may end."""
     live = pomdp.reward[~pomdp.terminal]
     low, high = float(live.min(initial=0.0)), float(live.max(initial=0.0))

@@ -20,7 +20,7 @@ from missmdp.plan.sarsop.lower import improve_lower, settle_lower, start_lower
 from missmdp.plan.sarsop.sampling import Visited, refine, sample, visit
 from missmdp.plan.sarsop.search import Search, SearchLimits
 from missmdp.plan.sarsop.start import begin_with, beliefs_over_states, set_up
-from missmdp.plan.sarsop.upper import expand, improve_upper, start_upper
+from missmdp.plan.sarsop.upper import expand, improve_upper, inform_upper, start_upper
 from missmdp.plan.solving import Status
 from missmdp.plan.stopping import Stop
 from missmdp.plan.trace import TraceBuilder
@@ -77,6 +77,9 @@ class Loop:
             start_lower(search)
             self._record()
             start_upper(search)
+            if search.compiled.is_wide:
+                self._record()
+            inform_upper(search)
             self._record()
             if beliefs is not None:
                 begin_with(search, beliefs)

@@ -339,6 +339,11 @@ class Search:
         pools = self.pools
         return self.model, pools.points, pools.vectors, pools.scratch, pools.counters
 
+    def corner_arrays(self) -> tuple[Compiled, Points, Scratch, NDArray[np.int64], Seen]:
+        """Return what kernels take that look at corners only."""
+        pools = self.pools
+        return self.model, pools.points, pools.scratch, pools.counters, pools.seen
+
     def upper_arrays(
         self,
     ) -> tuple[Compiled, Points, Entries, MixtureWeights, Vectors, Scratch, NDArray[np.int64]]:

@@ -6,20 +6,32 @@ import logging
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from missmdp.checks import checked_flag, checked_instance, checked_integer, checked_number, checked_seed
 from missmdp.errors import ParameterError
+from missmdp.memory import check_fits
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.acting import checked_planning_model
 from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.finite.controller import FiniteController
-from missmdp.plan.sarsop.compile import compile_pomdp
+from missmdp.plan.sarsop.compile import Compilation, compile_pomdp, extremes, joint_entries
 from missmdp.plan.sarsop.loop import Goal, Loop, make_ready
 from missmdp.plan.sarsop.search import Search, SearchLimits
 from missmdp.plan.sarsop.start import beliefs_over_states
-from missmdp.plan.solving import SolveResult
+from missmdp.plan.solving import SolveResult, Status
+from missmdp.plan.stopping import Stop
+from missmdp.plan.trace import TraceBuilder
+from missmdp.plan.value_function import ComponentVectors, state_components
 from missmdp.progress import show_status
+
+LARGE = 2_000_000
+"""Joint probabilities above which limits are looked at while a model is compiled."""
+BYTES_PER_ENTRY = 100
+"""What a joint probability takes while a model is compiled; afterwards it is a fifth of that."""
+BYTES_PER_POINT, BYTES_PER_ACTION = 128, 48
+"""What a state takes in a search, which has room for twice as many beliefs at first."""
 
 _log = logging.getLogger(__name__)
 
@@ -113,20 +125,23 @@ class Sarsop:
             As for the solver, for this model only.
         """
         model = checked_planning_model(model)
-        pomdp = model.to_pomdp() if isinstance(model, MissMDP) else model
         warm_start = self.warm_start if warm_start is None else _checked_result(warm_start)
-        if warm_start is not None and warm_start.beliefs.shape[1] != pomdp.n_states:
+        if warm_start is not None and warm_start.beliefs.shape[1] != model.n_states:
             raise ParameterError(
                 "warm_start",
                 warm_start,
                 "the result for a model with the same states",
-                f"it is for a model with {warm_start.beliefs.shape[1]} states, this one has {pomdp.n_states}",
+                f"it is for a model with {warm_start.beliefs.shape[1]} states, this one has {model.n_states}",
             )
-        observe_initial = pomdp.observe_initial if self.observe_initial is None else self.observe_initial
         make_ready(self.progress)
         limits = SearchLimits(self.timeout, self.memory)
+        pomdp = model.to_pomdp() if isinstance(model, MissMDP) else model
+        observe_initial = pomdp.observe_initial if self.observe_initial is None else self.observe_initial
         with limits.catch_interrupts(), show_status("solving", enabled=self.progress) as say:
-            compiled = compile_pomdp(pomdp, observe_initial=observe_initial)
+            try:
+                compiled = _compiled(pomdp, observe_initial, limits)
+            except Stop as stop:
+                return _nothing_yet(model, pomdp, observe_initial, limits, stop.status)
             search = Search(compiled, limits, np.random.default_rng(self.seed))
             goal = Goal(self.precision, self.absolute_precision, self.max_trials)
             loop = Loop(search, goal, say)
@@ -151,6 +166,61 @@ class Sarsop:
         )
         _log.info("%s", result)
         return result
+
+
+def _compiled(pomdp: POMDP, observe_initial: bool, limits: SearchLimits) -> Compilation:
+    """Return the compiled model; where it is large, limits hold on the way.
+
+    Raises
+    ------
+    Stop
+        If a limit was reached.
+    ModelError
+        If the model does not fit into the memory that is free.
+    """
+    entries = joint_entries(pomdp)
+    if entries < LARGE:
+        return compile_pomdp(pomdp, observe_initial=observe_initial)
+    points = 2 * pomdp.n_states * (BYTES_PER_POINT + BYTES_PER_ACTION * pomdp.n_actions)
+    limits.check_memory(points)
+    check_fits(
+        f"searching a model with {entries:.2g} joint probabilities of next states and observations",
+        BYTES_PER_ENTRY * entries + points,
+        "plan while acting, for example with POMCP",
+    )
+    return compile_pomdp(pomdp, observe_initial=observe_initial, check=limits.check)
+
+
+def _nothing_yet(
+    model: MissMDP | POMDP, pomdp: POMDP, observe_initial: bool, limits: SearchLimits, status: Status
+) -> SolveResult:
+    """Return what is known before a search begins: bounds from the rewards, and a policy worth the lower one."""
+    lowest, highest = extremes(pomdp)
+    components = [
+        ComponentVectors(states, np.full((1, len(states)), lowest), np.zeros(1, dtype=np.int64))
+        for states in state_components(pomdp)
+    ]
+    trace = TraceBuilder()
+    trace.append(
+        seconds=limits.seconds,
+        trials=0,
+        backups=0,
+        lower=lowest,
+        upper=highest,
+        vectors=len(components),
+        points=0,
+    )
+    result = SolveResult(
+        policy=AlphaVectorPolicy(model, components, observe_initial=observe_initial),
+        lower=lowest,
+        upper=highest,
+        status=status,
+        trace=trace.build(),
+        beliefs=sparse.csr_array((0, pomdp.n_states)),
+        seconds=limits.seconds,
+    )
+    _log.info("%s", result)
+    return result
 
 
 def _limit(name: str, value: Any) -> float:

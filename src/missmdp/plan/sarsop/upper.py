@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.sarsop import upper as kernels
-from missmdp._kernels.sarsop.exploring import expand_points
+from missmdp._kernels.sarsop.exploring import expand_corners, expand_points
 from missmdp.plan.sarsop.search import BUDGET, SMALL_AT_START, SWEEPS_AT_START, Search
 
 SWEEPS = 15
@@ -18,23 +18,37 @@ STEPS = 20
 
 
 def start_upper(search: Search) -> None:
-    """Set the upper bounds of the corners to the fast informed bound, which starts from the MDP's value."""
+    """Set the upper bounds of the corners to the MDP's value."""
     compiled = search.compiled
-    small = SMALL_AT_START * compiled.scale / compiled.slowness
     for _ in range(int(SWEEPS_AT_START * compiled.slowness)):
         search.limits.check()
-        if kernels.sweep_mdp(search.model, search.pools.points) <= small:
+        if kernels.sweep_mdp(search.model, search.pools.points) <= _small(search):
             break
-    corners = np.arange(compiled.n_classes)
-    for a in range(search.model.reward.shape[1]):
-        expand(search, corners, np.full(len(corners), a), steps=0)
+    if compiled.is_wide:
+        _mix_start(search)
+
+
+def inform_upper(search: Search) -> None:
+    """Lower the upper bounds of the corners, from the MDP's value to the fast informed bound."""
+    compiled = search.compiled
+    corners, n_actions = np.arange(compiled.n_classes), search.model.reward.shape[1]
+    search.work_off(
+        lambda place: expand_corners(*search.corner_arrays(), place, BUDGET), compiled.n_classes * n_actions
+    )
+    for a in range(n_actions):
+        left = corners[search.pools.points.seen[corners, a] < 0]
+        expand(search, left, np.full(len(left), a), steps=0)
     for _ in range(int(SWEEPS_AT_START * compiled.slowness)):
         # The sweeps of trials go on with it.
-        enough = max(small, 1e-2 * SMALL * search.gap / compiled.slowness)
+        enough = max(_small(search), 1e-2 * SMALL * search.gap / compiled.slowness)
         if improve_upper(search, corners[::-1].copy(), sweeps=1) <= enough:
             break
     if compiled.is_wide:
         _mix_start(search)
+
+
+def _small(search: Search) -> float:
+    return SMALL_AT_START * search.compiled.scale / search.compiled.slowness
 
 
 def _mix_start(search: Search) -> None:
