@@ -1,7 +1,7 @@
 """`make bench`: every measurement, or those whose names are given.
 
-`python -m benchmarks solve` and `python -m benchmarks scale` take options; `--help` after the name lists them.
-`scale` is run only if it is named; it goes on where an interrupted run has stopped.
+`python -m benchmarks solve`, `online` and `scale` take options; `--help` after the name lists them. `scale` is run only
+if it is named; it goes on where an interrupted run has stopped.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from benchmarks import (
     bench_evaluate,
     bench_learn,
     bench_model,
+    bench_online,
     bench_pomcp,
     bench_ppo,
     bench_scale,
@@ -27,6 +28,7 @@ BENCHES = {
     "em": bench_em.run,
     "solve": bench_solve.run,
     "pomcp": bench_pomcp.run,
+    "online": bench_online.run,
     "evaluate": bench_evaluate.run,
     "ppo": bench_ppo.run,
 }
@@ -37,8 +39,9 @@ def main(arguments: list[str]) -> None:
     if arguments[:1] == ["scale"]:
         bench_scale.run(arguments[1:])
         return
-    if len(arguments) > 1 and arguments[0] == "solve" and arguments[1].startswith("-"):
-        bench_solve.run(arguments[1:])
+    with_options = {"solve": bench_solve.run, "online": bench_online.run}
+    if len(arguments) > 1 and arguments[0] in with_options and arguments[1].startswith("-"):
+        with_options[arguments[0]](arguments[1:])
         return
     unknown = [name for name in arguments if name not in BENCHES]
     if unknown:

@@ -43,7 +43,8 @@ class Blocks:
         if 2.0**count * n_states > _MAX_ENTRIES:
             raise DataError(
                 f"{count} features or blocks go missing on their own, which makes 2^{count} patterns; with "
-                f"{n_states:,} states that is {2.0**count * n_states:.2g} probabilities, too many"
+                f"{n_states:,} states that is {2.0**count * n_states:.2g} probabilities, too many (features that are "
+                "given as one block take less, and so do learners that count, such as AsMAR and AIMI)"
             )
         missing = _bits(count)
         patterns = np.ones((len(missing), len(features)), dtype=np.bool_)

@@ -587,6 +587,12 @@ def _factors_with_last_action(mdp: FactoredMDP, given: Factors, name: str, none:
     tables[name] = ([], np.eye(mdp.n_actions, mdp.n_actions + 1, 1))
     features = FeatureSpace({**mdp.features, name: (none, *mdp.actions)})
     n_copies = mdp.n_actions + 1
+    n_states = mdp.n_states * n_copies
+    check_fits(
+        f"this MDP with its last action, of {n_states:,} states,",
+        n_states * (24.0 * mdp.n_actions + 12.0 * len(features)),
+        "state what matters of the last action as a feature of your own",
+    )
     return FactoredMDP(
         features,
         mdp.actions,
@@ -595,5 +601,5 @@ def _factors_with_last_action(mdp: FactoredMDP, given: Factors, name: str, none:
         np.multiply.outer(mdp.initial, np.eye(n_copies)[0]).reshape(-1),
         np.repeat(mdp.terminal, n_copies),
         mdp.discount,
-        max_states=max(mdp.n_states * n_copies, 1),
+        max_states=max(n_states, 1),
     )

@@ -53,12 +53,8 @@ class Apart:
 
     @property
     def log_chance(self) -> float:
-        """What the likelihoods of the clusters have too much: how features move that are always seen."""
-        first = self.log.n_episodes
-        return one_by_one(
-            first * once + (self.log.n_steps - first) * each
-            for once, each in (cluster.log_chance for cluster in self.clusters)
-        )
+        """What the log-likelihoods of the clusters lack: how features move that are always seen."""
+        return one_by_one(cluster.log_of_chance(self.log) for cluster in self.clusters)
 
     def added(self, value: Callable[[DynamicsEM], float]) -> float:
         """Return the sum of what a function says of each learner."""

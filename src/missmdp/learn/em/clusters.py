@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from missmdp.data.dataset import Dataset
 from missmdp.model.factors import Factors, Scope
 from missmdp.model.mdp import FactoredMDP
+from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missing_factors import ROUNDING
 from missmdp.model.space import FeatureSpace, StateSpace
 from missmdp.sums import one_by_one
@@ -46,7 +47,7 @@ class Cluster:
     mdp: FactoredMDP
     """The MDP of these features."""
     log_chance: tuple[float, float]
-    """What the features that move at random add to the log-likelihood, at the first step and at each later one."""
+    """By how much features that move at random lower the log-likelihood, at the first step and at each later one."""
 
     def log(self, whole: Dataset) -> Dataset:
         """Return a log of the whole MDP as one of this cluster."""
@@ -58,6 +59,11 @@ class Cluster:
             whole.terminated & self.mdp.terminal.any(),
             behaviour=whole.behaviour,
         )
+
+    def log_of_chance(self, whole: Dataset) -> float:
+        """Return what a log-likelihood of this cluster lacks: how features move that are always seen."""
+        once, each = self.log_chance
+        return whole.n_episodes * once + (whole.n_steps - whole.n_episodes) * each
 
     def states(self, space: StateSpace) -> NDArray[np.int64]:
         """Return the state of this cluster in each state of the whole, shape (S,)."""
@@ -76,6 +82,35 @@ def is_large(log: Dataset, n_blocks: int) -> bool:
     tokens = np.unique(np.column_stack([log.observations, log.actions]), axis=0)
     admitted = np.where(tokens[:, :-1] < 0, sizes, 1.0).prod(axis=1).sum()
     return float(admitted) * mdp.n_entries / (mdp.n_states * mdp.n_actions) > _MOST_WAYS
+
+
+def clusters_of_log(
+    log: Dataset, names: Sequence[Sequence[str]], graph: MissingnessGraph | None = None
+) -> list[Cluster]:
+    """Return the clusters in which a log is learned from; none if it is learned from as a whole.
+
+    Parameters
+    ----------
+    log
+        The log.
+    names
+        The features that go missing; those that go missing together are one block.
+    graph
+        What indicators may depend on, where that is known.
+    """
+    if not is_large(log, len(names)):
+        return []
+    features = log.mdp.space.features
+    missing = [name for block in names for name in block]
+    joined = list(names)
+    if graph is not None:
+        joined += [
+            *graph.dependent,
+            *((name, *graph.parents(name)) for name in missing if name in graph.features),
+        ]
+    return find_clusters(
+        log.mdp, features.mask(missing), [[features.position(name) for name in tie] for tie in joined]
+    )
 
 
 def find_clusters(

@@ -25,7 +25,7 @@ from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.blocks import Blocks, block_names, checked_feature_blocks
 from missmdp.learn.bounds import Bound
 from missmdp.learn.em.apart import Apart, learn_apart
-from missmdp.learn.em.clusters import Cluster, find_clusters, is_large
+from missmdp.learn.em.clusters import Cluster, clusters_of_log
 from missmdp.learn.em.histories import Histories, checked_log, prepare_histories
 from missmdp.learn.em.iterate import EMFit, StructureModel, asmar_table, iterate, penalised, perturbed
 from missmdp.learn.em.learned_structure import factor_truths, factors_graph, fit_warnings
@@ -260,20 +260,9 @@ class DynamicsEM(MissingnessEstimator):
     def _clusters(self, log: Dataset, names: Sequence[Sequence[str]]) -> list[Cluster]:
         """Return the clusters that are learned on their own; none if the log is learned from as a whole."""
         if isinstance(self.structure, MissingnessGraph):
-            graph, saturated = self.structure, False
-        else:
-            graph, saturated = MissingnessGraph(), _NAMES[self.structure.lower()] == "saturated"
-        if saturated or not is_large(log, len(names)):
-            return []
-        position = log.mdp.space.features.position
-        missing = [name for block in names for name in block]
-        joined = [
-            *names,
-            *graph.dependent,
-            *((name, *graph.parents(name)) for name in missing if name in graph.features),
-        ]
-        hidden = log.mdp.space.features.mask(missing)
-        return find_clusters(log.mdp, hidden, [[position(name) for name in tie] for tie in joined])
+            return clusters_of_log(log, names, self.structure)
+        saturated = _NAMES[self.structure.lower()] == "saturated"
+        return [] if saturated else clusters_of_log(log, names)
 
     def _fit_apart(self, log: Dataset, clusters: Sequence[Cluster], names: Sequence[Sequence[str]]) -> Self:
         learners: list[DynamicsEM] = []
