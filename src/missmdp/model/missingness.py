@@ -448,10 +448,10 @@ class MissingnessFunction:
         )
 
     def count_occurring(self, states: NDArray[np.bool_] | None = None) -> int:
-        """Return how many observations `occurring` would list; where M is large, without listing them if possible."""
+        """Return how many observations `occurring` would list, without listing them where all patterns can come."""
         space, own = self.space, {feature for part in self.parts for feature in part.features}
         everywhere = space.is_product and (states is None or bool(states.all()))
-        if self.is_small or not everywhere or any((part.table <= 0.0).any() for part in self.parts):
+        if not everywhere or any((part.table <= 0.0).any() for part in self.parts):
             return len(self.occurring(states).observations)
         sizes = space.features.sizes
         total = math.prod(int(size) for feature, size in enumerate(sizes) if feature not in own)
