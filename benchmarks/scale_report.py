@@ -88,9 +88,10 @@ def markdown_tables(cells: Sequence[Cell]) -> str:
     found = {(cell.model, cell.step): cell for cell in cells}
     states = {model: max(cell.states for cell in cells if cell.model == model) for model in models}
     head = [f"| model | states | {' | '.join(steps)} |", f"|:---|---:|{'---:|' * len(steps)}"]
-    lines: list[str] = []
+    limits = " and ".join(sorted({f"{cell.limit:g}" for cell in cells}))
+    lines = [f"Each step had {limits} CPU seconds."]
     for title, show in (("CPU seconds", _seconds), ("Peak memory of the process, in MB", _memory)):
-        lines += ["", f"{title}:", "", *head] if lines else [f"{title}:", "", *head]
+        lines += ["", f"{title}:", "", *head]
         for model in models:
             shown = [show(found.get((model, step))) for step in steps]
             lines.append(f"| `{model}` | {states[model]:,} | {' | '.join(shown)} |")
