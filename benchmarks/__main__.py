@@ -1,6 +1,6 @@
 """`make bench`: every measurement, or those whose names are given.
 
-`python -m benchmarks solve` takes options; `--help` after the name lists them.
+`python -m benchmarks solve` and `online` take options; `--help` after the name lists them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from benchmarks import (
     bench_evaluate,
     bench_learn,
     bench_model,
+    bench_online,
     bench_pomcp,
     bench_ppo,
     bench_solve,
@@ -25,6 +26,7 @@ BENCHES = {
     "em": bench_em.run,
     "solve": bench_solve.run,
     "pomcp": bench_pomcp.run,
+    "online": bench_online.run,
     "evaluate": bench_evaluate.run,
     "ppo": bench_ppo.run,
 }
@@ -32,8 +34,9 @@ BENCHES = {
 
 def main(arguments: list[str]) -> None:
     """Run the named measurements, or all."""
-    if len(arguments) > 1 and arguments[0] == "solve" and arguments[1].startswith("-"):
-        bench_solve.run(arguments[1:])
+    with_options = {"solve": bench_solve.run, "online": bench_online.run}
+    if len(arguments) > 1 and arguments[0] in with_options and arguments[1].startswith("-"):
+        with_options[arguments[0]](arguments[1:])
         return
     unknown = [name for name in arguments if name not in BENCHES]
     if unknown:

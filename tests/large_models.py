@@ -1,4 +1,4 @@
-"""Random small models, as they are and treated as if they were large."""
+"""Small models, as they are and treated as if they were large."""
 
 from __future__ import annotations
 
@@ -80,3 +80,43 @@ def pair(
     assert not large.mdp.is_small
     assert not large.missingness.is_small
     return small, large
+
+
+def two_machines(
+    *,
+    watched: bool = False,
+    terminal: Any = None,
+    initial: Any = None,
+    coupled: bool = False,
+) -> mm.FactoredMDP:
+    """A load that is always seen, two machines that wear, and a lamp that shows the wear of the first if `watched`."""
+
+    def wear(w, load, action):
+        return {0: 0.9, 1: 0.1} if action == "fix" else {w: 0.7 - 0.2 * load, (w + 1) % 3: 0.3 + 0.2 * load}
+
+    def pushed(w, other, action):
+        return {w: 0.5, (w + 1) % 3: 0.5} if other == 2 else {w: 0.8, (w + 1) % 3: 0.2}
+
+    def lamp(w, action):
+        return {0: 0.9 - 0.4 * w, 1: 0.1 + 0.4 * w}
+
+    return mm.FactoredMDP.from_factors(
+        {"load": (0, 1), "a": (0, 1, 2), "lamp": (0, 1), "b": (0, 1, 2)},
+        ["run", "fix"],
+        {
+            "load": ("load", [[[0.6, 0.4]] * 2, [[0.3, 0.7]] * 2]),
+            "a": (["a", "load"], wear),
+            "b": (["b", "a"], pushed) if coupled else (["b", "load"], wear),
+            "lamp": ("a", lamp) if watched else ([], [[0.5, 0.5]] * 2),
+        },
+        0.0,
+        initial or {"load": {0: 0.5, 1: 0.5}, "a": {0: 0.8, 1: 0.2}, "lamp": 0, "b": 0},
+        terminal,
+    )
+
+
+def log_of(mdp: mm.FactoredMDP, missing: dict[str, Any], steps: int = 1500, seed: int = 0) -> mm.Dataset:
+    return mm.collect(mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, missing)), steps, seed=seed)
+
+
+MISSING = {"a": ("a", [0.2, 0.5, 0.8]), "b": ("load", [0.3, 0.6])}

@@ -115,6 +115,14 @@ def test_beliefs_agree(seed, monkeypatch):
         np.testing.assert_allclose(beliefs[1], beliefs[0], atol=1e-12)
 
 
+def test_optimal_values_that_would_take_too_long_say_so(monkeypatch):
+    _, large = pair(1, monkeypatch)
+    monkeypatch.setattr("missmdp.model.pomdp._MOST_WORK", 0.0)
+    with pytest.raises(mm.ModelError, match="sweeps, about .* without a control variate"):
+        mm.evaluate(None, large, episodes=10, seed=0, control_variate=True)
+    assert mm.evaluate(None, large, episodes=10, seed=0).mean is not None
+
+
 @pytest.mark.slow
 def test_a_million_states():
     """The whole way on 12 machines: 1,062,882 states and 4,096 patterns, none of which is multiplied out."""

@@ -43,7 +43,8 @@ class Blocks:
         if 2.0**count * n_states > _MAX_ENTRIES:
             raise DataError(
                 f"{count} features or blocks go missing on their own, which makes 2^{count} patterns; with "
-                f"{n_states:,} states that is {2.0**count * n_states:.2g} probabilities, too many"
+                f"{n_states:,} states that is {2.0**count * n_states:.2g} probabilities, too many (features that are "
+                "given as one block take less, and so do learners that count, such as AsMAR and AIMI)"
             )
         missing = _bits(count)
         patterns = np.ones((len(missing), len(features)), dtype=np.bool_)
@@ -69,29 +70,7 @@ class Blocks:
         given
             Blocks that are known; features in none of them are blocks of their own then.
         """
-        features = mdp.space.features
-        absent: NDArray[np.bool_] = np.asarray(~observed.all(axis=0), dtype=np.bool_)
-        if given is None:
-            columns: dict[bytes, list[str]] = {}
-            for place in np.flatnonzero(absent):
-                columns.setdefault(
-                    np.packbits(observed[:, place]).tobytes(), []
-                ).append(features.names[place])  # fmt: skip
-            names: list[Sequence[str]] = list(columns.values())
-        else:
-            owned = checked_feature_blocks(features, given)
-            for block in owned:
-                shown = observed[:, features.mask(block)]
-                if (shown.any(axis=1) & ~shown.all(axis=1)).any():
-                    raise DataError(
-                        f"{', '.join(block)}: given as a block, but some observations show it in part"
-                    )
-            inside = {name for block in owned for name in block}
-            names = [
-                *(block for block in owned if absent[features.mask(block)].any()),
-                *((name,) for name in features.chosen(absent) if name not in inside),
-            ]
-        return cls.of(features, names, mdp.n_states)
+        return cls.of(mdp.space.features, block_names(mdp.space.features, observed, given), mdp.n_states)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -101,6 +80,34 @@ class Blocks:
     def home(self, feature: str) -> int:
         """Return the number of the block that a feature is in."""
         return next(i for i, block in enumerate(self.names) if feature in block)
+
+
+def block_names(
+    features: FeatureSpace, observed: NDArray[np.bool_], given: Sequence[Sequence[str]] | None = None
+) -> list[Sequence[str]]:
+    """Return the features of each block of some data; see `Blocks.seen_in`."""
+    absent: NDArray[np.bool_] = np.asarray(~observed.all(axis=0), dtype=np.bool_)
+    if given is None:
+        columns: dict[bytes, list[str]] = {}
+        for place in np.flatnonzero(absent):
+            columns.setdefault(
+                np.packbits(observed[:, place]).tobytes(), []
+            ).append(features.names[place])  # fmt: skip
+        names: list[Sequence[str]] = list(columns.values())
+    else:
+        owned = checked_feature_blocks(features, given)
+        for block in owned:
+            shown = observed[:, features.mask(block)]
+            if (shown.any(axis=1) & ~shown.all(axis=1)).any():
+                raise DataError(
+                    f"{', '.join(block)}: given as a block, but some observations show it in part"
+                )
+        inside = {name for block in owned for name in block}
+        names = [
+            *(block for block in owned if absent[features.mask(block)].any()),
+            *((name,) for name in features.chosen(absent) if name not in inside),
+        ]
+    return names
 
 
 def checked_feature_blocks(

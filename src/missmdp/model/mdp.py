@@ -55,6 +55,7 @@ from missmdp.words import count, did_you_mean, listed, preview
 
 _FEW_ENTRIES = 5_000_000
 """Entries of matrices up to which factors are multiplied out where matrices are quicker."""
+
 _WRITE_FACTORS = (
     "write the model down feature by feature (FactoredMDP.from_factors), where it takes next to nothing"
 )
@@ -197,7 +198,12 @@ class FactoredMDP:
     @cached_property
     def is_small(self) -> bool:
         """Whether T is used as matrices: it was given like that, or has few entries when factors are multiplied out."""
-        return self._given is None or self._given.count_entries() <= _FEW_ENTRIES
+        return self._given is None or self.n_entries <= _FEW_ENTRIES
+
+    @cached_property
+    def n_entries(self) -> int:
+        """How many entries the transition matrices have in all, multiplied out or not."""
+        return sum(m.nnz for m in self.transition) if self._given is None else self._given.count_entries()
 
     def expect(self, values: NDArray[np.float64], action: int) -> NDArray[np.float64]:
         """Return E[values(s′) | s, a] for every state s and the action of that number, shape (S,)."""
@@ -222,7 +228,7 @@ class FactoredMDP:
             If the matrices of factors would not fit into memory.
         """
         assert self._given is not None
-        entries = self._given.count_entries()
+        entries = self.n_entries
         what = f"the transition matrices of this model, with {entries:.2g} entries,"
         # Each takes 12 bytes, and 120 while it is made.
         check_fits(what, entries * (12.0 + 120.0 / self.n_actions), _BY_FACTORS)
@@ -581,6 +587,12 @@ def _factors_with_last_action(mdp: FactoredMDP, given: Factors, name: str, none:
     tables[name] = ([], np.eye(mdp.n_actions, mdp.n_actions + 1, 1))
     features = FeatureSpace({**mdp.features, name: (none, *mdp.actions)})
     n_copies = mdp.n_actions + 1
+    n_states = mdp.n_states * n_copies
+    check_fits(
+        f"this MDP with its last action, of {n_states:,} states,",
+        n_states * (24.0 * mdp.n_actions + 12.0 * len(features)),
+        "state what matters of the last action as a feature of your own",
+    )
     return FactoredMDP(
         features,
         mdp.actions,
@@ -589,5 +601,5 @@ def _factors_with_last_action(mdp: FactoredMDP, given: Factors, name: str, none:
         np.multiply.outer(mdp.initial, np.eye(n_copies)[0]).reshape(-1),
         np.repeat(mdp.terminal, n_copies),
         mdp.discount,
-        max_states=max(mdp.n_states * n_copies, 1),
+        max_states=max(n_states, 1),
     )

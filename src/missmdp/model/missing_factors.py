@@ -297,6 +297,35 @@ def listed_patterns(space: StateSpace, parts: Sequence[Part]) -> NDArray[np.bool
     return patterns[pattern_order(patterns)]
 
 
+def marginal(
+    space: StateSpace, parts: Sequence[Part], features: Sequence[int], patterns: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return P(pattern of some features | state) for some patterns, shape (len(patterns), S).
+
+    Parameters
+    ----------
+    features
+        Positions of the features.
+    patterns
+        True = observed, shape (K, len(features)).
+    """
+    table = np.ones((len(patterns), len(space)))
+    # In no part: always observed.
+    alone = [k for k, feature in enumerate(features) if all(feature not in part.features for part in parts)]
+    table[~patterns[:, alone].all(axis=1)] = 0.0
+    for part in parts:
+        own = [
+            (part.features.index(feature), k)
+            for k, feature in enumerate(features)
+            if feature in part.features
+        ]
+        if own:
+            mine, theirs = (list(places) for places in zip(*own, strict=True))
+            same = (part.patterns[:, None, mine] == patterns[None, :, theirs]).all(axis=2)
+            table *= (part.table @ same.astype(np.float64)).T[:, part.rows(space)]
+    return table
+
+
 def joint_groups(
     space: StateSpace, groups: Sequence[tuple[int, ...] | NDArray[np.int64] | None]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

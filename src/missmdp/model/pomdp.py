@@ -291,6 +291,8 @@ _PRECISION = 1e-10
 """Relative to the largest value that rewards allow."""
 _MOST_SWEEPS = 25_000
 """Beyond a discount of about 0.999 there are better ways."""
+_MOST_WORK = 1e10
+"""Values of features that value iteration on factors goes through at most; about a minute."""
 _MOST_POLICIES = 1000
 """Policy iteration needs some ten, and could go round in circles by rounding."""
 _ROUNDING = 1e-14
@@ -309,11 +311,23 @@ def optimal_values(mdp: FactoredMDP | POMDP) -> NDArray[np.float64]:
         return values
     # The error shrinks by γ per sweep and starts at most at scale / (1 − γ).
     sweeps = math.ceil(math.log(_PRECISION) / math.log(mdp.discount)) if mdp.discount > 0.0 else 1
+    if isinstance(mdp, FactoredMDP) and not mdp.is_small:
+        _check_work(mdp, sweeps)
     if sweeps > _MOST_SWEEPS:
         return _by_policies(mdp)
     for _ in range(sweeps):
         values = action_values(mdp, values).max(axis=1)
     return values
+
+
+def _check_work(mdp: FactoredMDP, sweeps: int) -> None:
+    """Raise `ModelError` if the values of a large MDP would take minutes."""
+    work = float(sweeps) * mdp.n_actions * mdp.n_states * len(mdp.features)
+    if work > _MOST_WORK:
+        raise ModelError(
+            f"the optimal values of {mdp.n_states:,} states with {mdp.n_actions:,} actions would take {sweeps:,} "
+            f"sweeps, about {work / 1.2e10:,.0f} minutes; evaluate without a control variate"
+        )
 
 
 def _by_policies(mdp: FactoredMDP | POMDP) -> NDArray[np.float64]:

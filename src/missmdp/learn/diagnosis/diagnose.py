@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,14 @@ from missmdp.data.dataset import Dataset
 from missmdp.errors import AssumptionWarning, DataError, MissMDPError
 from missmdp.learn.aimi import AIMI
 from missmdp.learn.assumptions import dependent_indicators
-from missmdp.learn.blocks import Blocks
+from missmdp.learn.blocks import Blocks, block_names
 from missmdp.learn.bootstrap import FEWEST_UNITS
+from missmdp.learn.diagnosis.apart import joined_classes, joined_graph, joined_tests, widest_type
 from missmdp.learn.diagnosis.classes import Best, best_structures, find_drivers
 from missmdp.learn.diagnosis.nested_tests import chain_tests, own_tests
 from missmdp.learn.diagnosis.result import ClassScore, Diagnosis
 from missmdp.learn.diagnosis.snapshots import Snapshots
+from missmdp.learn.em.clusters import Cluster, clusters_of_log
 from missmdp.learn.em.histories import Histories, checked_log, prepare_histories
 from missmdp.learn.em.iterate import EMFit, Evidence, Maximised, asmar_table, iterate
 from missmdp.learn.em.learned_structure import factors_graph
@@ -93,9 +95,27 @@ def diagnose(
     if counts.n_steps == 0:
         raise DataError("there are no observations to look at")
     snapshots = mdp is None or not isinstance(dataset, Dataset)
-    blocks = Blocks.seen_in(counts.mdp, counts.observed)
-    if not blocks.names:
+    names = block_names(counts.mdp.space.features, counts.observed)
+    if not names:
         return _nothing_missing(counts.mdp, counts.n_steps, snapshots)
+    if mdp is not None and isinstance(dataset, Dataset):
+        log = checked_log(mdp, dataset, "diagnose")
+        clusters = clusters_of_log(log, names)
+        if clusters:
+            found = [
+                diagnose(
+                    cluster.log(log),
+                    cluster.mdp,
+                    level=level,
+                    draws=draws,
+                    seed=seed,
+                    threads=threads,
+                    progress=progress,
+                )
+                for cluster in clusters
+            ]
+            return _together(log, counts, clusters, found, level)
+    blocks = Blocks.of(counts.mdp.space.features, names, counts.mdp.n_states)
     with show_status("Looking for reasons", enabled=progress) as say:
 
         def tell(name: str, value: float) -> None:
@@ -123,7 +143,7 @@ def diagnose(
     kind = _type(own, blocks, fit)
     if snapshots and kind not in ("MCAR", "simple MAR"):
         kind = "not simple MAR"
-    dependent = blocks_seem_dependent(counts, blocks) if snapshots else blocks_depend(graph, blocks)
+    dependent = blocks_seem_dependent(counts, blocks) if snapshots else blocks_depend(graph, blocks.names)
     label, reason = recommended(kind, graph, dependent=dependent, snapshots=snapshots)
     rates = counts.missing_rates()
     return Diagnosis(
@@ -145,6 +165,46 @@ def diagnose(
             *(_open_questions(own, graph, blocks) if kind == "MNAR" else ()),
         ),
         mdp=own,
+    )
+
+
+def _together(
+    log: Dataset,
+    counts: ObservationCounts,
+    clusters: Sequence[Cluster],
+    found: Sequence[Diagnosis],
+    level: float,
+) -> Diagnosis:
+    """Return the diagnosis of all features from those of clusters."""
+    features = log.mdp.space.features
+    graph = joined_graph(features.names, (one.graph for one in found))
+    blocks = tuple(
+        sorted((block for one in found for block in one.blocks), key=lambda b: features.position(b[0]))
+    )
+    kind = widest_type(found)
+    label, reason = recommended(kind, graph, dependent=blocks_depend(graph, blocks), snapshots=False)
+    rates = counts.missing_rates()
+    notes = {note: None for one in found for note in one.notes}
+    return Diagnosis(
+        kind,
+        graph.self_censoring,
+        blocks,
+        graph,
+        joined_classes(log, clusters, found),
+        joined_tests(found, graph.can_go_missing, level),
+        tuple(test for one in found for test in one.own_tests),
+        tuple(driver for one in found for driver in one.drivers),
+        tuple(rates[block[0]] for block in blocks),
+        label,
+        reason,
+        snapshots_only=False,
+        n_steps=counts.n_steps,
+        notes=(
+            *notes,
+            f"This was found in {len(clusters)} clusters of features that the dynamics do not tie together; whether "
+            "gaps depend on features of other clusters was not looked at",
+        ),
+        mdp=log.mdp,
     )
 
 
@@ -306,9 +366,9 @@ def recommended(kind: str, graph: MissingnessGraph, *, dependent: bool, snapshot
             )
 
 
-def blocks_depend(graph: MissingnessGraph, blocks: Blocks) -> bool:
+def blocks_depend(graph: MissingnessGraph, blocks: Sequence[Sequence[str]]) -> bool:
     """Return whether an m-graph joins features of different blocks."""
-    return any(blocks.home(a) != blocks.home(b) for a, b in graph.dependent)
+    return any(not any(a in block and b in block for block in blocks) for a, b in graph.dependent)
 
 
 def blocks_seem_dependent(counts: ObservationCounts, blocks: Blocks) -> bool:

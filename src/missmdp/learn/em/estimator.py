@@ -22,8 +22,10 @@ from missmdp.data.dataset import Behaviour, Dataset
 from missmdp.errors import AssumptionWarning, DataError, ParameterError
 from missmdp.learn.assumptions import never_observed
 from missmdp.learn.base import MissingnessEstimator
-from missmdp.learn.blocks import Blocks, checked_feature_blocks
+from missmdp.learn.blocks import Blocks, block_names, checked_feature_blocks
 from missmdp.learn.bounds import Bound
+from missmdp.learn.em.apart import Apart, learn_apart
+from missmdp.learn.em.clusters import Cluster, clusters_of_log
 from missmdp.learn.em.histories import Histories, checked_log, prepare_histories
 from missmdp.learn.em.iterate import EMFit, StructureModel, asmar_table, iterate, penalised, perturbed
 from missmdp.learn.em.learned_structure import factor_truths, factors_graph, fit_warnings
@@ -121,12 +123,21 @@ class DynamicsEM(MissingnessEstimator):
         The patterns of the blocks (True = observed), shape (K, n).
     expected_counts_ : numpy.ndarray
         How often each pattern came with each state, in expectation, shape (K, S).
+    apart_ : Apart or None
+        If features were learned in clusters: these, with a learner for each, which then have `patterns_` and
+        `expected_counts_`.
     starts_ : tuple of float
         The penalised log-likelihood that each start reached.
 
     Notes
     -----
     There is no finite-sample bound. `bound` returns bootstrap intervals, which are not guaranteed.
+
+    Where patterns × states or histories are too many, features are learned in clusters that the dynamics do not tie
+    together. That takes an MDP whose features move independently given the state (`FactoredMDP.from_factors`, or
+    matrices in which that is found), and assumes that gaps depend on features of their own cluster and on those that
+    are always seen. The log-likelihood is then that given how features moved that are always seen and do not depend
+    on hidden ones.
 
     Examples
     --------
@@ -152,6 +163,7 @@ class DynamicsEM(MissingnessEstimator):
     found_: Found | None
     fit_: EMFit
     histories_: Histories
+    apart_: Apart | None
 
     def __init__(
         self,
@@ -225,7 +237,11 @@ class DynamicsEM(MissingnessEstimator):
         for name, rate in counts.missing_rates().items():
             if rate > 0.0 and name in (self.always_observed or ()):
                 raise DataError(f"{name!r} is declared always observed, but it goes missing")
-        blocks = Blocks.seen_in(log.mdp, counts.observed, self.blocks)
+        names = block_names(features, counts.observed, self.blocks)
+        clusters = self._clusters(log, names)
+        if clusters:
+            return self._fit_apart(log, clusters, names)
+        blocks = Blocks.of(features, names, log.mdp.n_states)
         prior = asmar_table(counts, blocks)
         with show_status("Learning from the dynamics", enabled=self.progress) as say:
 
@@ -240,6 +256,56 @@ class DynamicsEM(MissingnessEstimator):
             fits = self._fits(searcher, model, prior if found is None else found.fit.table)
         self._keep(log, searcher, fits, found)
         return self
+
+    def _clusters(self, log: Dataset, names: Sequence[Sequence[str]]) -> list[Cluster]:
+        """Return the clusters that are learned on their own; none if the log is learned from as a whole."""
+        if isinstance(self.structure, MissingnessGraph):
+            return clusters_of_log(log, names, self.structure)
+        saturated = _NAMES[self.structure.lower()] == "saturated"
+        return [] if saturated else clusters_of_log(log, names)
+
+    def _fit_apart(self, log: Dataset, clusters: Sequence[Cluster], names: Sequence[Sequence[str]]) -> Self:
+        learners: list[DynamicsEM] = []
+        for cluster in clusters:
+            kept, own = cluster.mdp.space.features.names, cluster.hidden
+            structure, parameters = self.structure, self.get_params()
+            hidden = log.mdp.space.features.chosen(np.isin(np.arange(len(log.mdp.space.features)), own))
+            if isinstance(structure, MissingnessGraph):
+                structure = _restricted(structure, kept, hidden)
+            parameters |= {
+                "mdp": cluster.mdp,
+                "structure": structure,
+                "blocks": [block for block in names if block[0] in hidden],
+                "always_observed": [name for name in kept if name not in hidden],
+            }
+            learners.append(DynamicsEM(**parameters))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AssumptionWarning)
+            apart = learn_apart(log, clusters, learners)
+        self._keep_apart(apart)
+        return self
+
+    def _keep_apart(self, apart: Apart) -> None:
+        log, learners = apart.log, apart.learners
+        self.apart_, self.data_, self.found_ = apart, log, None
+        self.missingness_ = apart.function([learner.missingness_ for learner in learners])
+        self.log_likelihood_ = apart.added(lambda one: one.log_likelihood_) + apart.log_chance
+        self.bic_ = apart.added(lambda one: one.bic_) + apart.log_chance
+        self.n_parameters_ = sum(one.n_parameters_ for one in learners)
+        self.trace_ = apart.traces(lambda one: one.trace_)
+        self.starts_ = apart.traces(lambda one: one.starts_)
+        self.converged_ = all(one.converged_ for one in learners)
+        self.blocks_ = tuple(block for one in learners for block in one.blocks_)
+        self.graph_ = apart.graph()  # pyright: ignore[reportIncompatibleVariableOverride]
+        self.always_observed_ = self.graph_.always_observed
+        self.unseen_ = apart.unseen()
+        self.assumed_ = (
+            f"{self.assumes}, in which gaps depend only on features that the dynamics tie to the missing one and on "
+            "those that are always seen"
+        )
+        self.warnings_ = (*never_observed(as_counts(log)), *apart.findings())
+        for finding in self.warnings_:
+            warnings.warn(str(finding), AssumptionWarning, stacklevel=4)
 
     def _model(self, searcher: Searcher[Histories]) -> tuple[StructureModel, Found | None]:
         """Return the structure with its prior, and how it was found where it was looked for."""
@@ -289,6 +355,7 @@ class DynamicsEM(MissingnessEstimator):
         self, log: Dataset, searcher: Searcher[Histories], fits: list[EMFit], found: Found | None
     ) -> None:
         mdp, blocks, histories = log.mdp, searcher.blocks, searcher.histories
+        self.apart_ = None
         best = max(fits, key=lambda fit: fit.objective)
         self.fit_, self.found_, self.histories_ = best, found, histories
         self.data_ = log
@@ -315,6 +382,9 @@ class DynamicsEM(MissingnessEstimator):
         """
         self.check_fitted()
         checked_integer("draws", draws, least=1)
+        if self.apart_ is not None:
+            drawn = [learner.bootstrap(draws, seed) for learner in self.apart_.learners]
+            return [self.apart_.function(functions) for functions in zip(*drawn, strict=True)]
         fits = resampled_fits(
             self.histories_, self.fit_, draws, checked_seed(seed), self.threads, self.progress
         )
@@ -349,6 +419,11 @@ class DynamicsEM(MissingnessEstimator):
         self._check_bootstrap(method)
         checked_integer("draws", draws, least=1)
         checked_confidence(confidence)
+        if self.apart_ is not None:
+            declared = self.always_observed or ()
+            return self.apart_.bound(
+                self.missingness_, confidence, self.assumed_, declared, draws, checked_seed(seed)
+            )
         fits = resampled_fits(
             self.histories_, self.fit_, draws, checked_seed(seed), self.threads, self.progress
         )
@@ -364,10 +439,14 @@ class DynamicsEM(MissingnessEstimator):
     def enough_to_resample(self) -> bool:
         """Return whether there are data enough for a bootstrap; without, `bound` claims nothing, with a warning."""
         self.check_fitted()
-        return self._warn_of_few(n_units(self.histories_), units_of(self.histories_))
+        learners = (self,) if self.apart_ is None else self.apart_.learners
+        fewest = min(learners, key=lambda one: n_units(one.histories_)).histories_
+        return self._warn_of_few(n_units(fewest), units_of(fewest))
 
     def group_truths(self, bound: Bound, truth: MissMDP, weights: NDArray[np.float64]) -> list[GroupTruth]:
         """Return what is true of each group of a bound, in its order, where the true M is known."""
+        if self.apart_ is not None:
+            return self.apart_.group_truths(truth, weights)
         return factor_truths(self.fit_.model, truth, weights)
 
     def title(self) -> str:
@@ -388,12 +467,26 @@ class DynamicsEM(MissingnessEstimator):
             depends = f"depends on {', '.join(parents)}{own}" if parents else "does not depend on any value"
             lines.append(f"whether {feature} is missing {depends}")
         lines += [f"{a} and {b} do not go missing independently" for a, b in self.graph_.dependent]
+        if self.apart_ is not None:
+            lines.append(
+                f"learned in {len(self.apart_.clusters)} clusters that the dynamics do not tie together"
+            )
         ended = "converged" if self.converged_ else "not converged"
         lines.append(
             f"log-likelihood {f'{self.log_likelihood_:,.1f}'.replace('-', '−')}, "
             f"{count(self.n_parameters_, 'free parameter')}, {count(len(self.trace_), 'iteration')}, {ended}"
         )
         return lines
+
+
+def _restricted(graph: MissingnessGraph, kept: Sequence[str], hidden: Sequence[str]) -> MissingnessGraph:
+    """Return what a graph says of some features that go missing."""
+    return MissingnessGraph(
+        [(parent, child) for parent, child in graph.edges if child in hidden],
+        features=kept,
+        can_go_missing=[name for name in graph.can_go_missing if name in hidden],
+        dependent=[pair for pair in graph.dependent if pair[0] in hidden],
+    )
 
 
 def _function(mdp: FactoredMDP, blocks: Blocks, table: NDArray[np.float64]) -> MissingnessFunction:

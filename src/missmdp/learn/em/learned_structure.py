@@ -101,7 +101,9 @@ def factor_truths(model: StructureModel, truth: MissMDP, weights: NDArray[np.flo
         return []
     table = _over_blocks(truth, model.blocks)
     return [
-        found for part in model.factors.parts for found in _truths(part, table, weights, truth.mdp.reachable)
+        found
+        for part in model.factors.parts
+        for found in truths_of_part(part, table, weights, truth.mdp.reachable)
     ]
 
 
@@ -112,9 +114,10 @@ def _over_blocks(truth: MissMDP, blocks: Blocks) -> NDArray[np.float64]:
     return same_patterns(blocks.patterns[:, places], own.patterns[:, places]) @ own.probabilities.T
 
 
-def _truths(
+def truths_of_part(
     part: Factor, table: NDArray[np.float64], weights: NDArray[np.float64], reachable: NDArray[np.bool_]
 ) -> Iterator[GroupTruth]:
+    """Yield what is true of each group of a part, where P(pattern of the blocks | state) is known, shape (K, S)."""
     outcomes = np.arange(part.n_outcomes)[:, None] == part.outcome[None, :]
     for group in np.unique(part.label[:, reachable]):
         inside = (part.label == group) & reachable[None, :]

@@ -1,0 +1,237 @@
+"""Large models are learned from in clusters: features that go missing, and that the dynamics tie together.
+
+Where the next values of features depend on a few features each, what is hidden falls into clusters: given what is
+always seen, and the actions, one cluster's history says nothing about another's. If whether a feature is missing
+depends on features of its own cluster and on those that are always seen, the likelihood is a product over clusters,
+and each is learned on a small MDP of its own. In these MDPs features that are always seen move at random unless a
+hidden feature of the cluster has a part in where they go: given what is seen, that says the same about what is hidden.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.data.dataset import Dataset
+from missmdp.model.factors import Factors, Scope
+from missmdp.model.mdp import FactoredMDP
+from missmdp.model.mgraph import MissingnessGraph
+from missmdp.model.missing_factors import ROUNDING
+from missmdp.model.space import FeatureSpace, StateSpace
+from missmdp.sums import one_by_one
+
+_MOST_TABLE = 20_000_000
+"""Patterns × states above which a log is not learned from as a whole."""
+
+_MOST_WAYS = 30_000_000
+"""Ways to get from a state to what was seen, about, above which a log is not learned from as a whole."""
+
+_MOST_STATES = 2_000
+"""States up to which a cluster gets features that matter for its gaps only, if for anything."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """Features that are learned on their own, with features that are always seen."""
+
+    hidden: tuple[int, ...]
+    """Positions of the features that go missing."""
+    kept: tuple[int, ...]
+    """Positions of all its features, in order."""
+    mdp: FactoredMDP
+    """The MDP of these features."""
+    log_chance: tuple[float, float]
+    """By how much features that move at random lower the log-likelihood, at the first step and at each later one."""
+
+    def log(self, whole: Dataset) -> Dataset:
+        """Return a log of the whole MDP as one of this cluster."""
+        return Dataset(
+            self.mdp,
+            whole.observations[:, list(self.kept)],
+            whole.actions,
+            whole.offsets,
+            whole.terminated & self.mdp.terminal.any(),
+            behaviour=whole.behaviour,
+        )
+
+    def log_of_chance(self, whole: Dataset) -> float:
+        """Return what a log-likelihood of this cluster lacks: how features move that are always seen."""
+        once, each = self.log_chance
+        return whole.n_episodes * once + (whole.n_steps - whole.n_episodes) * each
+
+    def states(self, space: StateSpace) -> NDArray[np.int64]:
+        """Return the state of this cluster in each state of the whole, shape (S,)."""
+        number = np.zeros(len(space), dtype=np.int64)
+        for place in self.kept:
+            number = number * int(space.features.sizes[place]) + space.codes[:, place]
+        return number
+
+
+def is_large(log: Dataset, n_blocks: int) -> bool:
+    """Return whether a log takes too much to learn from it as a whole."""
+    mdp = log.mdp
+    if 2.0**n_blocks * mdp.n_states > _MOST_TABLE:
+        return True
+    sizes = mdp.space.features.sizes.astype(np.float64)
+    tokens = np.unique(np.column_stack([log.observations, log.actions]), axis=0)
+    admitted = np.where(tokens[:, :-1] < 0, sizes, 1.0).prod(axis=1).sum()
+    return float(admitted) * mdp.n_entries / (mdp.n_states * mdp.n_actions) > _MOST_WAYS
+
+
+def clusters_of_log(
+    log: Dataset, names: Sequence[Sequence[str]], graph: MissingnessGraph | None = None
+) -> list[Cluster]:
+    """Return the clusters in which a log is learned from; none if it is learned from as a whole.
+
+    Parameters
+    ----------
+    log
+        The log.
+    names
+        The features that go missing; those that go missing together are one block.
+    graph
+        What indicators may depend on, where that is known.
+    """
+    if not is_large(log, len(names)):
+        return []
+    features = log.mdp.space.features
+    missing = [name for block in names for name in block]
+    joined = list(names)
+    if graph is not None:
+        joined += [
+            *graph.dependent,
+            *((name, *graph.parents(name)) for name in missing if name in graph.features),
+        ]
+    return find_clusters(
+        log.mdp, features.mask(missing), [[features.position(name) for name in tie] for tie in joined]
+    )
+
+
+def find_clusters(
+    mdp: FactoredMDP, hidden: NDArray[np.bool_], joined: Iterable[Iterable[int]]
+) -> list[Cluster]:
+    """Return the clusters of an MDP; none if it does not fall into several.
+
+    Parameters
+    ----------
+    mdp
+        The MDP.
+    hidden
+        Which features go missing, shape (n,).
+    joined
+        Positions of features that belong together for other reasons than the dynamics.
+    """
+    factors, joined = mdp.factors, [tuple(tie) for tie in joined]
+    if factors is None:
+        return []
+    scopes = [_without_idle(scope) for scope in factors.scopes]
+    ends = _axes_that_matter(mdp)
+    ties = [*joined, *((i, *scope.parents) for i, scope in enumerate(scopes)), ends]
+    groups = _connected([[i for i in tie if hidden[i]] for tie in ties], np.flatnonzero(hidden).tolist())
+    if len(groups) < 2:
+        return []
+    reasons = [{i for tie in joined if {*tie} & {*group} for i in tie} for group in groups]
+    clusters = [
+        _cluster(mdp, scopes, hidden, group, reason, ends)
+        for group, reason in zip(groups, reasons, strict=True)
+    ]
+    return clusters if _starts_apart(mdp, hidden, clusters) else []
+
+
+def _without_idle(scope: Scope) -> Scope:
+    """Return the table of a feature without parents that do not matter."""
+    parents, table = scope.parents, scope.table
+    for axis in reversed(range(len(parents))):
+        if not np.ptp(table, axis=axis).any():
+            parents, table = parents[:axis] + parents[axis + 1 :], np.asarray(table.take(0, axis=axis))
+    return Scope(parents, table)
+
+
+def _axes_that_matter(mdp: FactoredMDP) -> list[int]:
+    """Return the positions of the features that decide whether a state is terminal."""
+    flags = mdp.terminal.reshape(tuple(map(int, mdp.space.features.sizes)))
+    return [i for i in range(flags.ndim) if (flags != flags.take([0], axis=i)).any()]
+
+
+def _connected(ties: Sequence[Sequence[int]], members: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return the members in groups that ties connect."""
+    home = {member: member for member in members}
+    for tie in ties:
+        for one, other in pairwise(tie):
+            old, new = home[other], home[one]
+            home = {member: new if group == old else group for member, group in home.items()}
+    return [tuple(m for m in members if home[m] == group) for group in dict.fromkeys(home.values())]
+
+
+def _cluster(
+    mdp: FactoredMDP,
+    scopes: Sequence[Scope],
+    hidden: NDArray[np.bool_],
+    group: tuple[int, ...],
+    reasons: set[int],
+    ends: Sequence[int],
+) -> Cluster:
+    features = mdp.space.features
+    sizes = [int(size) for size in features.sizes]
+    # Features whose next value depends on one of the cluster: those of the cluster, and some that are always seen.
+    moved = {*group, *(i for i, scope in enumerate(scopes) if not hidden[i] and {*scope.parents} & {*group})}
+    needed = {*moved, *(p for i in moved for p in scopes[i].parents), *reasons}
+    ending = bool({*ends} & {*group})
+    if ending:
+        needed |= {*ends}
+    for i in np.flatnonzero(~hidden).tolist():
+        if math.prod(sizes[j] for j in needed | {i}) <= _MOST_STATES:
+            needed.add(i)
+    kept = tuple(sorted(needed))
+    own = FeatureSpace({features.names[i]: features.values[i] for i in kept})
+    tables: dict[str, Any] = {
+        features.names[i]: ([features.names[p] for p in scopes[i].parents], scopes[i].table)
+        if i in moved
+        else ([], np.full((mdp.n_actions, sizes[i]), 1.0 / sizes[i]))
+        for i in kept
+    }
+    initial, n_first = _initial(mdp, kept, group)
+    terminal = _summed(mdp.terminal.astype(np.float64), sizes, kept).reshape(-1) > 0.0
+    made = FactoredMDP(
+        own,
+        mdp.actions,
+        Factors(own, mdp.actions, tables),
+        0.0,
+        initial.reshape(-1),
+        terminal if ending else None,
+        mdp.discount,
+    )
+    at_random = one_by_one(math.log(sizes[i]) for i in kept if i not in moved)
+    return Cluster(group, kept, made, (math.log(n_first), at_random))
+
+
+def _summed(values: NDArray[np.float64], sizes: Sequence[int], kept: Sequence[int]) -> NDArray[np.float64]:
+    """Return an array over states summed over features that are not kept, with one axis for each that is."""
+    return values.reshape(tuple(sizes)).sum(axis=tuple(i for i in range(len(sizes)) if i not in kept))
+
+
+def _initial(mdp: FactoredMDP, kept: Sequence[int], group: Sequence[int]) -> tuple[NDArray[np.float64], int]:
+    """Return b₀ of a cluster given what is always seen, whose values are equally likely, and how many there are."""
+    joint = _summed(mdp.initial, [int(size) for size in mdp.space.features.sizes], kept)
+    seen = joint.sum(axis=tuple(kept.index(i) for i in group), keepdims=True)
+    n_first = int(np.count_nonzero(seen))
+    return np.divide(joint, seen * n_first, out=np.zeros_like(joint), where=seen > 0.0), n_first
+
+
+def _starts_apart(mdp: FactoredMDP, hidden: NDArray[np.bool_], clusters: Sequence[Cluster]) -> bool:
+    """Return whether the first values of different clusters are independent given what is always seen."""
+    sizes = [int(size) for size in mdp.space.features.sizes]
+    seen = np.flatnonzero(~hidden).tolist()
+    shape = [size if i in seen else 1 for i, size in enumerate(sizes)]
+    product = _summed(mdp.initial, sizes, seen).reshape(shape)
+    for cluster in clusters:
+        joint, n_first = _initial(mdp, cluster.kept, cluster.hidden)
+        own = [size if i in cluster.kept else 1 for i, size in enumerate(sizes)]
+        product = product * (joint * n_first).reshape(own)
+    return bool(np.abs(product.reshape(-1) - mdp.initial).max() <= ROUNDING)
