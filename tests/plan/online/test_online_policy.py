@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 import missmdp as mm
+from missmdp.benchmarks.fleet import plant
 from missmdp.data.simulation import AgentSimulator, BulkPolicy, compile_simulation, seed_words
 from missmdp.plan.online import agent as agents
 from missmdp.plan.online import search
@@ -67,6 +68,19 @@ def test_agents_decide_as_whole_episodes_do_in_another_model(model, seed):
     learned = model.with_missingness(mm.MissingnessFunction.fully_observed(model.mdp))
     policy = mm.OnlinePlanner(expansions=6, particles=3, branches=2).solve(learned).policy
     assert_agents_decide_so(policy, model, seed, 5, 2)
+
+
+def test_agents_decide_as_whole_episodes_do_where_observations_are_numbered_by_rank(monkeypatch):
+    monkeypatch.setattr("missmdp.model.missingness._SMALL", 10)
+    model = plant(2)
+    assert not model.missingness.is_small
+    policy = mm.OnlinePlanner(expansions=6, particles=3, branches=2).solve(model).policy
+    assert_agents_decide_so(policy, model, 3, 8, 2)
+    short = mm.POMCP(tree_queries=20, seed=0).solve(model).policy
+    for made in (policy, short, mm.Sarsop(max_trials=5, seed=0).solve(model).policy):
+        value = mm.evaluate(made, model, 2, seed=0, horizon=20, progress=False)
+        assert value.impossible == 0
+        assert value.mean > mm.evaluate(None, model, 50, seed=0, horizon=20).mean - 30.0
 
 
 def test_threads_make_no_difference():

@@ -56,6 +56,9 @@ class OnlinePolicy:
         The seed of agents that are not given one; None for a fresh one each. `evaluate` does not use it.
     """
 
+    knows_ranks = True
+    """See `BulkPolicy`."""
+
     def __init__(
         self,
         model: MissMDP | POMDP,

@@ -14,7 +14,7 @@ from missmdp._kernels.beliefs import EXPECTED, FALLBACKS, NOT_SEEN, Tracker
 from missmdp._kernels.pomcp.deciding import run_pomcp_episodes
 from missmdp._kernels.random import episode_key
 from missmdp._kernels.simulator import Simulation, first_state, next_state, seen_as
-from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes, write_outcome
+from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes, seen_codes, write_outcome
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.acting import EVENTS, compile_tracker
@@ -55,7 +55,7 @@ def pomcp_runner(
     horizon: int,
 ) -> EpisodeRunner:
     """Return what simulates a POMCP policy in a model; see `BulkPolicy`."""
-    if policy.options.is_short(horizon):
+    if policy.options.is_short(horizon) and _ranks(model) is None:
         run = _in_one_call(policy, model, simulation, words, horizon)
         return EpisodeRunner(run, POMCP_EVENTS, task=_TASK)
 
@@ -66,6 +66,13 @@ def pomcp_runner(
         make_ready(policy, policy.new_mind(), tracker, numbers)
 
     return runner_by_decisions(policy, model, simulation, words, horizon, decides, ready)
+
+
+def _ranks(model: MissMDP | POMDP) -> NDArray[np.int64] | None:
+    """Return the ranks of observations, ascending, if the simulator numbers them so."""
+    if isinstance(model, MissMDP) and not model.missingness.is_small:
+        return np.asarray(model.space.features.rank(seen_codes(model)), dtype=np.int64)
+    return None
 
 
 def _in_one_call(
@@ -122,6 +129,7 @@ def runner_by_decisions(
         Compiles or loads the kernels, before any clock starts.
     """
     tracker, numbers = compile_tracker(policy.model, model), own_numbers(policy.model, model)
+    ranks = _ranks(model)
     first_warning = threading.Lock()  # taken by whoever warns first, and kept
     shown = model.missingness.occurring().observations if isinstance(model, MissMDP) else model.observations
 
@@ -140,6 +148,7 @@ def runner_by_decisions(
                 seen = NOT_SEEN
                 if step > 0 or policy.observe_initial:
                     seen = int(seen_as(simulation, key, step, state, action))
+                    seen = seen if ranks is None else int(np.searchsorted(ranks, seen))
                 last = action
                 action, done, collapsed, _ = decide_now(
                     tracker, numbers, key, step, last, seen, simulation.stop
