@@ -87,6 +87,9 @@ from missmdp.model.types import MissingnessTypes as MissingnessTypes
 from missmdp.plan.alpha import AlphaVectorPolicy as AlphaVectorPolicy
 from missmdp.plan.finite.controller import FiniteController as FiniteController
 from missmdp.plan.load import load_policy as load_policy
+from missmdp.plan.online.solver import OnlinePlanner as OnlinePlanner
+from missmdp.plan.online.solver import OnlinePolicy as OnlinePolicy
+from missmdp.plan.online.solver import OnlineResult as OnlineResult
 from missmdp.plan.pomcp.solver import POMCP as POMCP
 from missmdp.plan.pomcp.solver import POMCPPolicy as POMCPPolicy
 from missmdp.plan.pomcp.solver import POMCPResult as POMCPResult

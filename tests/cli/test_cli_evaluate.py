@@ -187,6 +187,24 @@ def test_pomcp_plans_in_files_of_other_tools(run, tiger):
     assert "pomcp " in succeeded(run("evaluate", tiger, *words))
 
 
+def test_the_online_planner_plans_there_too(run, tiger, tmp_path):
+    words = (
+        "--policy",
+        "online",
+        "--expansions",
+        20,
+        "--episodes",
+        5,
+        "--horizon",
+        20,
+        "-o",
+        tmp_path / "v.json",
+    )
+    assert "online " in succeeded(run("evaluate", tiger, *words))
+    (row,) = json.loads((tmp_path / "v.json").read_text())
+    assert (row["kind"], row["settings"]) == ("online", {"expansions": 20})
+
+
 def test_a_model_that_no_file_can_hold_is_evaluated(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("dated_models.py").write_text(

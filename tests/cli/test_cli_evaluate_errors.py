@@ -8,6 +8,7 @@ import missmdp as mm
 from command_output import solved
 from missmdp.experiments.baselines import (
     BASELINES,
+    PAPER_BASELINES,
     BaselineSettings,
     check_baseline,
     make_baseline,
@@ -17,7 +18,7 @@ from missmdp.interop import write_model, write_policyx
 WRONG = [
     (
         ["--policy", "optiml"],
-        "there is no policy 'optiml'; there are random, prior, optimal, pomcp, ppo, ppo-memory",
+        "there is no policy 'optiml'; there are random, prior, optimal, pomcp, ppo, ppo-memory, online",
     ),
     (["--policy", "mine=optiml"], "there is no policy 'optiml'"),
     (["--policy", "policy.txt"], "files that end in .mmpolicy or .policyx"),
@@ -95,7 +96,7 @@ def test_wrong_usage_is_said_before_anything_is_read(run, tmp_path, monkeypatch,
     [
         (["--policy", "prior"], "prior is for miss-MDPs: no features go missing in absent.pomdp"),
         (["--policy", "ppo"], "ppo is for miss-MDPs"),
-        (["--policy", "mine=ppo-memory"], "use random, optimal, pomcp or a policy's file"),
+        (["--policy", "mine=ppo-memory"], "use random, optimal, pomcp, online or a policy's file"),
         (["--fully-observed"], "--fully-observed is for miss-MDPs"),
     ],
 )
@@ -185,7 +186,9 @@ def test_baselines_check_themselves(model):
         "random",
         "optimal",
         "pomcp",
+        "online",
     ]
+    assert "online" not in PAPER_BASELINES
     with pytest.raises(mm.ModelError, match="there is no policy 'best'; there are random, "):
         check_baseline("best", model)
     with pytest.raises(mm.ModelError, match="prior is for miss-MDPs"):

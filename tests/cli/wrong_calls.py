@@ -215,6 +215,7 @@ CALLS = {
     "evaluate one.mmdp --max-episodes 5": "--max-episodes goes with --until-stderr",
     f"evaluate one.mmdp --policy random --horizon {HUGE}": "--horizon must be at most",
     f"evaluate one.mmdp --policy pomcp --tree-queries {HUGE}": "--tree-queries must be below",
+    f"evaluate one.mmdp --policy online --expansions {HUGE}": "--expansions must be an integer from 1",
     f"evaluate one.mmdp --policy pomcp --max-depth {HUGE}": "choose a smaller --max-depth",
     "evaluate one.mmdp --policy pomcp --exploration inf": "--exploration must be a finite number",
     "evaluate one.mmdp --policy ppo --ppo-settings noise.json": "noise.json",

@@ -25,6 +25,7 @@ SOLVERS: dict[str, Callable[..., Any]] = {
     "Sarsop": lambda **k: mm.Sarsop(**{"precision": 1e-2, **k}),
     "POMCP": lambda **k: mm.POMCP(**{"tree_queries": 20, **k}),
     "POMCP with an exact belief": lambda **k: mm.POMCP(**{"tree_queries": 20, "belief": "exact", **k}),
+    "OnlinePlanner": lambda **k: mm.OnlinePlanner(**{"expansions": 5, **k}),
     "PPO": lambda **k: mm.PPO(**{**SMALL_PPO, **k}),
     "PPO with memory": lambda **k: mm.PPO(**{**SMALL_PPO, "memory": True, "frames": 3, **k}),
 }

@@ -209,3 +209,23 @@ def _fall_back(tracker: Tracker, belief: Belief, seen: int) -> int:
             return RESTARTED
     accept_predicted(belief)
     return IGNORED
+
+
+NOT_SEEN = -1
+"""Instead of an observation: there was none."""
+
+
+@kernel
+def track(tracker: Tracker, belief: Belief, step: int, action: int, seen: int) -> int:
+    """Update a belief by an action and what was seen after it; return what was done.
+
+    At step 0 there was no action, and there may be nothing seen.
+    """
+    if step == 0:
+        start_belief(tracker, belief)
+    else:
+        predict_belief(tracker, belief, action)
+    if seen == NOT_SEEN:
+        accept_predicted(belief)
+        return EXPECTED
+    return condition_belief(tracker, belief, seen, action)

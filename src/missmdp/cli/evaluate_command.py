@@ -91,6 +91,13 @@ evaluate_options = grouped(
         help="Solve to this relative gap between the bounds.",
     ),
     click.option(
+        "--expansions",
+        type=Whole(min=1),
+        default=1000,
+        show_default=True,
+        help="online: beliefs to expand per action.",
+    ),
+    click.option(
         "--tree-queries",
         type=Whole(min=1),
         default=1000,
@@ -136,7 +143,7 @@ evaluate_options = grouped(
         type=Whole(min=0),
         default=0,
         show_default=True,
-        help="Seed for making policies. pomcp plans while it acts, so its search follows --seed.",
+        help="Seed for making policies. online and pomcp plan while they act, so their searches follow --seed.",
     ),
     click.option(
         "--save-policies",
@@ -163,6 +170,7 @@ def check_usage(asked: Sequence[AskedPolicy], model: str, is_file: bool, options
     from missmdp.checks import checked_confidence
     from missmdp.evaluation.stopping import StoppingRule
     from missmdp.experiments.baselines import FEATURES_NEEDED
+    from missmdp.plan.online.solver import OnlinePlanner
     from missmdp.plan.sarsop.solver import Sarsop
 
     names = [policy.name for policy in asked]
@@ -173,7 +181,7 @@ def check_usage(asked: Sequence[AskedPolicy], model: str, is_file: bool, options
             if policy.baseline in FEATURES_NEEDED:
                 raise click.UsageError(
                     f"{policy.baseline} is for miss-MDPs: no features go missing in {model}; use random, "
-                    "optimal, pomcp or a policy's file"
+                    "optimal, pomcp, online or a policy's file"
                 )
         if options["fully_observed"]:
             raise click.UsageError(f"--fully-observed is for miss-MDPs: no features go missing in {model}")
@@ -181,6 +189,7 @@ def check_usage(asked: Sequence[AskedPolicy], model: str, is_file: bool, options
         raise click.UsageError("--max-episodes goes with --until-stderr; otherwise give --episodes")
     checked_confidence(options["confidence"])
     Sarsop(precision=options["precision"], timeout=options["solve_timeout"])
+    OnlinePlanner(expansions=options["expansions"])
     StoppingRule(options["episodes"], options["until_stderr"], options["max_episodes"], options["timeout"])
 
 
@@ -207,7 +216,7 @@ def baseline_options(asked: Sequence[AskedPolicy], options: dict[str, Any]) -> B
     from missmdp.experiments.baselines import BaselineSettings
 
     wanted = {policy.baseline == "ppo-memory" for policy in asked if policy.baseline in ("ppo", "ppo-memory")}
-    names = ("solve_timeout", "precision", "tree_queries", "max_depth", "exploration", "belief")
+    names = ("solve_timeout", "precision", "expansions", "tree_queries", "max_depth", "exploration", "belief")
     found: dict[bool, tuple[Path, PPOSettings]] = {}
     for path in options["ppo_settings"]:
         settings = _read_settings(path)
@@ -256,11 +265,12 @@ Policies:
   prior       optimal if every feature were missing with probability 0.5
   optimal     optimal for MODEL, to the precision reached
   pomcp       online planning by tree search
+  online      online planning by a search with bounds, for large models
   ppo         a network trained on the current observation
   ppo-memory  a network trained on the last observations and actions
   FILE        an .mmpolicy file, or a .policyx file of a policy for MODEL
 
-{POMDP_HELP} For the last two, the policies are random, optimal, pomcp and files.
+{POMDP_HELP} For the last two, the policies are random, optimal, pomcp, online and files.
 """
 
 

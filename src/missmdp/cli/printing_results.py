@@ -212,7 +212,7 @@ _WIDTH = 14
 def print_problem(model: MissMDP | POMDP, name: str, *, observe_initial: bool | None) -> None:
     """Print the size of what is to be solved."""
     if isinstance(model, MissMDP):
-        observations = len(model.occurring_observations)
+        observations = model.missingness.count_occurring(model.mdp.reachable)
         observes = True if observe_initial is None else observe_initial
     else:
         observations = model.n_observations

@@ -203,6 +203,15 @@ def runs_as_table(policy: Policy, model: MissMDP | POMDP) -> TypeGuard[Memoryles
     return isinstance(model, POMDP) or model.missingness.is_small or isinstance(policy, BlindPolicy)
 
 
+def runs_in_bulk(policy: Policy, model: MissMDP | POMDP) -> TypeGuard[BulkPolicy]:
+    """Return whether a policy simulates itself; most do not know observations by rank (`simulated_by_factors`)."""
+    # Any attribute of that name would do for isinstance.
+    if not isinstance(policy, BulkPolicy) or not callable(policy.runner):
+        return False
+    by_rank = isinstance(model, MissMDP) and not model.missingness.is_small
+    return not by_rank or bool(getattr(policy, "knows_ranks", False))
+
+
 def codes_of(model: MissMDP, seen: Sequence[int]) -> NDArray[np.integer[Any]]:
     """Return some observations of the simulator as codes, shape (len, n)."""
     if model.missingness.is_small:
@@ -366,7 +375,10 @@ class EpisodeRunner:
 
 @runtime_checkable
 class BulkPolicy(Protocol):
-    """A policy that can simulate many episodes of itself."""
+    """A policy that can simulate many episodes of itself.
+
+    An attribute `knows_ranks` that is True says that it can do so where observations are numbered by rank.
+    """
 
     def runner(
         self, model: MissMDP | POMDP, simulation: Simulation, words: NDArray[np.uint64], horizon: int

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp._kernels.boxes import BoxMoves, follow_boxes
 from missmdp._kernels.support import (
     CONFLICT,
     ENDED,
     GOING_ON,
     NO_START,
     NO_STATE,
-    RESTART,
     PossibleMoves,
     follow_histories,
 )
+from missmdp.model.factors import Factors
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import FeatureSpace
 from missmdp.progress import show_progress
@@ -28,16 +27,10 @@ from missmdp.progress import show_progress
 _MAX_DENSE = 50_000_000
 _MOST_SETS = 1 << 17
 _MOST_STATES = 1 << 24
-_MOST_ENTRIES = 100_000_000
-"""Entries of transition matrices up to which states are followed."""
-_MOST_ENDS = 10_000
-"""Combinations of values that decide whether a state is terminal, up to which that is followed in large models."""
+_MOST_ENTRIES = 30_000_000
+"""Entries of T above which histories are not followed in the MDP as a whole."""
 _FIRST_ROWS, _FEWEST_ROWS = 100_000, 1000
 _SECONDS = 0.4
-
-
-_Run = Callable[[NDArray[np.int64], NDArray[Any], NDArray[np.int8], NDArray[Any], NDArray[np.uint8]], None]
-"""What fills the flags of some rows: which observation each shows, actions, how rows begin, observations, flags."""
 
 
 class Distinct(NamedTuple):
@@ -88,66 +81,98 @@ def follow(
     """Return what is wrong with each row, given how rows begin and the actions between them.
 
     After a conflict, everything that the observation allows counts as possible again, so one impossible row is
-    reported once. In large models it is followed which values of each feature are possible, so only what no single
-    feature allows is found.
+    reported once. Where T is large, `views_of` the MDP are followed instead: whatever is reported is impossible.
     """
     flags = np.zeros(len(begins), dtype=np.uint8)
-    run = _by_boxes(mdp) if in_boxes(mdp) else _by_states(mdp)
-    with show_progress("Checking", len(begins), enabled=progress) as advance:
-        for rows in _pieces(begins):
-            run(distinct.of_row[rows], actions[rows], begins[rows], distinct.codes, flags[rows])
-            advance(rows.stop - rows.start)
+    views = views_of(mdp)
+    with show_progress("Checking", len(begins) * len(views), enabled=progress) as advance:
+        for view in views:
+            seen, told = view.seen(distinct), np.zeros(len(begins), dtype=np.uint8)
+            moves = _possible_moves(view.mdp)
+            for rows in _pieces(begins):
+                follow_histories(
+                    seen.of_row[rows],
+                    actions[rows],
+                    begins[rows],
+                    seen.codes,
+                    moves,
+                    np.array([_MOST_SETS, _MOST_STATES]),
+                    told[rows],
+                )
+                advance(rows.stop - rows.start)
+            flags |= told
     return Verdicts(
         *((flags & bit).astype(np.bool_) for bit in (NO_STATE, NO_START, CONFLICT, ENDED, GOING_ON))
     )
 
 
-def in_boxes(mdp: FactoredMDP) -> bool:
-    """Return whether histories are followed feature by feature, since the transition matrices would be too large."""
-    return mdp.by_factors and mdp.n_entries > _MOST_ENTRIES
+class View(NamedTuple):
+    """An MDP as some of its features show it."""
+
+    kept: tuple[int, ...]
+    """Their positions."""
+    mdp: FactoredMDP
+    """These features: those whose parents are among them move as they do, others in any way."""
+
+    def seen(self, distinct: Distinct) -> Distinct:
+        """Return what these features show of observations."""
+        own = distinct_observations(self.mdp.space.features, distinct.codes[:, list(self.kept)])
+        return Distinct(own.codes, own.of_row[distinct.of_row])
 
 
-def _by_states(mdp: FactoredMDP) -> _Run:
+def views_of(mdp: FactoredMDP) -> list[View]:
+    """Return the MDP itself if T is small; if not, each feature together with what its next value depends on.
+
+    What is impossible in a view is impossible in the MDP; `tell_all` says when the converse holds.
+    """
+    factors, features = (
+        mdp.factors if mdp.by_factors and mdp.n_entries > _MOST_ENTRIES else None,
+        mdp.space.features,
+    )
+    if factors is None or mdp.terminal.any():
+        return [View(tuple(range(len(features))), mdp)]
+    scopes = [frozenset({i, *scope.parents}) for i, scope in enumerate(factors.scopes)]
+    largest = [scope for scope in dict.fromkeys(scopes) if not any(scope < other for other in scopes)]
+    initial = (mdp.initial > 0.0).reshape(factors.sizes)
+    views: list[View] = []
+    for kept in map(sorted, largest):
+        own = FeatureSpace({features.names[i]: features.values[i] for i in kept})
+        tables: dict[str, Any] = {
+            features.names[i]: (
+                [features.names[p] for p in factors.scopes[i].parents],
+                factors.scopes[i].table,
+            )
+            if scopes[i] <= {*kept}
+            else ([], np.full((mdp.n_actions, factors.sizes[i]), 1.0 / factors.sizes[i]))
+            for i in kept
+        }
+        first = initial.any(axis=tuple(i for i in range(len(features)) if i not in kept)).reshape(-1)
+        made = Factors(own, mdp.actions, tables)
+        views.append(
+            View(tuple(kept), FactoredMDP(own, mdp.actions, made, 0.0, first / first.sum(), None, 0.5))
+        )
+    return views
+
+
+def tell_all(mdp: FactoredMDP, always_seen: NDArray[np.bool_]) -> bool:
+    """Return whether `views_of` an MDP notice all that is impossible, given which features are seen in every row."""
+    views = views_of(mdp)
+    if len(views) == 1 or mdp.factors is None:
+        return True
+    closed = all({*mdp.factors.scopes[i].parents} <= {*view.kept} for view in views for i in view.kept)
+    times = np.bincount([i for view in views for i in view.kept])
+    return closed and bool(always_seen[times > 1].all())
+
+
+def _possible_moves(mdp: FactoredMDP) -> PossibleMoves:
     stacked = sparse.csr_array(sparse.vstack(mdp.transition, format="csr"))
-    indptr = np.asarray(stacked.indptr, dtype=np.int64)
-    indices = np.asarray(stacked.indices, dtype=np.int32)
-    moves = PossibleMoves(indptr, indices, mdp.space.codes, mdp.initial > 0.0, np.array(mdp.terminal))
-    sizes = np.array([_MOST_SETS, _MOST_STATES])
-    return lambda seen, actions, begins, codes, flags: follow_histories(
-        seen, actions, begins, codes, moves, sizes, flags
+    return PossibleMoves(
+        np.asarray(stacked.indptr, dtype=np.int64),
+        np.asarray(stacked.indices, dtype=np.int32),
+        mdp.space.codes,
+        mdp.initial > 0.0,
+        np.array(mdp.terminal),
     )
-
-
-def _by_boxes(mdp: FactoredMDP) -> _Run:
-    factors = mdp.factors
-    assert factors is not None
-    sizes = factors.sizes
-    supports = [(scope.table > 0.0).reshape(-1) for scope in factors.scopes]
-    initial = mdp.initial.reshape(sizes) > 0.0
-    marginals = [initial.any(axis=tuple(j for j in range(len(sizes)) if j != i)) for i in range(len(sizes))]
-    ending = features_that_end(mdp)
-    others = tuple(i for i in range(len(sizes)) if i not in ending)
-    ends = mdp.terminal.reshape(sizes).any(axis=others).reshape(-1)
-    moves = BoxMoves(
-        offset=np.cumsum([0, *sizes]),
-        start=np.cumsum([0, *(len(scope.parents) for scope in factors.scopes)]),
-        parent=np.array([p for scope in factors.scopes for p in scope.parents], dtype=np.int64),
-        first=np.cumsum([0, *(len(support) for support in supports[:-1])]),
-        support=np.concatenate(supports),
-        n_actions=mdp.n_actions,
-        initial=np.concatenate(marginals),
-        ending=np.array(ending, dtype=np.int64),
-        ends=ends if len(ends) <= _MOST_ENDS else np.empty(0, dtype=np.bool_),
-    )
-    return lambda seen, actions, begins, codes, flags: follow_boxes(
-        seen, actions, begins, codes, moves, flags
-    )
-
-
-def features_that_end(mdp: FactoredMDP) -> list[int]:
-    """Return the positions of the features that decide whether a state is terminal; all combinations must be states."""
-    flags = mdp.terminal.reshape(tuple(map(int, mdp.space.features.sizes)))
-    return [i for i in range(flags.ndim) if (flags != flags.take([0], axis=i)).any()]
 
 
 def _pieces(begins: NDArray[np.int8]) -> Iterator[slice]:
@@ -173,21 +198,14 @@ def possible_transitions(
     actions: NDArray[np.integer[Any]],
     after: NDArray[np.integer[Any]],
 ) -> NDArray[np.bool_]:
-    """Return for rows of (z, a, z′) whether T(s′ | s, a) > 0 for some s that admits z and s′ that admits z′.
-
-    In large models each feature is looked at on its own.
-    """
-    possible = np.empty(len(actions), dtype=np.bool_)
-    if in_boxes(mdp):
-        begins = np.tile(np.array([RESTART, 0], dtype=np.int8), len(actions))
-        codes = np.stack([before, after], axis=1).reshape(2 * len(actions), before.shape[1])
-        flags = np.zeros(2 * len(actions), dtype=np.uint8)
-        _by_boxes(mdp)(np.arange(2 * len(actions)), np.repeat(actions, 2), begins, codes, flags)
-        return (flags[1::2] & CONFLICT) == 0
-    for row in range(len(actions)):
-        here = np.flatnonzero(mdp.space.admit(before[row]))
-        matrix = mdp.transition[int(actions[row])]
-        reached = (matrix.indices[matrix.indptr[s] : matrix.indptr[s + 1]] for s in here)
-        admits = mdp.space.admit(after[row])
-        possible[row] = any(admits[states].any() for states in reached)
+    """Return for rows of (z, a, z′) whether T(s′ | s, a) > 0 for some s that admits z and s′ that admits z′."""
+    possible = np.ones(len(actions), dtype=np.bool_)
+    for view in views_of(mdp) if len(actions) else []:
+        space, kept = view.mdp.space, list(view.kept)
+        for row in np.flatnonzero(possible):
+            here = np.flatnonzero(space.admit(before[row, kept]))
+            matrix = view.mdp.transition[int(actions[row])]
+            reached = (matrix.indices[matrix.indptr[s] : matrix.indptr[s + 1]] for s in here)
+            admits = space.admit(after[row, kept])
+            possible[row] = any(admits[states].any() for states in reached)
     return possible

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.support import FIRST, RESTART
 from missmdp.data.dataset import Dataset
-from missmdp.data.support import Distinct, distinct_observations, follow, in_boxes, possible_transitions
+from missmdp.data.support import Distinct, distinct_observations, follow, possible_transitions, tell_all
 from missmdp.data.tables.content import CheckedRows, TableOptions, UnknownValue, known_options
 from missmdp.errors import DataError, Message
 from missmdp.model.mdp import FactoredMDP, checked_mdp
@@ -160,13 +160,12 @@ def _brief(row: Any) -> str:
 
 
 _EXAMPLES = 3
+_MANY = 100_000
+"""States above which they are not made as named tuples unless somebody looks at them."""
 
-_MOST_LISTED = 100_000
-"""States that are listed at once; more are made one by one when asked for."""
-
-_BOXES = (
-    "the model is large, so it was followed which values of each feature are possible: steps that only several "
-    "features together rule out are not found"
+_BY_FEATURE = (
+    "the model is large, so histories were followed feature by feature: a step that only several hidden features "
+    "together make impossible is not noticed"
 )
 
 
@@ -179,9 +178,8 @@ def validate(
 ) -> DataReport:
     """Return how a log fits a model: unknown values, impossible steps, and what was never seen.
 
-    Every history is followed with the set of states that are still possible; in large models, with the values of each
-    feature that are. Values that the model does not know are collected rather than refused, and count as missing in
-    all other checks.
+    Every history is followed with the set of states that are still possible. Values that the model does not know
+    are collected rather than refused, and count as missing in all other checks.
 
     Parameters
     ----------
@@ -270,7 +268,7 @@ def _report(rows: CheckedRows, mdp: FactoredMDP, *, progress: bool | None) -> Da
             for n, rows_missing in zip(features.names, missing, strict=True)
             if rows_missing == len(rows.step)
         ),
-        remarks=(*rows.remarks, _BOXES) if in_boxes(mdp) else rows.remarks,
+        remarks=rows.remarks if tell_all(mdp, missing == 0) else (*rows.remarks, _BY_FEATURE),
     )
 
 
@@ -319,32 +317,18 @@ def _unseen(distinct: Distinct, mdp: FactoredMDP) -> tuple[Sequence[Any], Sequen
     space = mdp.space
     shown = distinct.codes != MISSING
     ranks = space.features.rank(distinct.codes)
-    if in_boxes(mdp):
-        admitted = _admitted(distinct, mdp)
-    else:
-        admitted = np.zeros(len(space), dtype=np.bool_)
-        patterns, label = np.unique(shown, axis=0, return_inverse=True)
-        for number, pattern in enumerate(patterns):
-            hidden = space.features.rank(np.where(pattern, space.codes, MISSING))
-            admitted |= np.isin(hidden, ranks[label.reshape(-1) == number])
+    left = np.flatnonzero(mdp.reachable)
+    patterns, label = np.unique(shown, axis=0, return_inverse=True)
+    for number in np.argsort(patterns.sum(axis=1), kind="stable"):
+        if not len(left):
+            break
+        hidden = space.features.rank(np.where(patterns[number], space.codes[left], MISSING))
+        left = left[~np.isin(hidden, ranks[label.reshape(-1) == number])]
     in_full = np.isin(space.features.rank(space.codes), ranks[shown.all(axis=1)])
-    return _listed(mdp, ~admitted), _listed(mdp, ~in_full)
+    return _states(mdp, left), _states(mdp, np.flatnonzero(mdp.reachable & ~in_full))
 
 
-def _admitted(distinct: Distinct, mdp: FactoredMDP) -> NDArray[np.bool_]:
-    """Return which states some observation admits, where states are all combinations of values in order."""
-    found = np.zeros(tuple(map(int, mdp.space.features.sizes)), dtype=np.bool_)
-    # Those that admit most come first: often they are enough.
-    for row in np.argsort((distinct.codes != MISSING).sum(axis=1), kind="stable"):
-        place = tuple(slice(None) if code == MISSING else int(code) for code in distinct.codes[row])
-        if not np.all(found[place]):
-            found[place] = True
-    return found.reshape(-1)
-
-
-def _listed(mdp: FactoredMDP, absent: NDArray[np.bool_]) -> Sequence[Any]:
-    """Return the reachable states among some."""
-    found = np.flatnonzero(mdp.reachable & absent)
-    if len(found) > _MOST_LISTED:
-        return Rows(mdp.space.codes[found], mdp.space.features.decode)
-    return tuple(mdp.space.state(int(s)) for s in found)
+def _states(mdp: FactoredMDP, states: NDArray[np.int64]) -> Sequence[Any]:
+    """Return states by their numbers; where they are many, they are made when asked for."""
+    rows = Rows(mdp.space.codes[states], mdp.space.features.decode)
+    return rows if len(rows) > _MANY else tuple(rows)

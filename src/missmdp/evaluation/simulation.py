@@ -17,7 +17,6 @@ from missmdp._kernels.table_episodes import run_memoryless_episodes
 from missmdp.checks import checked_integer
 from missmdp.data.simulation import (
     AgentSimulator,
-    BulkPolicy,
     EpisodeRunner,
     Episodes,
     PolicySampler,
@@ -27,6 +26,7 @@ from missmdp.data.simulation import (
     empty_episodes,
     row_sampler,
     runs_as_table,
+    runs_in_bulk,
     seed_words,
     write_outcome,
 )
@@ -226,8 +226,7 @@ def _runner(
     words: NDArray[np.uint64],
     horizon: int,
 ) -> EpisodeRunner:
-    # Any attribute of that name would do for isinstance.
-    if isinstance(policy, BulkPolicy) and callable(policy.runner):
+    if runs_in_bulk(policy, model):
         return policy.runner(model, simulation, words, horizon)
     if runs_as_table(policy, model):
         sampler = _memoryless_sampler(policy, model)

@@ -1,4 +1,4 @@
-"""The policies that the paper compares, by name, and all that it takes to make them again."""
+"""Policies to compare with, those of the paper and others, by name, and all that it takes to make them again."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ class BaselineSettings:
     max_depth: int = 20
     exploration: float = 1.0
     belief: Literal["particles", "exact"] = "particles"
+    expansions: int = 1000
+    """Of `OnlinePlanner`, per decision."""
     ppo: PPOSettings = field(default_factory=PPOSettings)
     ppo_memory: PPOSettings = field(default_factory=lambda: PPOSettings(memory=True))
     seed: int = 0
@@ -108,7 +110,7 @@ def make_baseline(
     ----------
     name
         "random", "prior" (optimal under the uninformed guess at M), "optimal" (under the model's own M), "pomcp",
-        "ppo" or "ppo-memory".
+        "ppo", "ppo-memory" or "online" (`OnlinePlanner`).
     model
         The model that the policy is for: the truth.
     settings
@@ -133,6 +135,8 @@ def baseline_settings(name: str, settings: BaselineSettings) -> dict[str, Any]:
             return {
                 key: getattr(settings, key) for key in ("tree_queries", "max_depth", "exploration", "belief")
             }
+        case "online":
+            return {"expansions": settings.expansions}  # without a seed, as POMCP
         case "ppo":
             chosen = asdict(settings.ppo)
         case "ppo-memory":
@@ -179,6 +183,15 @@ def _pomcp(model: MissMDP | POMDP, settings: dict[str, Any], progress: bool | No
     )
 
 
+def _online(model: MissMDP | POMDP, settings: dict[str, Any], progress: bool | None) -> MadePolicy:
+    from missmdp.plan.online.solver import OnlinePlanner
+
+    result = OnlinePlanner(**settings).solve(model)
+    return MadePolicy(
+        policy=result.policy, kind="online", how=str(result), settings=settings, seconds=result.seconds
+    )
+
+
 def _ppo(model: MissMDP | POMDP, settings: dict[str, Any], progress: bool | None) -> MadePolicy:
     assert isinstance(model, MissMDP)
     result = PPO(**settings, progress=progress).solve(model)
@@ -199,8 +212,11 @@ _MAKERS: dict[str, Callable[[MissMDP | POMDP, dict[str, Any], bool | None], Made
     "pomcp": _pomcp,
     "ppo": _ppo,
     "ppo-memory": _ppo,
+    "online": _online,
 }
 BASELINES = tuple(_MAKERS)
 """The names of baselines."""
+PAPER_BASELINES = tuple(name for name in BASELINES if name != "online")
+"""Those of the paper."""
 FEATURES_NEEDED = ("prior", "ppo", "ppo-memory")
 """Baselines that need to know which features can go missing: not for POMDPs from files."""

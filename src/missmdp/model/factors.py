@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple, cast
 
@@ -227,7 +228,7 @@ class Factors:
             for mine, theirs in zip(self.scopes, other.scopes, strict=True)
         )
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The number of values of each feature."""
         return tuple(map(int, self.features.sizes))

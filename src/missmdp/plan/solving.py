@@ -1,8 +1,8 @@
 """The contract of solvers: a model in, a result with a policy out, and bounds on its value where there are any.
 
-`Sarsop`, `POMCP` and `PPO` keep it, and so can a solver of your own. Every solver of missmdp takes `seed`, `timeout`
-and `progress`. Every result has `policy`, `seconds` and `status`. Only some solvers know bounds: `has_bounds` says
-which, and without bounds `lower`, `upper`, `gap` and `relative_gap` are None.
+`Sarsop`, `OnlinePlanner`, `POMCP` and `PPO` keep it, and so can a solver of your own. Every solver of missmdp takes
+`seed`, `timeout` and `progress`. Every result has `policy`, `seconds` and `status`. Only some solvers know bounds:
+`has_bounds` says which, and without bounds `lower`, `upper`, `gap` and `relative_gap` are None.
 """
 
 from __future__ import annotations

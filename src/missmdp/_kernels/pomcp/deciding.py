@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 from missmdp._kernels.beliefs import (
     EXPECTED,
     FALLBACKS,
+    NOT_SEEN,
     Belief,
     Tracker,
-    accept_predicted,
-    condition_belief,
-    predict_belief,
-    start_belief,
+    track,
 )
 from missmdp._kernels.jit import inner, kernel
 from missmdp._kernels.pomcp.alias import pick
@@ -123,9 +121,6 @@ def draw_states(
         out[i] = belief.state[low]
 
 
-NOT_SEEN = -1
-"""Instead of an observation: there was none."""
-
 _START, _SIFT, _REDRAW, _ROOTS, _SIMULATE = 1, 2, 3, 4, 5
 """What a decision draws random numbers for; each has a sequence of its own."""
 _LANE = np.uint64(0xD6E8FEB86659FD93)
@@ -167,15 +162,7 @@ def perceive(
     `seen` is an observation as the tracker numbers it, `own_number` what the policy's own model calls it (−1 where
     it has none such). At step 0 there was no action, and there may be nothing seen.
     """
-    if step == 0:
-        start_belief(tracker, mind.belief)
-    else:
-        predict_belief(tracker, mind.belief, action)
-    done = EXPECTED
-    if seen == NOT_SEEN:
-        accept_predicted(mind.belief)
-    else:
-        done = condition_belief(tracker, mind.belief, seen, action)
+    done = track(tracker, mind.belief, step, action, seen)
     particles = mind.particles
     n = len(particles.state)
     if n == 0:

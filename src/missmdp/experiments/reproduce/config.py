@@ -26,7 +26,7 @@ from missmdp.checks import (
     checked_text,
 )
 from missmdp.errors import Argument, DataError, FormatError, MissMDPError, ModelError, ParameterError
-from missmdp.experiments.baselines import BASELINES
+from missmdp.experiments.baselines import PAPER_BASELINES
 from missmdp.experiments.reproduce.cells import learner_names
 from missmdp.files import read_text, write_atomically
 from missmdp.words import did_you_mean
@@ -67,7 +67,7 @@ class ReproduceConfig:
         300.0, "Seconds for solving the true model and the prior's, each."
     )
     baselines: tuple[str, ...] = _setting(
-        BASELINES, "Policies to compare with; optimal and prior are the scale."
+        PAPER_BASELINES, "Policies to compare with; optimal and prior are the scale."
     )
     baseline_seeds: int = _setting(
         20, "Runs of POMCP and PPO, each with a seed of its own; at most value_runs."
@@ -87,7 +87,7 @@ class ReproduceConfig:
             object.__setattr__(self, known.name, _checked(known, getattr(self, known.name)))
         checked_names("benchmarks", self.benchmarks, list_benchmarks(), "benchmark")
         checked_names("learners", self.learners, learner_names(), "learner")
-        checked_names("baselines", self.baselines, BASELINES, "baseline")
+        checked_names("baselines", self.baselines, PAPER_BASELINES, "baseline")
         if not self.benchmarks:
             raise ParameterError("benchmarks", self.benchmarks, "at least one")
         if self.value_sizes or self.baselines:

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.data.dataset import Dataset
-from missmdp.data.support import features_that_end
 from missmdp.model.factors import Factors, Scope
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
@@ -132,7 +131,7 @@ def find_clusters(
     if factors is None:
         return []
     scopes = [_without_idle(scope) for scope in factors.scopes]
-    ends = features_that_end(mdp)
+    ends = _features_that_end(mdp)
     ties = [*joined, *((i, *scope.parents) for i, scope in enumerate(scopes)), ends]
     groups = _connected([[i for i in tie if hidden[i]] for tie in ties], np.flatnonzero(hidden).tolist())
     if len(groups) < 2:
@@ -152,6 +151,12 @@ def _without_idle(scope: Scope) -> Scope:
         if not np.ptp(table, axis=axis).any():
             parents, table = parents[:axis] + parents[axis + 1 :], np.asarray(table.take(0, axis=axis))
     return Scope(parents, table)
+
+
+def _features_that_end(mdp: FactoredMDP) -> list[int]:
+    """Return the positions of the features that decide whether a state is terminal."""
+    flags = mdp.terminal.reshape(tuple(map(int, mdp.space.features.sizes)))
+    return [i for i in range(flags.ndim) if (flags != flags.take([0], axis=i)).any()]
 
 
 def _connected(ties: Sequence[Sequence[int]], members: Sequence[int]) -> list[tuple[int, ...]]:

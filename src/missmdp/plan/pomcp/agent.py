@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.beliefs import EXPECTED, Tracker
-from missmdp._kernels.pomcp.deciding import NOT_SEEN, Mind, perceive, think
+from missmdp._kernels.beliefs import EXPECTED, NOT_SEEN, Belief, Tracker
+from missmdp._kernels.pomcp.deciding import Mind, perceive, think
 from missmdp._kernels.pomcp.search import decided, plant
 from missmdp._kernels.random import episode_key
 from missmdp.data.simulation import seen_codes
@@ -184,7 +184,104 @@ class Search:
         return sum(self.visits.values())
 
 
-class POMCPAgent(CountsFallbacks):
+class SearchingAgent(CountsFallbacks):
+    """An agent that tracks a belief and searches before every action; how it searches, its class says.
+
+    Parameters
+    ----------
+    model
+        The model under which the belief is tracked.
+    actions
+        The names of the actions.
+    words
+        The seed as `seed_words` gives it. The agent's n-th episode draws with `episode_key(words, first_episode + n)`.
+    first_episode
+        The number of its first episode.
+    """
+
+    def __init__(
+        self,
+        model: MissMDP | POMDP,
+        actions: tuple[Any, ...],
+        words: NDArray[np.uint64],
+        first_episode: int,
+    ) -> None:
+        super().__init__()
+        self._actions = actions
+        self._n_states = model.n_states
+        self._observe_initial = isinstance(model, MissMDP) or model.observe_initial
+        self._reader = ObservationReader(model)
+        self._words = words
+        self._episode = first_episode - 1
+        self._step = 0
+        self._action: int | None = None
+
+    def _decide(self, key: np.uint64, step: int, last: int, seen: int) -> tuple[int, int]:
+        """Return the action and what the tracker did with the observation."""
+        raise NotImplementedError
+
+    def _belief(self) -> Belief:
+        raise NotImplementedError
+
+    @property
+    def exact_belief(self) -> NDArray[np.float64]:
+        """The belief by Bayes' rule under the policy's model, shape (S,)."""
+        self._decided()
+        belief = self._belief()
+        size = int(belief.size[0])
+        out = np.zeros(self._n_states)
+        out[belief.state[:size]] = belief.weight[:size]
+        return out
+
+    @property
+    def last_action(self) -> Any:
+        """The action that was returned last, or None before the first."""
+        return None if self._action is None else self._actions[self._action]
+
+    @property
+    def last_index(self) -> int:
+        """The index of the action that was returned last."""
+        return self._decided()
+
+    def reset(self, observation: Any = NOTHING) -> Any:
+        """Start an episode and return the first action.
+
+        Parameters
+        ----------
+        observation
+            The first observation; to be left out for models that act first (`observe_initial` is False).
+        """
+        check_first(observation, observe_initial=self._observe_initial)
+        seen = self._reader.number(observation) if self._observe_initial else NOT_SEEN
+        self._episode += 1
+        self._step = 0
+        return self._act(seen, 0, observation, "as the first observation")
+
+    def step(self, observation: Any) -> Any:
+        """Return the action after the next observation, which followed the last action."""
+        last = self.last_index
+        seen = self._reader.number(observation)
+        self._step += 1
+        return self._act(seen, last, observation, f"after the action {self.last_action!r}")
+
+    def _decided(self) -> int:
+        if self._action is None:
+            raise ModelError("the episode has not started: call reset first")
+        return self._action
+
+    def _act(self, seen: int, last: int, observation: Any, when: str) -> Any:
+        key = np.uint64(episode_key(self._words, self._episode))
+        action, done = self._decide(key, self._step, last, seen)
+        if done != EXPECTED:
+            kind = EVENTS[done]
+            if not self.impossible:
+                warn_of_impossible(self._reader.shown(observation), when, kind)
+            self._fallbacks[kind] += 1
+        self._action = action
+        return self.last_action
+
+
+class POMCPAgent(SearchingAgent):
     """An agent that believes by particles, or exactly, and takes the action that a tree search finds best.
 
     Observations, and what is done on those of probability zero under the policy's model, are those of the agents
@@ -195,22 +292,14 @@ class POMCPAgent(CountsFallbacks):
     ----------
     policy
         The policy.
-    words
-        The seed as `seed_words` gives it. The agent's n-th episode draws with `episode_key(words, first_episode + n)`.
-    first_episode
-        The number of its first episode.
+    words, first_episode
+        Where it draws from; see `SearchingAgent`.
     """
 
     def __init__(self, policy: POMCPPolicy, words: NDArray[np.uint64], *, first_episode: int = 0) -> None:
-        super().__init__()
+        super().__init__(policy.model, policy.actions, words, first_episode)
         self.policy = policy
-        self._n_states = len(policy.generative.terminal)
-        self._reader = ObservationReader(policy.model)
         self._mind = policy.new_mind()
-        self._words = words
-        self._episode = first_episode - 1
-        self._step = 0
-        self._action: int | None = None
         self._queries = 0
         self._collapses = 0
 
@@ -226,26 +315,6 @@ class POMCPAgent(CountsFallbacks):
         self._decided()
         size = int(particles.size[0])
         return np.bincount(particles.state[:size], minlength=self._n_states) / size
-
-    @property
-    def exact_belief(self) -> NDArray[np.float64]:
-        """The belief by Bayes' rule under the policy's model, shape (S,)."""
-        self._decided()
-        belief = self._mind.belief
-        size = int(belief.size[0])
-        out = np.zeros(self._n_states)
-        out[belief.state[:size]] = belief.weight[:size]
-        return out
-
-    @property
-    def last_action(self) -> Any:
-        """The action that was returned last, or None before the first."""
-        return None if self._action is None else self.policy.actions[self._action]
-
-    @property
-    def last_index(self) -> int:
-        """The index of the action that was returned last."""
-        return self._decided()
 
     @property
     def search(self) -> Search:
@@ -267,48 +336,12 @@ class POMCPAgent(CountsFallbacks):
         """How often no particle survived, and all were drawn again from the exact belief, since the agent was made."""
         return self._collapses
 
-    def reset(self, observation: Any = NOTHING) -> Any:
-        """Start an episode and return the first action.
+    def _belief(self) -> Belief:
+        return self._mind.belief
 
-        Parameters
-        ----------
-        observation
-            The first observation; to be left out for models that act first (`observe_initial` is False).
-        """
-        check_first(observation, observe_initial=self.policy.observe_initial)
-        seen = self._reader.number(observation) if self.policy.observe_initial else NOT_SEEN
-        self._episode += 1
-        self._step = 0
-        return self._act(seen, 0, observation, "as the first observation")
-
-    def step(self, observation: Any) -> Any:
-        """Return the action after the next observation, which followed the last action."""
-        last = self.last_index
-        seen = self._reader.number(observation)
-        self._step += 1
-        return self._act(seen, last, observation, f"after the action {self.last_action!r}")
-
-    def _decided(self) -> int:
-        if self._action is None:
-            raise ModelError("the episode has not started: call reset first")
-        return self._action
-
-    def _act(self, seen: int, last: int, observation: Any, when: str) -> Any:
-        made = decide(
-            self.policy,
-            self._mind,
-            self._reader.tracker,
-            self._reader.own_numbers,
-            np.uint64(episode_key(self._words, self._episode)),
-            self._step,
-            last,
-            seen,
-        )
+    def _decide(self, key: np.uint64, step: int, last: int, seen: int) -> tuple[int, int]:
+        reader = self._reader
+        made = decide(self.policy, self._mind, reader.tracker, reader.own_numbers, key, step, last, seen)
         self._collapses += made.collapsed
-        if made.done != EXPECTED:
-            kind = EVENTS[made.done]
-            if not self.impossible:
-                warn_of_impossible(self._reader.shown(observation), when, kind)
-            self._fallbacks[kind] += 1
-        self._action, self._queries = made.action, made.queries
-        return self.last_action
+        self._queries = made.queries
+        return made.action, made.done

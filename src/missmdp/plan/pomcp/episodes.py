@@ -4,26 +4,44 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.beliefs import EXPECTED, FALLBACKS
-from missmdp._kernels.pomcp.deciding import NOT_SEEN, run_pomcp_episodes
+from missmdp._kernels.beliefs import EXPECTED, FALLBACKS, NOT_SEEN, Tracker
+from missmdp._kernels.pomcp.deciding import run_pomcp_episodes
 from missmdp._kernels.random import episode_key
 from missmdp._kernels.simulator import Simulation, first_state, next_state, seen_as
-from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes, write_outcome
+from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes, seen_codes, write_outcome
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.acting import EVENTS, compile_tracker
-from missmdp.plan.pomcp.agent import decide, make_ready, own_numbers, warn_of_impossible
+from missmdp.plan.pomcp.agent import Decision, decide, make_ready, own_numbers, warn_of_impossible
 
 if TYPE_CHECKING:
     from missmdp.plan.pomcp.solver import POMCPPolicy
 
 POMCP_EVENTS = (*EVENTS, "collapsed")
 """What is counted: what was done on observations of probability zero, and how often no particle survived."""
+
+Decides = Callable[..., Decision]
+"""(tracker, own_number, key, step, last, seen, stop) → what a decision came to; see `decide`."""
+
+
+class SearchingPolicy(Protocol):
+    """What is asked of a policy whose decisions are simulated one by one."""
+
+    @property
+    def model(self) -> MissMDP | POMDP: ...
+
+    @property
+    def actions(self) -> tuple[Any, ...]: ...
+
+    @property
+    def observe_initial(self) -> bool: ...
+
 
 _TASK = 1
 """Episodes at once: they take long, and between them progress is shown and time limits are looked at."""
@@ -37,8 +55,24 @@ def pomcp_runner(
     horizon: int,
 ) -> EpisodeRunner:
     """Return what simulates a POMCP policy in a model; see `BulkPolicy`."""
-    run = _in_one_call if policy.options.is_short(horizon) else _by_decisions
-    return EpisodeRunner(run(policy, model, simulation, words, horizon), POMCP_EVENTS, task=_TASK)
+    if policy.options.is_short(horizon) and _ranks(model) is None:
+        run = _in_one_call(policy, model, simulation, words, horizon)
+        return EpisodeRunner(run, POMCP_EVENTS, task=_TASK)
+
+    def decides() -> Decides:
+        return partial(decide, policy, policy.new_mind())
+
+    def ready(tracker: Tracker, numbers: NDArray[np.int64]) -> None:
+        make_ready(policy, policy.new_mind(), tracker, numbers)
+
+    return runner_by_decisions(policy, model, simulation, words, horizon, decides, ready)
+
+
+def _ranks(model: MissMDP | POMDP) -> NDArray[np.int64] | None:
+    """Return the ranks of observations, ascending, if the simulator numbers them so."""
+    if isinstance(model, MissMDP) and not model.missingness.is_small:
+        return np.asarray(model.space.features.rank(seen_codes(model)), dtype=np.int64)
+    return None
 
 
 def _in_one_call(
@@ -74,24 +108,38 @@ def _in_one_call(
     return run
 
 
-def _by_decisions(
-    policy: POMCPPolicy,
+def runner_by_decisions(
+    policy: SearchingPolicy,
     model: MissMDP | POMDP,
     simulation: Simulation,
     words: NDArray[np.uint64],
     horizon: int,
-) -> Callable[[int, int], Episodes]:
-    """The same episodes in calls of kernels that are short, for searches that take long or may end early."""
+    decides: Callable[[], Decides],
+    ready: Callable[[Tracker, NDArray[np.int64]], None],
+) -> EpisodeRunner:
+    """Return what simulates a policy in calls of kernels that are short, for searches that take long or may end early.
+
+    Parameters
+    ----------
+    policy, model, simulation, words, horizon
+        As in `BulkPolicy`.
+    decides
+        Returns what decides in some episodes: `agent.decide` but for the policy and its mind.
+    ready
+        Compiles or loads the kernels, before any clock starts.
+    """
     tracker, numbers = compile_tracker(policy.model, model), own_numbers(policy.model, model)
+    ranks = _ranks(model)
     first_warning = threading.Lock()  # taken by whoever warns first, and kept
     shown = model.missingness.occurring().observations if isinstance(model, MissMDP) else model.observations
 
     def run(first: int, count: int) -> Episodes:
         episodes = empty_episodes(count, len(POMCP_EVENTS))
-        mind = policy.new_mind()
         episodes.events[:] = 0
         if count == 0:
-            make_ready(policy, mind, tracker, numbers)
+            ready(tracker, numbers)
+            return episodes
+        decide_now = decides()
         for e in range(count):
             key = np.uint64(episode_key(words, first + e))
             state, action, step = first_state(simulation, key), 0, 0
@@ -100,9 +148,10 @@ def _by_decisions(
                 seen = NOT_SEEN
                 if step > 0 or policy.observe_initial:
                     seen = int(seen_as(simulation, key, step, state, action))
+                    seen = seen if ranks is None else int(np.searchsorted(ranks, seen))
                 last = action
-                action, done, collapsed, _ = decide(
-                    policy, mind, tracker, numbers, key, step, last, seen, simulation.stop
+                action, done, collapsed, _ = decide_now(
+                    tracker, numbers, key, step, last, seen, simulation.stop
                 )
                 if simulation.stop[0]:
                     return episodes.first(e)
@@ -123,4 +172,4 @@ def _by_decisions(
             write_outcome(simulation, model.discount, states, actions, e, episodes)
         return episodes
 
-    return run
+    return EpisodeRunner(run, POMCP_EVENTS, task=_TASK)

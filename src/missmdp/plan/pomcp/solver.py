@@ -49,6 +49,9 @@ class POMCPPolicy:
         The seed of agents that are not given one; None for a fresh one each. `evaluate` does not use it; see `runner`.
     """
 
+    knows_ranks = True
+    """See `BulkPolicy`."""
+
     def __init__(self, model: MissMDP | POMDP, options: SearchOptions, *, seed: int | None = None) -> None:
         options.check_memory(model.n_actions)
         self.model = model

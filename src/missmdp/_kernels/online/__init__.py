@@ -1,0 +1,1 @@
+"""Kernels of the search with bounds: what an expansion does, and where the search goes next."""
