@@ -495,5 +495,5 @@ def _threshold(gains: list[Tensor], share: float) -> float:
     positive[::-1].sort()
     if not len(positive):
         return math.inf
-    sums = np.cumsum(positive)
-    return float(positive[min(int(np.searchsorted(sums, share * sums[-1])), len(positive) - 1)])
+    sums: Tensor = positive.cumsum()
+    return float(positive[min(int((sums < share * float(sums[-1])).sum()), len(positive) - 1)])
