@@ -8,7 +8,7 @@ history, so its value is a lower bound; it is worked out exactly, on pairs (node
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from missmdp.plan.factored.cores import Core, Operator, one_row
 from missmdp.plan.factored.nodes import near, one_step_later
 from missmdp.plan.factored.parts import Gaps, Move, Part, Parts
+from missmdp.plan.factored.team import Team
 from missmdp.plan.stopping import Stopwatch
 
 Tensor = NDArray[np.float64]
@@ -37,6 +38,8 @@ class Memory:
         For each site, about how often each of its values occurs: what an unseen neighbour is taken for.
     actions
         For each scene, the action at each combination of nodes.
+    team
+        Threads to use; one if not given.
     """
 
     def __init__(
@@ -45,8 +48,10 @@ class Memory:
         beliefs: Sequence[Tensor],
         marginals: Sequence[Tensor],
         actions: Sequence[NDArray[np.int16]],
+        team: Team | None = None,
     ) -> None:
         self.parts = parts
+        self.team = team or Team()
         self.beliefs = list(beliefs)
         self.marginals = list(marginals)
         self.actions = list(actions)
@@ -162,14 +167,13 @@ class Memory:
         asked_next = {k for part in goes_on for k in part.sites}
         asked_next |= {k for one in gaps for k in one.given.sites if one.of != (k,)}
         # Bonds: values now, next values, patterns.
-        now, after = (lambda k: k), (lambda k: n_sites + k)
-        cores = [Core(-1, tuple(now(k) for k in sign.sites), sign.table) for sign in move.signs]
-        cores += [Core(-1, tuple(after(k) for k in part.sites), part.table) for part in goes_on]
+        cores = [Core(-1, sign.sites, sign.table) for sign in move.signs]
+        cores += [Core(-1, tuple(n_sites + k for k in part.sites), part.table) for part in goes_on]
         shown: dict[int, tuple[tuple[int, ...], Tensor]] = {}
         for number, one in enumerate(gaps):
             pattern = 2 * n_sites + number
             if len(one.of) > 1:
-                cores.append(Core(-1, (*map(after, one.given.sites), pattern), one.given.table))
+                cores.append(Core(-1, (*(n_sites + k for k in one.given.sites), pattern), one.given.table))
             for j, site in enumerate(one.of):
                 shown[site] = self._shown(one, j, pattern)
         for site in range(n_sites):
@@ -220,24 +224,21 @@ class Memory:
         gap = shown[1].reshape(*(1 for _ in lengths[0]), *lengths[1], 1, size, 2)
         chance = moved[..., None] * gap
         if labelled:
-            n_columns, hidden = n_nodes * size, np.zeros((len(pairs), n_nodes * size, size))
-            rows = np.arange(len(pairs))
+            hidden = np.zeros((len(pairs), n_nodes * size, size))
             for value in range(size):
-                hidden[rows, pairs[:, 0] * size + value, value] = 1.0
+                hidden[np.arange(len(pairs)), pairs[:, 0] * size + value, value] = 1.0
             values_of = np.tile(np.arange(size), n_nodes)
+            table = np.einsum("...pv,pcv->...pc", chance[..., 0], hidden)
         else:
-            n_columns = len(pairs)
-            place = np.full((n_nodes, size), -1)
-            place[pairs[:, 0], pairs[:, 1]] = np.arange(len(pairs))
             step = self.steps[move.action, move.scene, move.after][site]
-            hidden = np.zeros((len(pairs), n_columns, size))
+            hidden = np.zeros((len(pairs), len(pairs), size))
             for column, (node, value) in enumerate(pairs):
                 hidden[:, column, value] = step[pairs[:, 0], node]
             values_of = pairs[:, 1]
-        table = np.einsum("...pv,pcv->...pc", chance[..., 0], hidden)
-        if not labelled:
-            for value in range(size):
-                table[..., place[value, value]] += chance[..., value, 1]
+            table = np.einsum("...pv,pcv->...pc", chance[..., 0], hidden)
+            # A seen value sets the node of its corner.
+            for column in np.flatnonzero(pairs[:, 0] == pairs[:, 1]):
+                table[..., column] += chance[..., pairs[column, 1], 1]
         if asked_now:
             mark = np.arange(size)[:, None] == pairs[:, 1]
             table, bonds = table[..., None, :, :] * mark[:, :, None], (*bonds, site)
@@ -266,23 +267,37 @@ class Memory:
     def _over_pairs(self, table: NDArray[np.int16]) -> NDArray[np.int16]:
         return table[np.ix_(*(pairs[:, 0] for pairs in self.pairs))]
 
-    def _action_value(self, action: int, scene: int, moves: list[int], clock: Stopwatch) -> Tensor:
-        value = self.rewards[scene][..., action].copy()
-        for k in moves:
-            clock.check()
-            move = self.moves[k]
-            value += self.parts.discount * move.weight * self._operator(k).pull(self.values[move.after])
-        return value
+    def _action_values(
+        self, clock: Stopwatch, chosen: list[NDArray[np.int16]] | None = None
+    ) -> Iterator[tuple[tuple[int, int], Tensor]]:
+        """Yield (action, scene) and the value of the action there, at all pairs; of those chosen, if given."""
+        by_start = self._by_start()
+        starts = [
+            (action, scene)
+            for action, scene in by_start
+            if chosen is None or bool((chosen[scene] == action).any())
+        ]
+        # Operators are made one after the other; then threads only read.
+        operators = {k: self._operator(k) for start in starts for k in by_start[start]}
+
+        def value_of(start: tuple[int, int]) -> Tensor:
+            action, scene = start
+            value = self.rewards[scene][..., action].copy()
+            for k in by_start[start]:
+                clock.check()
+                move = self.moves[k]
+                value += self.parts.discount * move.weight * operators[k].pull(self.values[move.after])
+            return value
+
+        return zip(starts, self.team.results(value_of, starts), strict=True)
 
     def sweep(self, clock: Stopwatch) -> tuple[float, float]:
         """Improve all values once; return the least and the largest change."""
         parts = self.parts
         new = [np.zeros(self.shape) for _ in parts.scenes]
         chosen = [self._over_pairs(table) for table in self.actions]
-        for (action, scene), moves in self._by_start().items():
-            here = chosen[scene] == action
-            if here.any():
-                np.copyto(new[scene], self._action_value(action, scene, moves, clock), where=here)
+        for (action, scene), value in self._action_values(clock, chosen):
+            np.copyto(new[scene], value, where=chosen[scene] == action)
         low = min(float((a - b).min()) for a, b in zip(new, self.values, strict=True))
         high = max(float((a - b).max()) for a, b in zip(new, self.values, strict=True))
         self.values = new
@@ -370,15 +385,15 @@ class Memory:
     def better_actions(
         self, occupancy: list[Tensor], clock: Stopwatch
     ) -> tuple[list[NDArray[np.int16]], list[Tensor]]:
-        """Return, for every combination of nodes, the best action on average, and what it gains over the present one."""
+        """Return, at every combination of nodes, the best action on average, and what it gains over the present one."""
         parts = self.parts
         usual = self._usual_pairs()
         best = [np.full(self.nodes, -np.inf) for _ in parts.scenes]
         present = [np.zeros(self.nodes) for _ in parts.scenes]
         chosen = [table.copy() for table in self.actions]
         weights = [whole + 1e-9 * usual for whole in occupancy]
-        for (action, scene), moves in self._by_start().items():
-            value = self._by_nodes(weights[scene] * self._action_value(action, scene, moves, clock))
+        for (action, scene), value in self._action_values(clock):
+            value = self._by_nodes(weights[scene] * value)
             np.copyto(present[scene], value, where=self.actions[scene] == action)
             better = value > best[scene]
             best[scene][better] = value[better]
@@ -485,7 +500,7 @@ class Memory:
         return [table[np.ix_(*nearest)] for table in self.actions]
 
     def changed(self, actions: list[NDArray[np.int16]], steps: Steps) -> Memory:
-        """Return a controller with the same nodes and pairs that acts and moves otherwise; values are where to begin."""
+        """Return a controller with the same nodes and pairs that acts and moves otherwise; its values begin as ours."""
         other = object.__new__(Memory)
         other.__dict__.update(self.__dict__)
         other.actions, other.steps = actions, steps
@@ -498,9 +513,9 @@ class Memory:
 
 def _threshold(gains: list[Tensor], share: float) -> float:
     """Return the least gain of those that together make a share of all."""
-    every = np.concatenate(gains)
-    every = np.sort(every[every > 0.0])[::-1]
-    if not len(every):
+    positive: Tensor = np.concatenate([gain[gain > 0.0] for gain in gains])
+    positive[::-1].sort()
+    if not len(positive):
         return math.inf
-    sums = np.cumsum(every)
-    return float(every[min(int(np.searchsorted(sums, share * sums[-1])), len(every) - 1)])
+    sums: Tensor = positive.cumsum()
+    return float(positive[min(int((sums < share * float(sums[-1])).sum()), len(positive) - 1)])

@@ -21,6 +21,7 @@ from missmdp.plan.factored.nodes import chosen_nodes
 from missmdp.plan.factored.parts import Parts
 from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.factored.refine import first_beliefs, marginals_of, refined
+from missmdp.plan.factored.team import Team
 from missmdp.plan.sarsop.loop import ROUNDING, Goal
 from missmdp.plan.sarsop.search import SearchLimits
 from missmdp.plan.stopping import Status, Stop
@@ -48,11 +49,11 @@ _CLIMB_FIRST = 0.05
 """The same in the first round, where it is only to have a lower bound."""
 _STALLED = 0.01
 """Of the gap: a round that closes less, and that could not have more entries, is the last one."""
-_WORTH = 0.03
+_WORTH = 0.05
 """Of the gap: what a finer grid must gain so that the next one comes before memories."""
 _REFINE_FIRST = 0.4
 """Of all the time, when memories come at the latest."""
-_CLIMB_SWEEPS = 150.0
+_CLIMB_SWEEPS = 70.0
 """Sweeps that it takes, about."""
 _SPEED = 5e8
 """Multiplications per second, at least."""
@@ -77,6 +78,7 @@ class StructuredSearch:
     limits: SearchLimits
     goal: Goal
     say: Callable[[str], None]
+    team: Team = field(default_factory=Team)
     lower: float = field(init=False)
     upper: float = field(init=False)
     memory: Memory | None = None
@@ -108,16 +110,15 @@ class StructuredSearch:
         try:
             ties = Ties(self.parts)
             self._begin(ties)
-            entries = _FIRST_ENTRIES
+            entries, stuck = _FIRST_ENTRIES, False
             while True:
                 before = (self.lower, self.upper)
                 most = self._most_entries(entries, _SHARE, _SWEEPS)
                 self._refine(ties, most)
-                stuck = False
                 if self.rounds == 0 or not self._goes_on_refining(before[1]):
-                    stuck = self._climb(
-                        self._most_entries(self._wanted(entries), _CLIMB_SHARE, _CLIMB_SWEEPS)
-                    )
+                    # Where a memory cannot be improved any more, one that is larger gets fewer tries.
+                    sweeps = _CLIMB_SWEEPS / (3.0 if stuck else 1.0)
+                    stuck = self._climb(self._most_entries(self._wanted(entries), _CLIMB_SHARE, sweeps))
                 self.rounds += 1
                 self._check()
                 if stuck and (most < entries or entries == _LARGEST):
@@ -133,7 +134,7 @@ class StructuredSearch:
         """Work out full observation, and the best action for ever."""
         corners = [np.eye(size) for size in self.parts.sizes]
         self.limits.check_memory(int(_PER_ENTRY * self.parts.initial.size))
-        grid = Grid(ties, corners, [np.zeros(len(rows)) for rows in corners])
+        grid = Grid(ties, corners, [np.zeros(len(rows)) for rows in corners], team=self.team)
         for action in range(self.parts.n_actions):
             value = grid.blind(action, self.limits)
             if value > self.lower:
@@ -190,14 +191,14 @@ class StructuredSearch:
             prices = [(rows**2).sum(axis=1) for rows in beliefs]
         else:
             beliefs, prices = refined(grid, clock, most)
-        finer = Grid(ties, beliefs, prices, grid.prolonged(beliefs))
+        finer = Grid(ties, beliefs, prices, grid.prolonged(beliefs), self.team)
         self._grid = finer
         self._solve_grid(finer)
         self._check()
         for _ in range(2):
             before = self.upper
             beliefs, prices = refined(finer, clock, most)
-            finer = Grid(ties, beliefs, prices, finer.prolonged(beliefs))
+            finer = Grid(ties, beliefs, prices, finer.prolonged(beliefs), self.team)
             self._solve_grid(finer)
             self._grid = finer
             self._check()
@@ -225,7 +226,7 @@ class StructuredSearch:
         return clock.seconds < end
 
     def _goes_on_refining(self, upper: float) -> bool:
-        """Return whether the grid got so much better that it is worth to go on with it first: memories begin with it."""
+        """Return whether the grid got so much better that it goes on first: memories begin with its policy."""
         worth = upper - self.upper > _WORTH * (self.upper - self.lower)
         timeout = self.limits.timeout
         return worth and (timeout is None or self.limits.seconds < _REFINE_FIRST * timeout)
@@ -244,7 +245,9 @@ class StructuredSearch:
         occupancy = grid.occupancy(clock)
         nodes, averages = chosen_nodes(grid, occupancy, most, clock)
         self._shares = {"actions": 1.0, "steps": 1.0}
-        best = Memory(self.parts, nodes, marginals_of(grid, occupancy), grid.greedy_at(averages, clock))
+        best = Memory(
+            self.parts, nodes, marginals_of(grid, occupancy), grid.greedy_at(averages, clock), self.team
+        )
         value = self._solve_memory(best)
         starts = [grid.greedy_at(nodes, clock)]
         if self.memory is not None and value < self.lower:
@@ -321,7 +324,8 @@ class StructuredSearch:
 def structured_parts(model: MissMDP) -> Parts | None:
     """Return a model in parts if it is one for the structured search; None if not.
 
-    It is one if many features can go missing and factors of dynamics and missingness are known. Only sizes are looked at before the factors are; these are found once per model.
+    It is one if many features can go missing and factors of dynamics and missingness are known. Only sizes are looked
+    at before the factors are; these are found once per model.
     """
     features = model.space.features
     hidden = [features.position(name) for name in model.missingness.can_go_missing]
