@@ -40,6 +40,8 @@ class Memory:
         For each scene, the action at each combination of nodes.
     team
         Threads to use; one if not given.
+    clock
+        When to stop while the controller is made; never if not given.
     """
 
     def __init__(
@@ -49,7 +51,9 @@ class Memory:
         marginals: Sequence[Tensor],
         actions: Sequence[NDArray[np.int16]],
         team: Team | None = None,
+        clock: Stopwatch | None = None,
     ) -> None:
+        clock = clock or Stopwatch(None)
         self.parts = parts
         self.team = team or Team()
         self.beliefs = list(beliefs)
@@ -59,10 +63,11 @@ class Memory:
         self._gaps = [parts.gaps(scene) for scene in range(len(parts.scenes))]
         self._goes_on = [parts.goes_on(scene) for scene in range(len(parts.scenes))]
         self.nodes = tuple(len(site) for site in beliefs)
-        self.steps: Steps = {
-            (move.action, move.scene, move.after): [self._moved(move, k) for k in range(parts.n_sites)]
-            for move in self.moves
-        }
+        self.steps: Steps = {}
+        for move in self.moves:
+            clock.check()
+            key = (move.action, move.scene, move.after)
+            self.steps[key] = [self._moved(move, k) for k in range(parts.n_sites)]
         self.first = [
             [self._first(scene, k) for k in range(parts.n_sites)] for scene in range(len(parts.scenes))
         ]
@@ -259,9 +264,9 @@ class Memory:
     # Values.
 
     def _by_start(self) -> dict[tuple[int, int], list[int]]:
-        grouped: dict[tuple[int, int], list[int]] = {}
+        grouped: dict[tuple[int, int], list[int]] = {start: [] for start in self.parts.starts}
         for k, move in enumerate(self.moves):
-            grouped.setdefault((move.action, move.scene), []).append(k)
+            grouped[move.action, move.scene].append(k)
         return grouped
 
     def _over_pairs(self, table: NDArray[np.int16]) -> NDArray[np.int16]:
@@ -278,7 +283,11 @@ class Memory:
             if chosen is None or bool((chosen[scene] == action).any())
         ]
         # Operators are made one after the other; then threads only read.
-        operators = {k: self._operator(k) for start in starts for k in by_start[start]}
+        operators: dict[int, Operator] = {}
+        for start in starts:
+            for k in by_start[start]:
+                clock.check()
+                operators[k] = self._operator(k)
 
         def value_of(start: tuple[int, int]) -> Tensor:
             action, scene = start

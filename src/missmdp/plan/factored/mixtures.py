@@ -80,6 +80,8 @@ class Mixer:
     def _exact(self, weights: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return weights that mix to the wanted beliefs to the last digit; what is left over goes to the corners."""
         n_values = wanted.shape[1]
+        # What holds possible what is not has no part in it, but for rounding.
+        weights = np.where((wanted <= 0.0) @ (self.beliefs > 0.0).T, 0.0, weights)
         rest = wanted - weights @ self.beliefs
         over = np.where(wanted > 0.0, -rest / np.maximum(wanted, 1e-300), 0.0).max(axis=1)
         share = np.clip(over * (1.0 + 1e-9), 0.0, 1.0)

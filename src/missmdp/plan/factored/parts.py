@@ -102,6 +102,11 @@ class Parts:
         """The number of sites."""
         return len(self.sites)
 
+    @property
+    def starts(self) -> list[tuple[int, int]]:
+        """All pairs (action, scene), in order."""
+        return list(product(range(self.n_actions), range(len(self.scenes))))
+
     def _in_scene(self, scope: Scope, scene: int) -> Part:
         """Return what depends on some features in a scene, by sites."""
         where = dict(zip(self.seen, self.scenes[scene], strict=True))
@@ -109,9 +114,9 @@ class Parts:
         return Part(tuple(self.sites.index(p) for p in scope.parents if p not in where), table)
 
     def moves(self) -> Iterator[Move]:
-        """Yield all moves that are possible, action by action and scene by scene."""
+        """Yield all moves after which something can go on, action by action and scene by scene."""
         over = self._terminal.all(axis=tuple(range(1, self.n_sites + 1)))
-        for action, scene in product(range(self.n_actions), range(len(self.scenes))):
+        for action, scene in self.starts:
             kernels = tuple(self._kernel(k, action, scene) for k in range(self.n_sites))
             nexts = [
                 self._in_scene(Scope(self._scopes[i].parents, self._scopes[i].table[..., action, :]), scene)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.model.missmdp import MissMDP
+from missmdp.plan.factored.cores import TooTiedError
 from missmdp.plan.factored.grid import Grid, Ties
 from missmdp.plan.factored.memory import Memory
 from missmdp.plan.factored.nodes import chosen_nodes
@@ -108,7 +109,7 @@ class StructuredSearch:
     def run(self) -> Status:
         """Search until a goal or a limit is reached, and return which."""
         try:
-            ties = Ties(self.parts)
+            ties = Ties(self.parts, self.limits)
             self._begin(ties)
             entries, stuck = _FIRST_ENTRIES, False
             while True:
@@ -129,6 +130,12 @@ class StructuredSearch:
         except Stop as stop:
             self._harvest()
             return stop.status
+        except TooTiedError:
+            if self._grid is None:
+                raise
+            # A finer grid would not fit.
+            self._harvest()
+            return "converged"
 
     def _begin(self, ties: Ties) -> None:
         """Work out full observation, and the best action for ever."""
@@ -246,7 +253,12 @@ class StructuredSearch:
         nodes, averages = chosen_nodes(grid, occupancy, most, clock)
         self._shares = {"actions": 1.0, "steps": 1.0}
         best = Memory(
-            self.parts, nodes, marginals_of(grid, occupancy), grid.greedy_at(averages, clock), self.team
+            self.parts,
+            nodes,
+            marginals_of(grid, occupancy),
+            grid.greedy_at(averages, clock),
+            self.team,
+            clock,
         )
         value = self._solve_memory(best)
         starts = [grid.greedy_at(nodes, clock)]
@@ -263,8 +275,10 @@ class StructuredSearch:
         self._trying = memory
         try:
             value = memory.solve(self.limits, self._exactness())
-        finally:
-            self._count(memory.work(), memory.sweeps - before, start)
+        except Stop:
+            self.sweeps += memory.sweeps - before
+            raise
+        self._count(memory.work(), memory.sweeps - before, start)
         self._take(memory, value)
         self._check()
         return value
