@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.plan.factored.cores import Core, Operator, one_row
+from missmdp.plan.factored.cores import Core, Operator, TooTiedError, one_row
 from missmdp.plan.factored.nodes import near, one_step_later
 from missmdp.plan.factored.parts import Gaps, Move, Part, Parts
 from missmdp.plan.factored.team import Team
@@ -42,6 +42,13 @@ class Memory:
         Threads to use; one if not given.
     clock
         When to stop while the controller is made; never if not given.
+    most
+        How many entries it may have.
+
+    Raises
+    ------
+    TooTiedError
+        If it would have more.
     """
 
     def __init__(
@@ -52,6 +59,7 @@ class Memory:
         actions: Sequence[NDArray[np.int16]],
         team: Team | None = None,
         clock: Stopwatch | None = None,
+        most: float = math.inf,
     ) -> None:
         clock = clock or Stopwatch(None)
         self.parts = parts
@@ -73,6 +81,8 @@ class Memory:
         ]
         self.pairs = [self._reached(k) for k in range(parts.n_sites)]
         self.shape = tuple(len(pairs) for pairs in self.pairs)
+        if self.entries > most:
+            raise TooTiedError
         self.rewards = [self._at_pairs(reward) for reward in parts.reward]
         self.values = [np.zeros(self.shape) for _ in parts.scenes]
         self.lack = math.inf

@@ -60,6 +60,8 @@ _SPEED = 5e8
 """Multiplications per second, at least."""
 _CLOSE = 0.02
 """Of the gap: how exactly bounds are worked out."""
+_ROOM = 2.0
+"""How many times more entries a memory may have than it should, where fewer nodes would not help."""
 _LARGER = 1.5
 """How many times more entries a memory needs to have to begin anew with it."""
 _PATIENCE = 6
@@ -148,7 +150,7 @@ class StructuredSearch:
                 self.lower, self.blind_action = value, action
         self._grid = grid
         entries = math.prod(map(float, grid.shape))
-        self._ties = max(max(operator.peak() for _, operator in grid.moves) / entries, 1.0)
+        self._ties = max([1.0, *(operator.peak() / entries for _, operator in grid.moves)])
         self._solve_grid(grid)
         self._check()
 
@@ -165,7 +167,7 @@ class StructuredSearch:
         by_memory = self.limits.memory / (_PER_ENTRY * self._ties)
         # Per entry, a sweep multiplies by the length of an axis so and so many times.
         length = float(np.mean(grid.shape))
-        times = grid.work() / (math.prod(map(float, grid.shape)) * len(self.parts.scenes) * length)
+        times = max(grid.work(), 1.0) / (math.prod(map(float, grid.shape)) * len(self.parts.scenes) * length)
         wanted_length = max((wanted / len(self.parts.scenes)) ** (1.0 / self.parts.n_sites), 2.0)
         by_time = share * self.limits.left * self._speed / (sweeps * times * wanted_length)
         self._short_of_memory = by_memory < min(wanted, by_time)
@@ -219,7 +221,10 @@ class StructuredSearch:
         """
         clock = self.limits
         end = clock.seconds + self._time_to_climb()
-        memory, value = self._begin_climb(most)
+        try:
+            memory, value = self._begin_climb(most)
+        except TooTiedError:  # not even with the fewest nodes
+            return True
         gains = [math.inf] * _PATIENCE
         while clock.seconds < end and sum(gains[-_PATIENCE:]) > _CLOSE * (self.upper - value):
             what = "steps" if len(gains) % 2 else "actions"
@@ -259,6 +264,7 @@ class StructuredSearch:
             grid.greedy_at(averages, clock),
             self.team,
             clock,
+            _ROOM * most,
         )
         value = self._solve_memory(best)
         starts = [grid.greedy_at(nodes, clock)]
