@@ -75,11 +75,15 @@ def _mdp(rng: np.random.Generator, names: list[str], sizes: list[int]) -> mm.Fac
 
 def _rows(rng: np.random.Generator, shape: list[int], size: int) -> Array:
     """Return random distributions, shape (*shape, size)."""
-    match rng.choice(["dense", "staying", "sparse", "deterministic", "nearly even"], p=[0.35, 0.3, 0.15, 0.1, 0.1]):
+    match rng.choice(
+        ["dense", "staying", "sparse", "deterministic", "nearly even"], p=[0.35, 0.3, 0.15, 0.1, 0.1]
+    ):
         case "dense":
             return rng.dirichlet(np.ones(size), size=shape)
         case "staying":
-            return 0.8 * np.eye(size)[rng.integers(size, size=shape)] + 0.2 * rng.dirichlet(np.ones(size), shape)
+            return 0.8 * np.eye(size)[rng.integers(size, size=shape)] + 0.2 * rng.dirichlet(
+                np.ones(size), shape
+            )
         case "sparse":
             weights = rng.integers(0, 3, size=[*shape, size]).astype(float)
             weights[..., 0] += weights.sum(axis=-1) == 0
@@ -97,7 +101,13 @@ def _reward(rng: np.random.Generator, names: list[str], sizes: list[int], n_acti
     costs = ([], scale * rng.normal(size=n_actions) + offset)
     match rng.choice(["additive", "joint", "matching", "zero"], p=[0.35, 0.2, 0.42, 0.03]):
         case "additive":
-            return [costs, *(([name], scale * rng.normal(size=(n, n_actions)) * 2) for name, n in zip(names, sizes, strict=True))]
+            return [
+                costs,
+                *(
+                    ([name], scale * rng.normal(size=(n, n_actions)) * 2)
+                    for name, n in zip(names, sizes, strict=True)
+                ),
+            ]
         case "joint":
             return [(list(names), scale * rng.normal(size=(*sizes, n_actions)) + offset)]
         case "matching":  # each action is right for one value of a pair of features: it pays to know them
@@ -116,7 +126,9 @@ def _initial(rng: np.random.Generator, names: list[str], sizes: list[int]) -> An
             return {name: int(rng.integers(size)) for name, size in zip(names, sizes, strict=True)}
         case "product":
             return {
-                name: dict(enumerate(rng.dirichlet(np.ones(size)))) if rng.random() < 0.7 else int(rng.integers(size))
+                name: dict(enumerate(rng.dirichlet(np.ones(size))))
+                if rng.random() < 0.7
+                else int(rng.integers(size))
                 for name, size in zip(names, sizes, strict=True)
             }
         case "any":
