@@ -115,7 +115,7 @@ class Parts:
 
     def moves(self) -> Iterator[Move]:
         """Yield all moves after which something can go on, action by action and scene by scene."""
-        over = self._terminal.all(axis=tuple(range(1, self.n_sites + 1)))
+        over = [bool(ended.all()) for ended in self._terminal]
         for action, scene in self.starts:
             kernels = tuple(self._kernel(k, action, scene) for k in range(self.n_sites))
             nexts = [
