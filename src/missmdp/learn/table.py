@@ -153,7 +153,12 @@ def _by_kind(
     _, first = np.unique(kind, return_index=True)
     what = f"comparing {len(group.patterns):,} patterns with M, which has {len(first):,} rows,"
     check_fits(what, 32.0 * len(first) * len(group.patterns), "`run --unknown-truth` does without")
-    table = np.ones((len(first), len(group.patterns)))
+    always = [
+        i
+        for i, feature in enumerate(columns)
+        if not any(feature in part.features for part in missingness.parts)
+    ]
+    table = np.tile(group.patterns[:, always].all(axis=1).astype(np.float64), (len(first), 1))
     for part, row in zip(missingness.parts, rows, strict=True):
         shared = [feature for feature in part.features if feature in columns]
         own = part.patterns[:, [part.features.index(feature) for feature in shared]]
