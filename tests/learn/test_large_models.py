@@ -88,6 +88,7 @@ def test_comparisons_that_would_not_fit_say_so(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("learner", [mm.AMCAR, mm.AsMAR, mm.AIMI])
+@pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
 def test_what_is_true_of_groups_is_found_by_kinds_of_states(seed, learner, monkeypatch):
     made = random_model(seed)
     small = made()
