@@ -126,3 +126,20 @@ def test_state_spaces_can_be_pickled():
     copy = pickle.loads(pickle.dumps(space))
     assert copy == space
     assert copy.index((0, "s")) == 1
+
+
+@pytest.mark.parametrize("progress", [True, False, None])
+def test_enumeration_shows_how_far_it_is(progress, capsys, monkeypatch):
+    monkeypatch.setattr("missmdp.progress._DELAY", 0.0)
+    mdp = mm.FactoredMDP(
+        {"place": range(50)},
+        ["on"],
+        lambda state, action: {(min(state.place + 1, 49),): 1.0},
+        lambda state, action: 0.0,
+        {(0,): 1.0},
+        progress=progress,
+    )
+    shown = capsys.readouterr().err
+    assert mdp.n_states == 50
+    assert ("Enumerating states" in shown) == (progress is True)  # None: only on a terminal
+    assert ("Evaluating rewards" in shown) == (progress is True)
