@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from contextlib import contextmanager
 from itertools import product
 
 import numpy as np
@@ -128,18 +129,25 @@ def test_state_spaces_can_be_pickled():
     assert copy.index((0, "s")) == 1
 
 
-@pytest.mark.parametrize("progress", [True, False, None])
-def test_enumeration_shows_how_far_it_is(progress, capsys, monkeypatch):
-    monkeypatch.setattr("missmdp.progress._DELAY", 0.0)
-    mdp = mm.FactoredMDP(
-        {"place": range(50)},
-        ["on"],
-        lambda state, action: {(min(state.place + 1, 49),): 1.0},
-        lambda state, action: 0.0,
-        {(0,): 1.0},
-        progress=progress,
-    )
-    shown = capsys.readouterr().err
-    assert mdp.n_states == 50
-    assert ("Enumerating states" in shown) == (progress is True)  # None: only on a terminal
-    assert ("Evaluating rewards" in shown) == (progress is True)
+def test_enumeration_shows_how_far_it_is(monkeypatch):
+    shown = []
+
+    @contextmanager
+    def spy(description, total=None, *, enabled=None):
+        done = []
+        yield lambda amount=1.0: done.append(amount)
+        shown.append((description, total, enabled, sum(done)))
+
+    monkeypatch.setattr("missmdp.model.given.show_progress", spy)
+    monkeypatch.setattr("missmdp.model.mdp.show_progress", spy)
+    for progress in (True, False, None):
+        mm.FactoredMDP(
+            {"place": range(50)},
+            ["on"],
+            lambda state, action: {(min(state.place + 1, 49),): 1.0},
+            lambda state, action: 0.0,
+            {(0,): 1.0},
+            progress=progress,
+        )
+        assert shown == [("Enumerating states", None, progress, 50), ("Evaluating rewards", 50, progress, 50)]
+        shown.clear()
