@@ -193,7 +193,7 @@ class MissingnessFunction:
         >>> import missmdp as mm
         >>> mdp = mm.load_benchmark("icu-smar").mdp
         >>> M = mm.MissingnessFunction.independent(
-        ...     mdp, {"heart_rate": ("temperature", lambda temperature: 0.1 + 0.1 * (temperature == 0)), "pain": 0.2}
+        ...     mdp, {"heart_rate": ("temperature", lambda temperature: 0.1 + 0.1 * (temperature == 0)), "test": 0.2}
         ... )
         """
         if not isinstance(missing, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -551,13 +551,20 @@ def missingness_distance(estimate: MissingnessFunction, truth: MissingnessFuncti
         return pattern_distance(
             estimate.patterns, estimate.probabilities, truth.patterns, truth.probabilities
         )
-    space, parts = estimate.space, (*estimate.parts, *truth.parts)
-    states, label = joint_groups(space, [part.groups for part in parts])
-    entries = float(len(states)) * (count_patterns(estimate.parts) + count_patterns(truth.parts))
+    space = estimate.space
+    mine, theirs = (_by_parents(one) for one in (estimate, truth))
+    states, label = joint_groups(space, [part.groups for part in (*mine, *theirs)])
+    entries = float(len(states)) * (count_patterns(mine) + count_patterns(theirs))
     what = f"comparing {len(states):,} kinds of states pattern by pattern, {entries:.2g} probabilities,"
     check_fits(what, 24.0 * entries, "compare missing_rate(feature) instead")
-    mine, theirs = (_multiplied_out(space, one.parts, states) for one in (estimate, truth))
-    return pattern_distance(*mine, *theirs)[label]
+    tables = (_multiplied_out(space, parts, states) for parts in (mine, theirs))
+    return pattern_distance(*next(tables), *next(tables))[label]
+
+
+def _by_parents(missingness: MissingnessFunction) -> Sequence[Part]:
+    """Return parts that go by as few features as possible."""
+    factors = missingness.factors
+    return missingness.parts if factors is None else [factor.as_part() for factor in factors]
 
 
 def same_patterns(
