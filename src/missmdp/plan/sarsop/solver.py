@@ -24,7 +24,8 @@ from missmdp.plan.acting import checked_planning_model
 from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.sarsop.compile import Compilation, compile_pomdp, extremes, joint_entries
-from missmdp.plan.sarsop.loop import Goal, Loop, make_ready
+from missmdp.plan.sarsop.loop import Goal, Loop
+from missmdp.plan.sarsop.ready import make_ready
 from missmdp.plan.sarsop.search import Search, SearchLimits
 from missmdp.plan.sarsop.start import beliefs_over_states
 from missmdp.plan.solving import SolveResult, Status
