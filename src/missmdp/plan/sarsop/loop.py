@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,26 +52,27 @@ class Loop:
         When to stop, besides the limits of the search.
     say
         Is told about progress in words.
+    threads
+        How many threads to use; None for one per core.
     """
 
-    def __init__(self, search: Search, goal: Goal, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, search: Search, goal: Goal, say: Callable[[str], None], *, threads: int | None = None
+    ) -> None:
         self.search = search
         self.goal = goal
         self.trace = TraceBuilder()
         self.trials = 0
         self._work_on_lower = 0
         self._say = say
+        self._threads = threads or os.cpu_count() or 1
 
     def run(self, beliefs: sparse.csr_array | None = None) -> Status:
         """Search until the goal or a limit is reached, and return which; `beliefs` over states are explored first."""
         search = self.search
         set_up(search)
         try:
-            start_lower(search)
-            self._record()
-            start_upper(search)
-            if search.compiled.is_wide:
-                self._record()
+            self._start()
             inform_upper(search)
             self._record()
             if beliefs is not None:
@@ -87,6 +90,22 @@ class Loop:
             self._record()
             return stop.status
         return "converged"
+
+    def _start(self) -> None:
+        """Set both bounds: in a wide model, where that takes time, side by side, for neither looks at the other."""
+        search = self.search
+        if search.compiled.is_wide and self._threads > 1:
+            with ThreadPoolExecutor(1, thread_name_prefix="missmdp-sarsop") as executor:
+                upper = executor.submit(start_upper, search)
+                start_lower(search)
+                upper.result()
+        else:
+            start_lower(search)
+            if not search.compiled.is_wide:
+                self._record()
+            start_upper(search)
+        if search.compiled.is_wide:
+            self._record()
 
     def _trial(self) -> None:
         search = self.search

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from missmdp.checks import checked_flag, checked_instance, checked_integer, checked_number, checked_seed
+from missmdp.checks import (
+    checked_flag,
+    checked_instance,
+    checked_integer,
+    checked_number,
+    checked_seed,
+    checked_threads,
+)
 from missmdp.errors import ParameterError
 from missmdp.memory import check_fits
 from missmdp.model.missmdp import MissMDP
@@ -67,6 +74,9 @@ class Sarsop:
     warm_start
         The result for a similar model, with the same states: the lower bound begins at its beliefs. Values are never
         taken over, since they do not hold in another model.
+    threads
+        How many threads to use where steps do not depend on each other, which is at the start of a search in a large
+        model; by default one per core. The result does not depend on it.
     progress
         Whether to show bounds and gap while solving; None for on a terminal only.
 
@@ -89,6 +99,7 @@ class Sarsop:
         observe_initial: bool | None = None,
         seed: int | None = 0,
         warm_start: SolveResult | None = None,
+        threads: int | None = None,
         progress: bool | None = None,
     ) -> None:
         self.precision = _limit("precision", precision)
@@ -101,6 +112,7 @@ class Sarsop:
         )
         self.seed = None if seed is None else checked_seed(seed)
         self.warm_start = _checked_result(warm_start)
+        self.threads = checked_threads(threads)
         self.progress = progress
 
     def __repr__(self) -> str:
@@ -145,7 +157,7 @@ class Sarsop:
                 return _nothing_yet(model, pomdp, observe_initial, limits, stop.status)
             search = Search(compiled, limits, np.random.default_rng(self.seed))
             goal = Goal(self.precision, self.absolute_precision, self.max_trials)
-            loop = Loop(search, goal, say)
+            loop = Loop(search, goal, say, threads=self.threads)
             status = loop.run(None if warm_start is None else warm_start.beliefs)
         assert search.controller is not None
         if search.upper < search.lower - 1e-9 * compiled.scale:
