@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.plan.factored.cores import Core, Operator, empty_core, one_row
+from missmdp.plan.factored.cores import Core, Operator, TooTiedError, empty_core, one_row
 from missmdp.plan.factored.mixtures import Mixer
 from missmdp.plan.factored.parts import Move, Parts
 from missmdp.plan.factored.team import Team
@@ -24,17 +24,45 @@ from missmdp.plan.stopping import Stopwatch
 Tensor = NDArray[np.float64]
 
 
-class Ties:
-    """What is told in every move of a model, worked out once."""
+MOST_TERMS = 50_000
+"""Combinations of terms at all sites in all moves above which too much is tied together."""
 
-    def __init__(self, parts: Parts) -> None:
+
+class Ties:
+    """What is told in every move of a model, worked out once.
+
+    Parameters
+    ----------
+    parts
+        The model.
+    clock
+        When to stop, here and while a grid is made; never if not given.
+
+    Raises
+    ------
+    TooTiedError
+        If there is too much of it.
+    """
+
+    def __init__(self, parts: Parts, clock: Stopwatch | None = None) -> None:
         self.parts = parts
+        self.clock = clock or Stopwatch(None)
         self.moves = list(parts.moves())
         self._after = [
             [*(told_by_gaps(gaps) for gaps in parts.gaps(scene)), *map(told_after, parts.goes_on(scene))]
             for scene in range(len(parts.scenes))
         ]
         self._kernels: dict[tuple[int, int], list[Tie]] = {}
+        n_terms = 0.0
+        for move in self.moves:
+            self.clock.check()
+            terms = [1.0] * parts.n_sites
+            for tie in self.of(move):
+                for site in {site for term in tie for site in term}:
+                    terms[site] *= len(tie)
+            n_terms += sum(terms)
+            if n_terms > MOST_TERMS:
+                raise TooTiedError
 
     def of(self, move: Move) -> list[Tie]:
         """Return what is told in a move."""
@@ -86,6 +114,7 @@ class Grid:
         ]
         self._rows: dict[tuple[int, bytes, bytes], Tensor] = {}
         self.moves = [(move, self.operator(ties.of(move), self.beliefs)) for move in ties.moves]
+        self._first = list(self._starts())
         self.rewards = [_over_beliefs(reward, self.beliefs) for reward in parts.reward]
         self.values = (
             [np.zeros(self.shape) for _ in parts.scenes] if values is None else [v.copy() for v in values]
@@ -101,6 +130,7 @@ class Grid:
         bonds = [k for k, tie in enumerate(ties) if len(tie) > 1 and len(touched[k]) > 1]
         cores: list[Core] = []
         for site, given in enumerate(rows):
+            self.ties.clock.check()
             mine = [k for k in range(len(ties)) if site in touched[k]]
             axes = [k for k in mine if k in bonds]
             table = empty_core(*(len(ties[k]) for k in axes), len(given), len(self.beliefs[site]))
@@ -175,9 +205,12 @@ class Grid:
 
     def _by_start(self) -> dict[tuple[int, int], list[tuple[Move, Operator]]]:
         if not hasattr(self, "_grouped"):
-            self._grouped: dict[tuple[int, int], list[tuple[Move, Operator]]] = {}
+            # Where all is over next, there is no move, and the reward is all.
+            self._grouped: dict[tuple[int, int], list[tuple[Move, Operator]]] = {
+                start: [] for start in self.parts.starts
+            }
             for move, operator in self.moves:
-                self._grouped.setdefault((move.action, move.scene), []).append((move, operator))
+                self._grouped[move.action, move.scene].append((move, operator))
         return self._grouped
 
     def solve(self, clock: Stopwatch, precision: float, max_sweeps: int = 10_000) -> float:
@@ -191,6 +224,7 @@ class Grid:
                 shift = discount / (1.0 - discount) * (low + high) / 2.0
                 for values in self.values:
                     values += shift
+                self.excess -= shift
         return self.bound()
 
     def blind(self, action: int, clock: Stopwatch, max_sweeps: int = 2000) -> float:
@@ -203,7 +237,7 @@ class Grid:
                 self.rewards[scene][..., action]
                 + sum(
                     discount * move.weight * operator.pull(values[move.after])
-                    for move, operator in self._by_start().get((action, scene), [])
+                    for move, operator in self._by_start()[action, scene]
                 )
                 for scene in range(len(parts.scenes))
             ]
@@ -219,40 +253,35 @@ class Grid:
         lack = discount / (1.0 - discount) * low
         return sum(
             float((belief * (value + lack)).sum())
-            for belief, value in zip(parts.initial, values, strict=True)
+            for belief, value in zip(parts.beginning, values, strict=True)
         )
 
     def bound(self) -> float:
         """Return the upper bound at the start, before the first observation."""
         total = self.excess * float(self.parts.initial.sum())
-        for weight, scene, rows in self._starts():
-            operator = self.operator(self.ties.first(scene), rows)
-            total += weight * float(operator.pull(self.values[scene]).sum())
+        for scene, weights, operator in self._first:
+            total += float((weights * operator.pull(self.values[scene])).sum())
         return total
 
-    def _starts(self) -> list[tuple[float, int, list[Tensor]]]:
-        """Return the initial distribution as products: weight, scene, beliefs (one row per site)."""
-        found: list[tuple[float, int, list[Tensor]]] = []
+    def _starts(self) -> Iterator[tuple[int, Tensor, Operator]]:
+        """Yield scenes, weights of products of beliefs there, and what the first observation does to these."""
         for scene, belief in enumerate(self.parts.initial):
             weight = float(belief.sum())
-            if weight <= 0.0:
+            if not self.parts.beginning[scene].any():
                 continue
             rows = _marginals(belief / weight)
             if np.abs(_outer(rows) - belief / weight).max() <= 1e-14:
-                found.append((weight, scene, [row[None] for row in rows]))
-            else:
-                for place in zip(*np.nonzero(belief), strict=True):
-                    units = [np.eye(size)[[code]] for size, code in zip(belief.shape, place, strict=True)]
-                    found.append((float(belief[place]), scene, units))
-        return found
+                weights, beliefs = np.full((1,) * len(rows), weight), [row[None] for row in rows]
+            else:  # no product: the state is told
+                weights, beliefs = belief, [np.eye(size) for size in belief.shape]
+            yield scene, weights, self.operator(self.ties.first(scene), beliefs)
 
     def occupancy(self, clock: Stopwatch, steps: int = 15) -> list[Tensor]:
         """Return how often (discounted) each belief of the grid is met under the greedy policy, by scenes."""
         parts = self.parts
         now = [np.zeros(self.shape) for _ in parts.scenes]
-        for weight, scene, rows in self._starts():
-            operator = self.operator(self.ties.first(scene), rows)
-            now[scene] += weight * operator.push(np.ones(tuple(1 for _ in rows)))
+        for scene, weights, operator in self._first:
+            now[scene] += operator.push(weights)
         total = [belief.copy() for belief in now]
         for step in range(steps):
             after = [np.zeros(self.shape) for _ in parts.scenes]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.plan.factored.cores import Core, Operator, one_row
+from missmdp.plan.factored.cores import Core, Operator, TooTiedError, one_row
 from missmdp.plan.factored.nodes import near, one_step_later
 from missmdp.plan.factored.parts import Gaps, Move, Part, Parts
 from missmdp.plan.factored.team import Team
@@ -40,6 +40,15 @@ class Memory:
         For each scene, the action at each combination of nodes.
     team
         Threads to use; one if not given.
+    clock
+        When to stop while the controller is made; never if not given.
+    most
+        How many entries it may have.
+
+    Raises
+    ------
+    TooTiedError
+        If it would have more.
     """
 
     def __init__(
@@ -49,7 +58,10 @@ class Memory:
         marginals: Sequence[Tensor],
         actions: Sequence[NDArray[np.int16]],
         team: Team | None = None,
+        clock: Stopwatch | None = None,
+        most: float = math.inf,
     ) -> None:
+        clock = clock or Stopwatch(None)
         self.parts = parts
         self.team = team or Team()
         self.beliefs = list(beliefs)
@@ -59,15 +71,18 @@ class Memory:
         self._gaps = [parts.gaps(scene) for scene in range(len(parts.scenes))]
         self._goes_on = [parts.goes_on(scene) for scene in range(len(parts.scenes))]
         self.nodes = tuple(len(site) for site in beliefs)
-        self.steps: Steps = {
-            (move.action, move.scene, move.after): [self._moved(move, k) for k in range(parts.n_sites)]
-            for move in self.moves
-        }
+        self.steps: Steps = {}
+        for move in self.moves:
+            clock.check()
+            key = (move.action, move.scene, move.after)
+            self.steps[key] = [self._moved(move, k) for k in range(parts.n_sites)]
         self.first = [
             [self._first(scene, k) for k in range(parts.n_sites)] for scene in range(len(parts.scenes))
         ]
         self.pairs = [self._reached(k) for k in range(parts.n_sites)]
         self.shape = tuple(len(pairs) for pairs in self.pairs)
+        if self.entries > most:
+            raise TooTiedError
         self.rewards = [self._at_pairs(reward) for reward in parts.reward]
         self.values = [np.zeros(self.shape) for _ in parts.scenes]
         self.lack = math.inf
@@ -259,9 +274,9 @@ class Memory:
     # Values.
 
     def _by_start(self) -> dict[tuple[int, int], list[int]]:
-        grouped: dict[tuple[int, int], list[int]] = {}
+        grouped: dict[tuple[int, int], list[int]] = {start: [] for start in self.parts.starts}
         for k, move in enumerate(self.moves):
-            grouped.setdefault((move.action, move.scene), []).append(k)
+            grouped[move.action, move.scene].append(k)
         return grouped
 
     def _over_pairs(self, table: NDArray[np.int16]) -> NDArray[np.int16]:
@@ -278,7 +293,11 @@ class Memory:
             if chosen is None or bool((chosen[scene] == action).any())
         ]
         # Operators are made one after the other; then threads only read.
-        operators = {k: self._operator(k) for start in starts for k in by_start[start]}
+        operators: dict[int, Operator] = {}
+        for start in starts:
+            for k in by_start[start]:
+                clock.check()
+                operators[k] = self._operator(k)
 
         def value_of(start: tuple[int, int]) -> Tensor:
             action, scene = start
@@ -315,14 +334,16 @@ class Memory:
             if discount / (1.0 - discount) * (high - low) <= precision or sweep == max_sweeps - 1:
                 break
             if not self.parts.ends:
+                shift = discount / (1.0 - discount) * (low + high) / 2.0
                 for values in self.values:
-                    values += discount / (1.0 - discount) * (low + high) / 2.0
+                    values += shift
+                self.lack -= shift
         return self.bound()
 
     def bound(self) -> float:
         """Return the lower bound at the start, before the first observation."""
-        total = self.lack * float(self.parts.initial.sum())
-        for scene, belief in enumerate(self.parts.initial):
+        total = self.lack * float(self.parts.beginning.sum())
+        for scene, belief in enumerate(self.parts.beginning):
             if belief.any():
                 total += float((belief * self._start(scene).pull(self.values[scene])).sum())
         return total
@@ -359,7 +380,7 @@ class Memory:
         """Return how often (discounted) all pairs are met, by scenes."""
         parts = self.parts
         now = [np.zeros(self.shape) for _ in parts.scenes]
-        for scene, belief in enumerate(parts.initial):
+        for scene, belief in enumerate(parts.beginning):
             if belief.any():
                 now[scene] += self._start(scene).push(belief)
         total = [part.copy() for part in now]
@@ -505,6 +526,7 @@ class Memory:
         other.values = [values.copy() for values in self.values]
         other._operators = self._operators if steps is self.steps else {}
         other._better = {}
+        other.lack = math.inf
         return other
 
 

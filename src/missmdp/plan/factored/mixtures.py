@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull, QhullError
 
+_MOST_VALUES = 5
+"""Values of a site up to which hulls are worked out: they have very many facets where there are more."""
 _SAME = 1e-13
 """Beliefs that differ by less are the same."""
 
@@ -52,6 +54,9 @@ class Mixer:
         nearest = distance.argmin(axis=1)
         there = distance[np.arange(rows), nearest] < _SAME
         weights[there, nearest[there]] = 1.0
+        if wanted.shape[1] > _MOST_VALUES:
+            weights[~there] = self._by_one(wanted[~there])
+            return weights
         if self._facets is None:
             for r in np.flatnonzero(~there):
                 weights[r] = self._by_program(wanted[r])
@@ -71,6 +76,20 @@ class Mixer:
                     np.add.at(weights[r], corners[facet], np.maximum(share, 0.0))
         return weights
 
+    def _by_one(self, wanted: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return mixtures of one belief, as much of it as there can be, and corners: those with the least price."""
+        n_values = wanted.shape[1]
+        weights = np.zeros((len(wanted), len(self.beliefs)))
+        # What a belief costs less than the corners that mix to it.
+        saved = self.beliefs @ self.prices[:n_values] - self.prices
+        for r, row in enumerate(wanted):
+            ratios = np.where(self.beliefs > 0.0, row / np.maximum(self.beliefs, 1e-300), np.inf)
+            share = np.minimum(ratios.min(axis=1), 1.0)
+            best = int(np.argmax(share * saved))
+            weights[r, best] = share[best]
+            weights[r, :n_values] += np.maximum(row - share[best] * self.beliefs[best], 0.0)
+        return weights
+
     def _by_program(self, belief: NDArray[np.float64]) -> NDArray[np.float64]:
         result = linprog(self.prices, A_eq=self.beliefs.T, b_eq=belief, bounds=(0, None), method="highs")
         if result.status == 0 and result.x is not None:
@@ -80,6 +99,8 @@ class Mixer:
     def _exact(self, weights: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return weights that mix to the wanted beliefs to the last digit; what is left over goes to the corners."""
         n_values = wanted.shape[1]
+        # What holds possible what is not has no part in it, but for rounding.
+        weights = np.where((wanted <= 0.0) @ (self.beliefs > 0.0).T, 0.0, weights)
         rest = wanted - weights @ self.beliefs
         over = np.where(wanted > 0.0, -rest / np.maximum(wanted, 1e-300), 0.0).max(axis=1)
         share = np.clip(over * (1.0 + 1e-9), 0.0, 1.0)
@@ -94,6 +115,8 @@ def _lower_facets(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
     """Return the facets of the lower convex hull, as beliefs (facets, values), and what turns beliefs into weights."""
     n_beliefs, n_values = beliefs.shape
+    if n_values > _MOST_VALUES:
+        return None
     if n_values < 2 or n_beliefs == n_values:
         if n_beliefs > n_values:
             return None

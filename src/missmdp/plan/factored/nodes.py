@@ -23,6 +23,8 @@ Tensor = NDArray[np.float64]
 
 _OLDEST = 16
 """Steps without a value that are looked at."""
+_MOST_BELIEFS = 96
+"""Beliefs per site that are looked at, besides corners."""
 _DRIFT = 0.01
 """Of the largest loss: what it costs to be at a node that is 1 away, although the same is done there now."""
 _CONTEXTS = 2000
@@ -135,6 +137,8 @@ class Site:
     def _place(self, belief: Tensor) -> int:
         rounded = np.round(belief, 3)
         key = (rounded + 0.0).tobytes()
+        if key not in self._places and len(self._beliefs) >= _MOST_BELIEFS:
+            return int(np.argmin(np.abs(np.array(self._beliefs) - belief).sum(axis=1)))
         if key not in self._places:
             self._places[key] = len(self._beliefs)
             self._beliefs.append(belief)

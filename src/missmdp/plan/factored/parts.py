@@ -70,6 +70,8 @@ class Parts:
         The number of values of each site.
     scenes : list of tuple of int
         The values of the features that are always seen.
+    initial, beginning : ndarray
+        How likely states are at first, by scenes; and without those in which an episode is over at once.
     """
 
     def __init__(self, model: MissMDP) -> None:
@@ -93,11 +95,17 @@ class Parts:
         self.reward = mdp.reward.reshape(*shape, -1).transpose([*order, len(order)]).reshape(*scene_major, -1)
         self._terminal = mdp.terminal.reshape(shape).transpose(order).reshape(scene_major)
         self.ends = bool(mdp.terminal.any())
+        self.beginning = np.where(self._terminal, 0.0, self.initial)
 
     @property
     def n_sites(self) -> int:
         """The number of sites."""
         return len(self.sites)
+
+    @property
+    def starts(self) -> list[tuple[int, int]]:
+        """All pairs (action, scene), in order."""
+        return list(product(range(self.n_actions), range(len(self.scenes))))
 
     def _in_scene(self, scope: Scope, scene: int) -> Part:
         """Return what depends on some features in a scene, by sites."""
@@ -106,8 +114,9 @@ class Parts:
         return Part(tuple(self.sites.index(p) for p in scope.parents if p not in where), table)
 
     def moves(self) -> Iterator[Move]:
-        """Yield all moves that are possible, action by action and scene by scene."""
-        for action, scene in product(range(self.n_actions), range(len(self.scenes))):
+        """Yield all moves after which something can go on, action by action and scene by scene."""
+        over = self._terminal.all(axis=tuple(range(1, self.n_sites + 1)))
+        for action, scene in self.starts:
             kernels = tuple(self._kernel(k, action, scene) for k in range(self.n_sites))
             nexts = [
                 self._in_scene(Scope(self._scopes[i].parents, self._scopes[i].table[..., action, :]), scene)
@@ -120,7 +129,7 @@ class Parts:
                 ]
                 weight = math.prod(float(share.table) for share in shares if not share.sites)
                 signs = tuple(share for share in shares if share.sites)
-                if weight > 0.0 and all(sign.table.any() for sign in signs):
+                if weight > 0.0 and not over[after] and all(sign.table.any() for sign in signs):
                     yield Move(action, scene, after, weight, signs, kernels)
 
     def _kernel(self, site: int, action: int, scene: int) -> Part:
@@ -151,4 +160,4 @@ class Parts:
             return []
         matters = [k for k in range(self.n_sites) if (ended != ended.take([0], axis=k)).any()]
         table = ended[tuple(slice(None) if k in matters else 0 for k in range(self.n_sites))]
-        return [Part(tuple(matters), 1.0 - table)]
+        return [Part(tuple(matters), 1.0 - table)] if matters else []

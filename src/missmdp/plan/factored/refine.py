@@ -164,6 +164,8 @@ def _chains(grid: Grid, occupancy: list[Tensor], site: int) -> tuple[Tensor, Ten
                 if row.sum() > 1e-9 * least:
                     key = _close(row, 3)
                     chains[key] = chains.get(key, 0.0) + row
+    if not chains:
+        return np.eye(grid.parts.sizes[site]), np.ones(grid.parts.sizes[site])
     joint = np.array(list(chains.values()))
     often = joint.sum(axis=1)
     return joint / often[:, None], often

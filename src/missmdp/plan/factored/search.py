@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.model.missmdp import MissMDP
+from missmdp.plan.factored.cores import TooTiedError
 from missmdp.plan.factored.grid import Grid, Ties
 from missmdp.plan.factored.memory import Memory
 from missmdp.plan.factored.nodes import chosen_nodes
@@ -61,6 +62,8 @@ _SPEED = 5e8
 """Multiplications per second, at least."""
 _CLOSE = 0.02
 """Of the gap: how exactly bounds are worked out."""
+_ROOM = 2.0
+"""How many times more entries a memory may have than it should, where fewer nodes would not help."""
 _LARGER = 1.5
 """How many times more entries a memory needs to have to begin anew with it."""
 _PATIENCE = 6
@@ -110,7 +113,7 @@ class StructuredSearch:
     def run(self) -> Status:
         """Search until a goal or a limit is reached, and return which."""
         try:
-            ties = Ties(self.parts)
+            ties = Ties(self.parts, self.limits)
             self._begin(ties)
             entries, stuck = _FIRST_ENTRIES, False
             while True:
@@ -129,6 +132,12 @@ class StructuredSearch:
         except Stop as stop:
             self._harvest()
             return stop.status
+        except TooTiedError:
+            if self._grid is None:
+                raise
+            # A finer grid would not fit.
+            self._harvest()
+            return "converged"
 
     def _begin(self, ties: Ties) -> None:
         """Work out full observation, and the best action for ever."""
@@ -141,7 +150,7 @@ class StructuredSearch:
                 self.lower, self.blind_action = value, action
         self._grid = grid
         entries = math.prod(map(float, grid.shape))
-        self._ties = max(max(operator.peak() for _, operator in grid.moves) / entries, 1.0)
+        self._ties = max([1.0, *(operator.peak() / entries for _, operator in grid.moves)])
         self._solve_grid(grid)
         self._check()
 
@@ -158,7 +167,7 @@ class StructuredSearch:
         by_memory = self.limits.memory / (_PER_ENTRY * self._ties)
         # Per entry, a sweep multiplies by the length of an axis so and so many times.
         length = float(np.mean(grid.shape))
-        times = grid.work() / (math.prod(map(float, grid.shape)) * len(self.parts.scenes) * length)
+        times = max(grid.work(), 1.0) / (math.prod(map(float, grid.shape)) * len(self.parts.scenes) * length)
         wanted_length = max((wanted / len(self.parts.scenes)) ** (1.0 / self.parts.n_sites), 2.0)
         by_time = share * self.limits.left * self._speed / (sweeps * times * wanted_length)
         self._short_of_memory = by_memory < min(wanted, by_time)
@@ -212,7 +221,10 @@ class StructuredSearch:
         """
         clock = self.limits
         end = clock.seconds + self._time_to_climb()
-        memory, value = self._begin_climb(wanted)
+        try:
+            memory, value = self._begin_climb(wanted)
+        except TooTiedError:  # not even with the fewest nodes
+            return True
         gains = [math.inf] * _PATIENCE
         while clock.seconds < end and sum(gains[-_PATIENCE:]) > _CLOSE * (self.upper - value):
             what = "steps" if len(gains) % 2 else "actions"
@@ -247,7 +259,13 @@ class StructuredSearch:
         nodes, averages = chosen_nodes(grid, occupancy, (few, most), _LOSS * (self.upper - self.lower), clock)
         self._shares = {"actions": 1.0, "steps": 1.0}
         best = Memory(
-            self.parts, nodes, marginals_of(grid, occupancy), grid.greedy_at(averages, clock), self.team
+            self.parts,
+            nodes,
+            marginals_of(grid, occupancy),
+            grid.greedy_at(averages, clock),
+            self.team,
+            clock,
+            _ROOM * most,
         )
         value = self._solve_memory(best)
         starts = [grid.greedy_at(nodes, clock)]
@@ -264,8 +282,10 @@ class StructuredSearch:
         self._trying = memory
         try:
             value = memory.solve(self.limits, self._exactness())
-        finally:
-            self._count(memory.work(), memory.sweeps - before, start)
+        except Stop:
+            self.sweeps += memory.sweeps - before
+            raise
+        self._count(memory.work(), memory.sweeps - before, start)
         self._take(memory, value)
         self._check()
         return value

@@ -1,0 +1,56 @@
+"""Grids: with corners only they see everything; one action for ever; bounds while values still move."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from missmdp.plan.factored.cores import TooTiedError
+from missmdp.plan.factored.grid import Grid, Ties
+from missmdp.plan.factored.parts import Parts
+from missmdp.plan.stopping import Stop, Stopwatch
+from oracles.factored import Ticks, blind_values, seen_value
+from random_factored import random_factored
+
+
+def corners(seed: int, values: float = 0.0) -> Grid:
+    ties = Ties(Parts(random_factored(seed)))
+    eyes = [np.eye(size) for size in ties.parts.sizes]
+    start = [np.full(ties.parts.sizes, values) for _ in ties.parts.scenes]
+    return Grid(ties, eyes, [np.zeros(len(eye)) for eye in eyes], start)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_corners_are_full_observation(seed):
+    model = random_factored(seed)
+    try:
+        grid = corners(seed)
+    except TooTiedError:
+        pytest.skip("too much is tied together")
+    scale = max(float(np.abs(model.mdp.reward).max()), 1e-12) / (1.0 - model.discount)
+    wanted = seen_value(model)
+    found = grid.solve(Stopwatch(None), 1e-9 * scale)
+    assert wanted - 1e-11 * scale <= found <= wanted + 2e-9 * scale
+    blind = blind_values(model)
+    for action, value in enumerate(blind):
+        found = grid.blind(action, Stopwatch(None))
+        assert value - 2e-5 * scale <= found <= value + 1e-11 * scale
+
+
+@pytest.mark.parametrize("seed", [3, 13, 18, 32])
+@pytest.mark.parametrize("begin", [-1.0, 1.0])
+def test_interrupted_grids_are_bounds(seed, begin):
+    model = random_factored(seed)
+    assert not model.mdp.terminal.any()
+    scale = float(np.abs(model.mdp.reward).max()) / (1.0 - model.discount)
+    wanted = seen_value(model)
+    for ticks in range(0, 60, 3):
+        grid = corners(seed, 10.0 * begin * scale)
+        try:
+            grid.solve(Ticks(ticks), 1e-9 * scale)
+        except Stop:
+            if math.isinf(grid.excess):
+                continue
+        assert grid.bound() >= wanted - 1e-9 * scale

@@ -1,0 +1,231 @@
+"""The structured search against the search with listed states and observations: bounds hold whenever it ends."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import missmdp as mm
+from missmdp.plan.factored import search as search_module
+from missmdp.plan.factored.cores import TooTiedError
+from missmdp.plan.factored.parts import Parts
+from missmdp.plan.factored.search import StructuredSearch
+from missmdp.plan.sarsop import solver
+from missmdp.plan.sarsop.search import SearchLimits
+from oracles.factored import Ticks, memory_value, searched
+from random_factored import random_factored
+
+N_FAST, N_ALL = 24, 320
+SLACK = 1e-9
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Make grids and memories as small as the models."""
+    monkeypatch.setattr(search_module, "_FIRST_ENTRIES", 500.0)
+    monkeypatch.setattr(search_module, "_FIRST_MEMORY", 1500.0)
+    monkeypatch.setattr(search_module, "_LARGEST", 6000.0)
+
+
+@cache
+def listed(seed: int) -> mm.SolveResult:
+    """Return what the search with listed states and observations finds."""
+    before, solver.solve_structured = solver.solve_structured, lambda *args, **options: None
+    try:
+        return mm.Sarsop(precision=1e-4, max_trials=15, timeout=1.0).solve(random_factored(seed))
+    finally:
+        solver.solve_structured = before
+
+
+def assert_between(search: StructuredSearch, other: mm.SolveResult) -> None:
+    """Assert that no row of the trace contradicts the bounds of another search, and that rows only improve."""
+    trace, slack = search.trace.build(), SLACK * search._scale
+    assert len(trace) > 0
+    assert np.isfinite(trace.lower).all()
+    assert np.isfinite(trace.upper).all()
+    assert trace.lower.max() <= other.upper + slack
+    assert trace.upper.min() >= other.lower - slack
+    assert trace.lower[-1] == search.lower
+    assert (np.diff(trace.lower) >= 0.0).all()
+    assert (np.diff(trace.upper) <= slack).all()
+    assert search.lower <= search.upper + slack
+
+
+def some(count: int) -> list[Any]:
+    return [pytest.param(k, marks=[] if k < count else pytest.mark.slow) for k in range(N_ALL)]
+
+
+@pytest.mark.parametrize("seed", some(N_FAST))
+def test_bounds_hold_however_it_ends(seed):
+    # Steps are few for most, so that searches end at all kinds of moments.
+    ticks = int(np.random.default_rng(seed).choice([20, 80, 300, 1000]))
+    model = random_factored(seed)
+    try:
+        search, status = searched(model, Ticks(ticks), max_trials=2)
+    except TooTiedError:
+        pytest.skip("too much is tied together")
+    assert status in ("precision", "converged", "timeout", "trials")
+    assert_between(search, listed(seed))
+    search.policy()
+
+
+@pytest.mark.parametrize("seed", [2, 3, 11, 13, 18, 23])
+def test_bounds_hold_at_every_moment(seed):
+    for ticks in range(0, 400, 23):
+        search, _ = searched(random_factored(seed), Ticks(ticks))
+        assert_between(search, listed(seed))
+
+
+@pytest.mark.parametrize("seed", [9, 13, 21, 30, pytest.param(22, marks=pytest.mark.slow)])
+def test_the_policy_is_worth_the_lower_bound(seed):
+    model = random_factored(seed)
+    search, _ = searched(model, Ticks(1500), max_trials=2)
+    policy = search.policy()
+    report = mm.evaluate(policy, model, episodes=2000, seed=seed)
+    assert report.mean >= search.lower - 4.0 * report.stderr - 1e-6 * search._scale
+    if np.prod(policy.nodes) * model.n_states <= 1500:
+        assert memory_value(policy) >= search.lower - SLACK * search._scale
+
+
+@pytest.mark.parametrize("seed", [3, 12, 13])
+def test_the_same_result_again(seed):
+    one, other = (searched(random_factored(seed), Ticks(600), max_trials=1)[0] for _ in range(2))
+    assert (one.lower, one.upper, one.sweeps) == (other.lower, other.upper, other.sweeps)
+    assert np.array_equal(one.policy().table, other.policy().table)
+
+
+def test_no_memory_at_all():
+    search, status = searched(random_factored(3), SearchLimits(None, 1e-6))
+    assert status == "memory"
+    assert_between(search, listed(3))
+
+
+def test_sarsop_takes_the_same_path(monkeypatch):
+    monkeypatch.setattr(search_module, "_FEW_OBSERVATIONS", 1)
+    model = random_factored(13)
+    result = mm.Sarsop(max_trials=1, timeout=20.0).solve(model)
+    assert result.status in ("trials", "precision", "timeout")
+    assert "grid" in result.sources
+    assert result.lower <= listed(13).upper + SLACK
+    assert result.upper >= listed(13).lower - SLACK
+
+
+def hostile(
+    sizes, transitions=None, missing=0.5, reward=None, n_actions=2, initial=None, terminal=None, discount=0.8
+):
+    """Return a model with features f0, f1, …; each goes missing by itself unless said otherwise."""
+    rng = np.random.default_rng(5)
+    names = [f"f{i}" for i in range(len(sizes))]
+    if transitions is None:
+        transitions = {
+            name: ([name], rng.dirichlet(np.ones(n), size=(n, n_actions)))
+            for name, n in zip(names, sizes, strict=True)
+        }
+    if reward is None:
+        reward = [([name], rng.normal(size=(n, n_actions))) for name, n in zip(names, sizes, strict=True)]
+    mdp = mm.FactoredMDP.from_factors(
+        {name: range(n) for name, n in zip(names, sizes, strict=True)},
+        range(n_actions),
+        transitions,
+        reward,
+        initial or dict.fromkeys(names, 0),
+        terminal,
+        discount,
+    )
+    if not isinstance(missing, dict):
+        missing = dict.fromkeys(names, missing)
+    return mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, missing))
+
+
+def deterministic(sizes):
+    return {
+        f"f{i}": ([f"f{i}"], np.eye(n)[(np.arange(n)[:, None] + [0, 1]) % n]) for i, n in enumerate(sizes)
+    }
+
+
+HOSTILE = {
+    "one value": lambda: hostile([1, 2, 3, 2]),
+    "one value each": lambda: hostile([1, 1, 1]),
+    "deterministic": lambda: hostile([3, 3, 3], deterministic([3, 3, 3])),
+    "always missing": lambda: hostile([2, 3, 2], missing=1.0),
+    "hardly ever missing": lambda: hostile([2, 3, 2], missing=1e-12),
+    "missing where it never is": lambda: hostile(
+        [2, 2, 2],
+        {f"f{i}": ([], lambda action: {0: 1.0}) for i in range(3)},
+        missing={f"f{i}": (f"f{i}", [0.0, 1.0]) for i in range(3)},
+    ),
+    "one action": lambda: hostile([2, 2, 3], n_actions=1),
+    "ten actions": lambda: hostile([3, 3, 3], n_actions=10),
+    "self-censoring": lambda: hostile(
+        [3, 3, 3], missing={f"f{i}": (f"f{i}", [0.0, 0.4, 1.0]) for i in range(3)}
+    ),
+    "no rewards": lambda: hostile([2, 3, 2], reward=0.0),
+    "over at once": lambda: hostile([2, 2, 2], terminal=("f0", lambda value: value == 0)),
+    "always over": lambda: hostile([2, 2, 2], terminal=((), lambda: True)),
+    "over next": lambda: hostile(
+        [2, 2, 2, 2],
+        {f"f{i}": ([], lambda action: {1: 1.0}) for i in range(4)},
+        missing={"f1": 0.5, "f2": 0.5, "f3": 0.5},
+        terminal=("f0", lambda value: value == 1),
+    ),
+    "no future": lambda: hostile([2, 3, 2], discount=0.0),
+    "twelve features": lambda: hostile([2] * 12),
+    "many values": lambda: hostile([12, 12, 12]),
+    "a hub": lambda: hostile(
+        [2] * 6,
+        {"f0": (["f0"], np.full((2, 2, 2), 0.5))}
+        | {
+            f"f{i}": (["f0", f"f{i}"], np.random.default_rng(i).dirichlet([1, 1], (2, 2, 2)))
+            for i in range(1, 6)
+        },
+        missing={f"f{i}": ("f0", [0.3, 0.6]) for i in range(6)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_models(name):
+    model = HOSTILE[name]()
+    try:
+        search, _ = searched(model, Ticks(250), max_trials=1)
+    except TooTiedError:
+        assert name == "a hub"
+        return
+    assert search.lower <= search.upper + SLACK * max(search._scale, 1.0)
+    policy = search.policy()
+    report = mm.evaluate(policy, model, episodes=300, seed=1)
+    assert report.mean >= search.lower - 5.0 * report.stderr - 1e-6
+    assert report.mean <= search.upper + 5.0 * report.stderr + 1e-6
+
+
+def test_an_episode_that_is_over_is_worth_nothing():
+    for name in ("over at once", "always over"):
+        search, status = searched(HOSTILE[name](), Ticks(500))
+        assert (search.lower, search.upper, status) == (0.0, 0.0, "precision")
+
+
+def test_only_the_first_reward_where_all_is_over_next():
+    model = HOSTILE["over next"]()
+    search, _ = searched(model, Ticks(2000), precision=1e-9)
+    best = float(model.mdp.reward[model.mdp.initial > 0.0].max())
+    assert search.lower == pytest.approx(best)
+    assert search.upper == pytest.approx(best)
+
+
+def test_parts_count_no_terms_of_what_is_too_tied():
+    names = [f"f{i}" for i in range(5)]
+    rng = np.random.default_rng(0)
+    transitions = {name: (names, rng.dirichlet([1, 1], (2,) * 6)) for name in names}
+    model = hostile([2] * 5, transitions, missing={name: (names[:2], rng.random((2, 2))) for name in names})
+    with pytest.raises(TooTiedError):
+        StructuredSearch(Parts(model), Ticks(10_000), searched_goal(), lambda text: None).run()
+    assert mm.Sarsop(timeout=1.0, max_trials=1).solve(model).sources == ""
+
+
+def searched_goal():
+    from missmdp.plan.sarsop.loop import Goal
+
+    return Goal(1e-3, None, 1)
