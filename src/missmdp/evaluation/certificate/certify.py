@@ -48,6 +48,7 @@ from missmdp.learn.bounds import Bound
 from missmdp.learn.limits import checked_behaviour
 from missmdp.model.missingness import pattern_distance
 from missmdp.model.missmdp import MissMDP
+from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.solving import Solver, SolveResult
 from missmdp.progress import show_status
@@ -202,7 +203,13 @@ class _Request:
     @cached_property
     def controller(self) -> FiniteController:
         """The policy graph: the solver's own, or the one of the policy's vectors where it has none."""
-        return self.result.controller or FiniteController.from_policy(self.result.policy)
+        policy = self.result.policy
+        if isinstance(policy, MemoryPolicy):
+            raise ModelError(
+                "the solver's policy remembers a node per feature and may move between nodes at random, so there is no "
+                "policy graph"
+            )
+        return self.result.controller or FiniteController.from_policy(policy)
 
 
 def _checked(

@@ -86,7 +86,7 @@ def explain(policy: MemoryPolicy, situation: Situation) -> MemoryExplanation:
 def _belief_text(one: FeatureMemory) -> str:
     if len(one.belief) == 1:
         return f"{one.belief[0][0]} for certain"
-    return ", ".join(f"{value} {p:.3f}" for value, p in one.belief)
+    return ", ".join(f"{value}: {p:.3f}" for value, p in one.belief)
 
 
 def _actions_text(one: FeatureMemory) -> str:
