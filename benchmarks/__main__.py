@@ -1,6 +1,7 @@
 """`make bench`: every measurement, or those whose names are given.
 
-`python -m benchmarks solve` and `online` take options; `--help` after the name lists them.
+`python -m benchmarks solve`, `online` and `scale` take options; `--help` after the name lists them. `scale` is run only
+if it is named; it goes on where an interrupted run has stopped.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from benchmarks import (
     bench_online,
     bench_pomcp,
     bench_ppo,
+    bench_scale,
     bench_solve,
 )
 
@@ -33,14 +35,17 @@ BENCHES = {
 
 
 def main(arguments: list[str]) -> None:
-    """Run the named measurements, or all."""
+    """Run the named measurements, or all that take minutes."""
+    if arguments[:1] == ["scale"]:
+        bench_scale.run(arguments[1:])
+        return
     with_options = {"solve": bench_solve.run, "online": bench_online.run}
     if len(arguments) > 1 and arguments[0] in with_options and arguments[1].startswith("-"):
         with_options[arguments[0]](arguments[1:])
         return
     unknown = [name for name in arguments if name not in BENCHES]
     if unknown:
-        sys.exit(f"there is no measurement {unknown[0]!r}; there are {', '.join(BENCHES)}")
+        sys.exit(f"there is no measurement {unknown[0]!r}; there are {', '.join([*BENCHES, 'scale'])}")
     for name in arguments or BENCHES:
         print(f"\n{name}")
         BENCHES[name]()

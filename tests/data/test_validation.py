@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import missmdp as mm
+from large_models import random_model
 from missmdp._kernels import support as kernels
-from missmdp.data import support
+from missmdp.data import support, validation
 from missmdp.data.tables import parts
 from oracles import trajectory_tables as oracle
 from strategies import mdps, missmdps, seeds
@@ -441,3 +442,63 @@ def ladder_like(mdp):
     """Return an MDP with the features and actions of another in which nothing ever changes."""
     eye = [np.eye(mdp.n_states)] * mdp.n_actions
     return mm.FactoredMDP(mdp.features, mdp.actions, eye, 0.0, mdp.initial)
+
+
+def shuffled(log, seed, share=0.05):
+    """Return a log in which some rows are of other episodes, so that much of it is impossible."""
+    random = np.random.default_rng(seed)
+    rows = np.arange(log.n_steps)
+    moved = random.random(log.n_steps) < share
+    rows[moved] = random.permutation(rows[moved])
+    return replace(log, observations=log.observations[rows])
+
+
+@pytest.mark.parametrize("name", ["fleet-3", "plant-3"])
+def test_large_models_are_followed_feature_by_feature(name, monkeypatch):
+    model = mm.load_benchmark(name)
+    log = shuffled(mm.collect(model, 3_000, seed=1, horizon=40), seed=2)
+    whole = mm.validate(log, model.mdp)
+    monkeypatch.setattr(support, "_MOST_ENTRIES", 0)
+    assert len(support.views_of(model.mdp)) > 1
+    by_feature = mm.validate(log, model.mdp)
+    assert whole.impossible_transitions.count > 20
+    assert by_feature.impossible_starts == whole.impossible_starts
+    if name == "fleet-3":  # the load, which machines share, is always seen
+        assert by_feature == whole
+    else:
+        assert 0 < by_feature.impossible_transitions.count <= whole.impossible_transitions.count
+        assert by_feature.remarks == (*whole.remarks, validation._BY_FEATURE)
+        assert mm.validate(mm.collect(model, 3_000, seed=1), model.mdp).ok
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_views_find_impossible_is_impossible(seed, monkeypatch):
+    model = random_model(seed)()
+    log = shuffled(mm.collect(model, 400, seed=seed, horizon=10), seed=seed, share=0.3)
+    whole = mm.validate(log, model.mdp)
+    distinct = support.distinct_observations(model.mdp.space.features, log.observations)
+    begins = np.zeros(log.n_steps, dtype=np.int8)
+    begins[log.offsets[:-1]] = kernels.FIRST
+    exact = support.follow(model.mdp, distinct, log.actions, begins)
+    monkeypatch.setattr(support, "_MOST_ENTRIES", 0)
+    found = support.follow(model.mdp, distinct, log.actions, begins)
+    # Up to the first conflict of an episode: after it, sets of states begin anew.
+    for start, stop in zip(log.offsets[:-1], log.offsets[1:], strict=True):
+        rows = slice(start, stop)
+        first = np.flatnonzero(exact.conflict[rows] | exact.no_start[rows])
+        clean = rows if not len(first) else slice(start, start + first[0])
+        assert not found.conflict[clean].any()
+        assert not found.no_start[clean].any()
+    assert mm.validate(log, model.mdp).never_visited == whole.never_visited
+
+
+def test_states_that_were_never_seen_are_not_made_where_they_are_many(monkeypatch):
+    model = mm.load_benchmark("icu-smar")
+    log = mm.collect(model, 20, seed=0)
+    few = mm.validate(log, model.mdp)
+    monkeypatch.setattr("missmdp.data.validation._MANY", 10)
+    many = mm.validate(log, model.mdp)
+    assert isinstance(few.never_seen_in_full, tuple)
+    assert not isinstance(many.never_seen_in_full, tuple)
+    assert tuple(many.never_seen_in_full) == few.never_seen_in_full
+    assert str(many) == str(few)

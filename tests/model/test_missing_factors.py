@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
+from large_models import random_model, treat_all_as_large
 from missmdp.model import missingness as module
 from missmdp.model.missing_factors import MissingFactor
 
@@ -257,3 +258,27 @@ def test_a_million_states_need_no_table():
     assert np.count_nonzero(M.likelihood(z)) == 3**12
     with pytest.raises(mm.ModelError, match="4,096 patterns by 1,062,882 states would take about 139 GB"):
         _ = M.probabilities
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_observations_that_occur_are_counted_without_listing_them(seed, monkeypatch):
+    small = random_model(seed)()
+    everywhere = np.ones(small.n_states, dtype=np.bool_)
+    expected = [
+        len(small.missingness.occurring(states).observations) for states in (None, small.mdp.reachable)
+    ]
+    treat_all_as_large(monkeypatch)
+    large = random_model(seed)().missingness
+    assert [large.count_occurring(states) for states in (None, small.mdp.reachable)] == expected
+    assert large.count_occurring(everywhere) == expected[0]
+    # Every way to leave values out, one by one.
+    assert small.n_observations == len(small.observations)
+
+
+def test_listing_what_occurs_is_refused_before_it_begins(monkeypatch):
+    model = mm.load_benchmark("fleet-8")
+    monkeypatch.setattr("missmdp.memory.free_memory", lambda: 1e8)
+    with pytest.raises(mm.ModelError, match=r"listing what can be seen.* would take about .* MB"):
+        model.missingness.occurring()
+    assert model.missingness.count_occurring() == 2 * 4**8
+    assert model.n_observations == 3 * 4**8

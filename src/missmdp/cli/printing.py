@@ -106,7 +106,7 @@ def print_model(model: MissMDP, graph: MissingnessGraph, name: str) -> None:
 
 
 def _observations(model: MissMDP) -> str:
-    occur = f"{len(model.occurring_observations):,} that occur"
+    occur = f"{model.missingness.count_occurring(model.mdp.reachable):,} that occur"
     try:
         return f"{model.n_observations:,} in Z, {occur}"
     except ModelError:

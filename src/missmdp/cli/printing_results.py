@@ -12,6 +12,7 @@ from rich.text import Text
 
 from missmdp.cli.failures import as_typed, echo
 from missmdp.cli.printing import Column, cell, make_table, print_columns, print_sentence
+from missmdp.errors import ModelError
 from missmdp.evaluation.distance import total_variation
 from missmdp.learn.diagnosis.result import p_words, type_words, variable_words
 from missmdp.learn.registry import learner_name
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from missmdp.learn.base import MissingnessEstimator
     from missmdp.learn.bounds import Bound, GroupBound
     from missmdp.learn.diagnosis.result import ClassScore, Diagnosis, Driver, NestedTest
+    from missmdp.model.missingness import MissingnessFunction
     from missmdp.model.pomdp import POMDP
     from missmdp.plan.alpha import AlphaVectorPolicy
     from missmdp.plan.factored.policy import MemoryPolicy
@@ -154,13 +156,21 @@ def print_learned(
             f"{count(len(learner.unseen_), 'group')}."
         )
     if known is not None:
-        distance = total_variation(learner.missingness_, known)
-        console.print(
-            f"Distance from the model's own M in total variation: {distance.average:.4f} on average, "
-            f"{distance.worst:.4f} at worst, {distance.weighted:.4f} weighted by visits."
-        )
+        console.print(escape(_distance_words(learner.missingness_, known)))
     for finding in learner.warnings_:
         console.print(escape(f"Warning: {as_typed(finding.message)}"), style="yellow")
+
+
+def _distance_words(learned: MissingnessFunction, known: MissMDP) -> str:
+    """Return how far M̂ is from a model's own M, or what that would take."""
+    try:
+        distance = total_variation(learned, known)
+    except ModelError as error:
+        return f"Distance from the model's own M: {error}."
+    return (
+        f"Distance from the model's own M in total variation: {distance.average:.4f} on average, "
+        f"{distance.worst:.4f} at worst, {distance.weighted:.4f} weighted by visits."
+    )
 
 
 def _print_part(groups: list[GroupBound], most: int) -> None:
@@ -213,7 +223,7 @@ _WIDTH = 14
 def print_problem(model: MissMDP | POMDP, name: str, *, observe_initial: bool | None) -> None:
     """Print the size of what is to be solved."""
     if isinstance(model, MissMDP):
-        observations = len(model.occurring_observations)
+        observations = model.missingness.count_occurring(model.mdp.reachable)
         observes = True if observe_initial is None else observe_initial
     else:
         observations = model.n_observations

@@ -19,6 +19,7 @@ from missmdp._kernels.support import (
     PossibleMoves,
     follow_histories,
 )
+from missmdp.model.factors import Factors
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.space import FeatureSpace
 from missmdp.progress import show_progress
@@ -26,6 +27,8 @@ from missmdp.progress import show_progress
 _MAX_DENSE = 50_000_000
 _MOST_SETS = 1 << 17
 _MOST_STATES = 1 << 24
+_MOST_ENTRIES = 30_000_000
+"""Entries of T above which histories are not followed in the MDP as a whole."""
 _FIRST_ROWS, _FEWEST_ROWS = 100_000, 1000
 _SECONDS = 0.4
 
@@ -78,27 +81,97 @@ def follow(
     """Return what is wrong with each row, given how rows begin and the actions between them.
 
     After a conflict, everything that the observation allows counts as possible again, so one impossible row is
-    reported once.
+    reported once. Where T is large, `views_of` the MDP are followed instead: whatever is reported is impossible.
     """
-    stacked = sparse.csr_array(sparse.vstack(mdp.transition, format="csr"))
     flags = np.zeros(len(begins), dtype=np.uint8)
-    indptr = np.asarray(stacked.indptr, dtype=np.int64)
-    indices = np.asarray(stacked.indices, dtype=np.int32)
-    moves = PossibleMoves(indptr, indices, mdp.space.codes, mdp.initial > 0.0, np.array(mdp.terminal))
-    with show_progress("Checking", len(begins), enabled=progress) as advance:
-        for rows in _pieces(begins):
-            follow_histories(
-                distinct.of_row[rows],
-                actions[rows],
-                begins[rows],
-                distinct.codes,
-                moves,
-                np.array([_MOST_SETS, _MOST_STATES]),
-                flags[rows],
-            )
-            advance(rows.stop - rows.start)
+    views = views_of(mdp)
+    with show_progress("Checking", len(begins) * len(views), enabled=progress) as advance:
+        for view in views:
+            seen, told = view.seen(distinct), np.zeros(len(begins), dtype=np.uint8)
+            moves = _possible_moves(view.mdp)
+            for rows in _pieces(begins):
+                follow_histories(
+                    seen.of_row[rows],
+                    actions[rows],
+                    begins[rows],
+                    seen.codes,
+                    moves,
+                    np.array([_MOST_SETS, _MOST_STATES]),
+                    told[rows],
+                )
+                advance(rows.stop - rows.start)
+            flags |= told
     return Verdicts(
         *((flags & bit).astype(np.bool_) for bit in (NO_STATE, NO_START, CONFLICT, ENDED, GOING_ON))
+    )
+
+
+class View(NamedTuple):
+    """An MDP as some of its features show it."""
+
+    kept: tuple[int, ...]
+    """Their positions."""
+    mdp: FactoredMDP
+    """These features: those whose parents are among them move as they do, others in any way."""
+
+    def seen(self, distinct: Distinct) -> Distinct:
+        """Return what these features show of observations."""
+        own = distinct_observations(self.mdp.space.features, distinct.codes[:, list(self.kept)])
+        return Distinct(own.codes, own.of_row[distinct.of_row])
+
+
+def views_of(mdp: FactoredMDP) -> list[View]:
+    """Return the MDP itself if T is small; if not, each feature together with what its next value depends on.
+
+    What is impossible in a view is impossible in the MDP; `tell_all` says when the converse holds.
+    """
+    factors, features = (
+        mdp.factors if mdp.by_factors and mdp.n_entries > _MOST_ENTRIES else None,
+        mdp.space.features,
+    )
+    if factors is None or mdp.terminal.any():
+        return [View(tuple(range(len(features))), mdp)]
+    scopes = [frozenset({i, *scope.parents}) for i, scope in enumerate(factors.scopes)]
+    largest = [scope for scope in dict.fromkeys(scopes) if not any(scope < other for other in scopes)]
+    initial = (mdp.initial > 0.0).reshape(factors.sizes)
+    views: list[View] = []
+    for kept in map(sorted, largest):
+        own = FeatureSpace({features.names[i]: features.values[i] for i in kept})
+        tables: dict[str, Any] = {
+            features.names[i]: (
+                [features.names[p] for p in factors.scopes[i].parents],
+                factors.scopes[i].table,
+            )
+            if scopes[i] <= {*kept}
+            else ([], np.full((mdp.n_actions, factors.sizes[i]), 1.0 / factors.sizes[i]))
+            for i in kept
+        }
+        first = initial.any(axis=tuple(i for i in range(len(features)) if i not in kept)).reshape(-1)
+        made = Factors(own, mdp.actions, tables)
+        views.append(
+            View(tuple(kept), FactoredMDP(own, mdp.actions, made, 0.0, first / first.sum(), None, 0.5))
+        )
+    return views
+
+
+def tell_all(mdp: FactoredMDP, always_seen: NDArray[np.bool_]) -> bool:
+    """Return whether `views_of` an MDP notice all that is impossible, given which features are seen in every row."""
+    views = views_of(mdp)
+    if len(views) == 1 or mdp.factors is None:
+        return True
+    closed = all({*mdp.factors.scopes[i].parents} <= {*view.kept} for view in views for i in view.kept)
+    times = np.bincount([i for view in views for i in view.kept])
+    return closed and bool(always_seen[times > 1].all())
+
+
+def _possible_moves(mdp: FactoredMDP) -> PossibleMoves:
+    stacked = sparse.csr_array(sparse.vstack(mdp.transition, format="csr"))
+    return PossibleMoves(
+        np.asarray(stacked.indptr, dtype=np.int64),
+        np.asarray(stacked.indices, dtype=np.int32),
+        mdp.space.codes,
+        mdp.initial > 0.0,
+        np.array(mdp.terminal),
     )
 
 
@@ -126,11 +199,13 @@ def possible_transitions(
     after: NDArray[np.integer[Any]],
 ) -> NDArray[np.bool_]:
     """Return for rows of (z, a, z′) whether T(s′ | s, a) > 0 for some s that admits z and s′ that admits z′."""
-    possible = np.empty(len(actions), dtype=np.bool_)
-    for row in range(len(actions)):
-        here = np.flatnonzero(mdp.space.admit(before[row]))
-        matrix = mdp.transition[int(actions[row])]
-        reached = (matrix.indices[matrix.indptr[s] : matrix.indptr[s + 1]] for s in here)
-        admits = mdp.space.admit(after[row])
-        possible[row] = any(admits[states].any() for states in reached)
+    possible = np.ones(len(actions), dtype=np.bool_)
+    for view in views_of(mdp) if len(actions) else []:
+        space, kept = view.mdp.space, list(view.kept)
+        for row in np.flatnonzero(possible):
+            here = np.flatnonzero(space.admit(before[row, kept]))
+            matrix = view.mdp.transition[int(actions[row])]
+            reached = (matrix.indices[matrix.indptr[s] : matrix.indptr[s + 1]] for s in here)
+            admits = space.admit(after[row, kept])
+            possible[row] = any(admits[states].any() for states in reached)
     return possible

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.support import FIRST, RESTART
 from missmdp.data.dataset import Dataset
-from missmdp.data.support import Distinct, distinct_observations, follow, possible_transitions
+from missmdp.data.support import Distinct, distinct_observations, follow, possible_transitions, tell_all
 from missmdp.data.tables.content import CheckedRows, TableOptions, UnknownValue, known_options
 from missmdp.errors import DataError, Message
 from missmdp.model.mdp import FactoredMDP, checked_mdp
-from missmdp.model.space import MISSING, NO_ACTION
+from missmdp.model.space import MISSING, NO_ACTION, Rows
 from missmdp.words import count
 
 
@@ -75,9 +75,9 @@ class DataReport:
     """Actions taken where only terminal states are possible."""
     ends_without_terminal: Finding
     """Episodes that are said to have terminated where no terminal state is possible."""
-    never_visited: tuple[Any, ...]
+    never_visited: Sequence[Any]
     """Reachable states that no observation admits."""
-    never_seen_in_full: tuple[Any, ...]
+    never_seen_in_full: Sequence[Any]
     """Reachable states that were never observed without anything missing."""
     never_missing: tuple[str, ...]
     """Features that are in all observations."""
@@ -160,6 +160,13 @@ def _brief(row: Any) -> str:
 
 
 _EXAMPLES = 3
+_MANY = 100_000
+"""States above which they are not made as named tuples unless somebody looks at them."""
+
+_BY_FEATURE = (
+    "the model is large, so histories were followed feature by feature: a step that only several hidden features "
+    "together make impossible is not noticed"
+)
 
 
 def validate(
@@ -261,7 +268,7 @@ def _report(rows: CheckedRows, mdp: FactoredMDP, *, progress: bool | None) -> Da
             for n, rows_missing in zip(features.names, missing, strict=True)
             if rows_missing == len(rows.step)
         ),
-        remarks=rows.remarks,
+        remarks=rows.remarks if tell_all(mdp, missing == 0) else (*rows.remarks, _BY_FEATURE),
     )
 
 
@@ -305,19 +312,23 @@ def _example(
     return Example(*place, before, mdp.actions[rows.actions[row - 1]])
 
 
-def _unseen(distinct: Distinct, mdp: FactoredMDP) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def _unseen(distinct: Distinct, mdp: FactoredMDP) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return the reachable states that no observation admits, and those that none shows in full."""
     space = mdp.space
     shown = distinct.codes != MISSING
     ranks = space.features.rank(distinct.codes)
-    admitted = np.zeros(len(space), dtype=np.bool_)
+    left = np.flatnonzero(mdp.reachable)
     patterns, label = np.unique(shown, axis=0, return_inverse=True)
-    for number, pattern in enumerate(patterns):
-        hidden = space.features.rank(np.where(pattern, space.codes, MISSING))
-        admitted |= np.isin(hidden, ranks[label.reshape(-1) == number])
+    for number in np.argsort(patterns.sum(axis=1), kind="stable"):
+        if not len(left):
+            break
+        hidden = space.features.rank(np.where(patterns[number], space.codes[left], MISSING))
+        left = left[~np.isin(hidden, ranks[label.reshape(-1) == number])]
     in_full = np.isin(space.features.rank(space.codes), ranks[shown.all(axis=1)])
-    state = space.state
-    return (
-        tuple(state(int(s)) for s in np.flatnonzero(mdp.reachable & ~admitted)),
-        tuple(state(int(s)) for s in np.flatnonzero(mdp.reachable & ~in_full)),
-    )
+    return _states(mdp, left), _states(mdp, np.flatnonzero(mdp.reachable & ~in_full))
+
+
+def _states(mdp: FactoredMDP, states: NDArray[np.int64]) -> Sequence[Any]:
+    """Return states by their numbers; where they are many, they are made when asked for."""
+    rows = Rows(mdp.space.codes[states], mdp.space.features.decode)
+    return rows if len(rows) > _MANY else tuple(rows)

@@ -94,6 +94,13 @@ class Layers:
         self._blocks.append((rows, columns, values, np.full(len(rows), stamp, dtype=np.int64)))
         self.written[rows] = stamp
 
+    def write_entries(self, rows: Index, columns: Index, values: NDArray[np.float64], stamps: Index) -> None:
+        """Write cell by cell, each with its stamp, as `write_cell` does one after the other."""
+        self._close_cells()
+        self._size += len(rows)
+        self._blocks.append((rows, columns, values, stamps))
+        np.maximum.at(self.written, rows, stamps)
+
     def write_rows(self, rows: Index, values: NDArray[np.float64], stamp: int) -> None:
         """Write whole rows: all with the same values, shape (n_columns,), or each with its own, (rows, n_columns)."""
         if values.ndim == 2:
@@ -127,11 +134,8 @@ class Layers:
         """Move the cells written one by one to the blocks, so blocks are in the order of writing."""
         rows, columns, values, stamps = self._cells
         if rows:
-            block = (as_index(rows), as_index(columns), np.array(values), as_index(stamps))
-            self._size += len(rows)
-            self._blocks.append(block)
-            np.maximum.at(self.written, block[0], block[3])
             self._cells = ([], [], [], [])
+            self.write_entries(as_index(rows), as_index(columns), np.array(values), as_index(stamps))
 
     def resolve(self) -> sparse.csr_array:
         """Return the matrix: of all writes to a cell the last one counts."""

@@ -60,7 +60,7 @@ _WRITE_FACTORS = (
     "write the model down feature by feature (FactoredMDP.from_factors), where it takes next to nothing"
 )
 _BY_FACTORS = (
-    "what works feature by feature does without them: collect, learners that count, types, beliefs, Sarsop"
+    "what works feature by feature does without them: collect, learners, diagnose, types, beliefs, Sarsop"
 )
 
 

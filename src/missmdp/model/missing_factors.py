@@ -36,6 +36,10 @@ class MissingFactor(NamedTuple):
     table: NDArray[np.float64]
     """P(pattern | values of the parents), shape (*sizes of the parents, K)."""
 
+    def as_part(self) -> Part:
+        """Return the factor as a part, by the values of its parents."""
+        return Part(self.features, self.patterns, self.table.reshape(-1, len(self.patterns)), self.parents)
+
 
 class Part(NamedTuple):
     """How often patterns of some features come, by groups of states."""

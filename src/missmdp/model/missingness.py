@@ -14,6 +14,7 @@ observations z, which carry the state's own values (M(z | s) has the factor 1[z 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -192,7 +193,7 @@ class MissingnessFunction:
         >>> import missmdp as mm
         >>> mdp = mm.load_benchmark("icu-smar").mdp
         >>> M = mm.MissingnessFunction.independent(
-        ...     mdp, {"heart_rate": ("temperature", lambda temperature: 0.1 + 0.1 * (temperature == 0)), "pain": 0.2}
+        ...     mdp, {"heart_rate": ("temperature", lambda temperature: 0.1 + 0.1 * (temperature == 0)), "test": 0.2}
         ... )
         """
         if not isinstance(missing, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -434,6 +435,10 @@ class MissingnessFunction:
         ModelError
             If they are too many to list.
         """
+        n_states = len(self.space) if states is None else int(states.sum())
+        pairs, n_patterns = float(n_states) * count_patterns(self.parts), count_patterns(self.parts)
+        what = f"listing what can be seen, in {n_patterns:,} patterns of {n_states:,} states,"
+        check_fits(what, pairs * (100.0 + 4.0 * len(self.space.features)), _WITHOUT_TABLE)
         possible = self.probabilities > 0.0
         state, pattern = np.nonzero(possible if states is None else possible & states[:, None])
         ranks, place = np.unique(self.space.features.rank(self.observe(state, pattern)), return_inverse=True)
@@ -441,6 +446,19 @@ class MissingnessFunction:
         return Occurring(
             Rows(codes, self.space.features.decode_observation), state, pattern, place.reshape(-1)
         )
+
+    def count_occurring(self, states: NDArray[np.bool_] | None = None) -> int:
+        """Return how many observations `occurring` would list, without listing them where all patterns can come."""
+        space, own = self.space, {feature for part in self.parts for feature in part.features}
+        everywhere = space.is_product and (states is None or bool(states.all()))
+        if not everywhere or any((part.table <= 0.0).any() for part in self.parts):
+            return len(self.occurring(states).observations)
+        sizes = space.features.sizes
+        total = math.prod(int(size) for feature, size in enumerate(sizes) if feature not in own)
+        for part in self.parts:
+            of_part = np.where(part.patterns, sizes[list(part.features)], 1)
+            total *= sum(math.prod(map(int, row)) for row in of_part)
+        return total
 
     def sample(self, states: Iterable[Any], seed: int | np.random.Generator | None = None) -> list[Any]:
         """Return one observation per state, drawn from M, with None for missing.
@@ -533,13 +551,20 @@ def missingness_distance(estimate: MissingnessFunction, truth: MissingnessFuncti
         return pattern_distance(
             estimate.patterns, estimate.probabilities, truth.patterns, truth.probabilities
         )
-    space, parts = estimate.space, (*estimate.parts, *truth.parts)
-    states, label = joint_groups(space, [part.groups for part in parts])
-    entries = float(len(states)) * (count_patterns(estimate.parts) + count_patterns(truth.parts))
+    space = estimate.space
+    mine, theirs = (_by_parents(one) for one in (estimate, truth))
+    states, label = joint_groups(space, [part.groups for part in (*mine, *theirs)])
+    entries = float(len(states)) * (count_patterns(mine) + count_patterns(theirs))
     what = f"comparing {len(states):,} kinds of states pattern by pattern, {entries:.2g} probabilities,"
     check_fits(what, 24.0 * entries, "compare missing_rate(feature) instead")
-    mine, theirs = (_multiplied_out(space, one.parts, states) for one in (estimate, truth))
-    return pattern_distance(*mine, *theirs)[label]
+    tables = (_multiplied_out(space, parts, states) for parts in (mine, theirs))
+    return pattern_distance(*next(tables), *next(tables))[label]
+
+
+def _by_parents(missingness: MissingnessFunction) -> Sequence[Part]:
+    """Return parts that go by as few features as possible."""
+    factors = missingness.factors
+    return missingness.parts if factors is None else [factor.as_part() for factor in factors]
 
 
 def same_patterns(

@@ -462,6 +462,8 @@ class StateSpace:
 
     def count_observations(self) -> int:
         """Return |Z| without listing Z."""
+        if self.is_product:
+            return math.prod(int(size) + 1 for size in self.features.sizes)
         return sum(len(ranks) for ranks in self._observations_by_pattern())
 
     def _observations_by_pattern(self) -> Iterator[NDArray[np.int64]]:

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from large_models import random_model, treat_all_as_large
 from missmdp.errors import FormatError
 from missmdp.experiments.grid.cell import KINDS, Cell, CellResult, run_cell
+from missmdp.experiments.grid.fingerprint import model_hash
 from missmdp.experiments.grid.runner import run_cells
 from missmdp.experiments.grid.store import CellStore
 
@@ -108,3 +110,10 @@ def test_a_kind_without_work_is_run_by_whoever_makes_it():
 
     with pytest.raises(NotImplementedError, match="test idle"):
         Idle().work()
+
+
+def test_large_models_have_a_hash(monkeypatch):
+    treat_all_as_large(monkeypatch)
+    made, other = (random_model(seed)() for seed in (1, 2))
+    assert model_hash(made) == model_hash(random_model(1)())
+    assert model_hash(made) != model_hash(other)

@@ -105,15 +105,18 @@ class Tree(NamedTuple):
     part_weight: NDArray[np.float64]
     """Sums to the probability that the episode goes on."""
     counters: NDArray[np.int64]
+    known: NDArray[np.float64]
+    """(lower, upper) of the root before it was searched."""
 
 
 @inner
-def _uniform(x: Any) -> float:
+def uniform_of(x: Any) -> float:
+    """Return a number in [0, 1) from a random word."""
     return np.float64(mix(x) >> _S11) * _UNIT
 
 
 @inner
-def reduce_to(index: NDArray[np.int32], weight: NDArray[np.float64], size: int, most: int, u: float) -> int:
+def reduce_to(index: NDArray[np.int32], weight: NDArray[np.float64], size: Any, most: int, u: float) -> int:
     """Leave at most `most` of the first `size` pairs of index and weight, without bias; return how many.
 
     Each keeps its weight, or has the probability weight/c to stay with weight c. The sum of the weights stays.
@@ -150,7 +153,7 @@ def reduce_to(index: NDArray[np.int32], weight: NDArray[np.float64], size: int, 
 
 
 @inner
-def likelihood(model: BoundedModel, state: Any, action: int, seen: Any) -> Any:
+def likelihood(model: BoundedModel, state: Any, action: Any, seen: Any) -> Any:
     """Return O(z | s, a)."""
     row = state * model.n_watched + (action if model.n_watched > 1 else 0)
     low, high = model.seen_start[row], model.seen_start[row + 1]
@@ -185,7 +188,7 @@ def best_bounds(model: BoundedModel, work: Work) -> tuple[float, float]:
 
 
 @inner
-def believe(model: BoundedModel, tree: Tree, work: Work, node: int) -> int:
+def believe(model: BoundedModel, tree: Tree, work: Work, node: Any) -> Any:
     """Fill work.state, .weight and .total with the belief at a node below the root; return its size."""
     edge = tree.edge[node]
     action = edge % model.n_actions
@@ -216,7 +219,7 @@ def _move(
         entries += model.start[row + 1] - model.start[row]
     found = 0
     every = entries <= limits.listed
-    due = 0.0 if every else _uniform(x)  # the next draw, in units of a particle
+    due = 0.0 if every else uniform_of(x)  # the next draw, in units of a particle
     for i in range(size):
         row = np.int64(work.state[i]) * model.n_actions + action
         weight = work.weight[i]
@@ -229,7 +232,7 @@ def _move(
             draws = np.int64(np.ceil(scaled - due))
             due += draws - scaled
             x += WEYL
-        place, step = _uniform(x), 0.0
+        place, step = uniform_of(x), 0.0
         place, step = (place / draws, 1.0 / draws) if draws > 0 else (0.0, 0.0)
         for j in range(model.start[row], model.start[row + 1]):
             share = model.probability[j] * weight
@@ -256,7 +259,7 @@ def _move(
 @inner
 def _list_observations(
     model: BoundedModel, tree: Tree, work: Work, edge: int, limits: Limits, x: Any
-) -> tuple[int, bool]:
+) -> tuple[Any, bool]:
     """Fill work.seen and work.share with observations after an edge; return how many, and if all."""
     action = edge % model.n_actions
     watched = action if model.n_watched > 1 else 0
@@ -267,7 +270,7 @@ def _list_observations(
         row = np.int64(tree.part_state[j]) * model.n_watched + watched
         entries += model.seen_start[row + 1] - model.seen_start[row]
         total += tree.part_weight[j]
-    found = 0
+    found = np.int64(0)
     if entries <= limits.listed:
         for j in range(first, last):
             row = np.int64(tree.part_state[j]) * model.n_watched + watched
@@ -284,17 +287,17 @@ def _list_observations(
             z = work.seen[i]
             work.share[i] = work.chance[z]
             work.chance[z] = 0.0
-        kept = reduce_to(work.seen, work.share, found, limits.branches, _uniform(x))
+        kept = reduce_to(work.seen, work.share, found, limits.branches, uniform_of(x))
         return kept, kept == found
     each = total / limits.branches
-    due = each * _uniform(x)
+    due = each * uniform_of(x)
     for j in range(first, last):
         due -= tree.part_weight[j]
         while due < 0.0:
             due += each
             x += WEYL
             z = _draw_observation(
-                model, np.int64(tree.part_state[j]) * model.n_watched + watched, _uniform(x)
+                model, np.int64(tree.part_state[j]) * model.n_watched + watched, uniform_of(x)
             )
             if work.chance[z] == 0.0:
                 work.seen[found] = z
@@ -349,7 +352,7 @@ def _add_child(
 
 
 @inner
-def expand(model: BoundedModel, tree: Tree, work: Work, node: int, size: int, limits: Limits, x: Any) -> None:
+def expand(model: BoundedModel, tree: Tree, work: Work, node: Any, size: Any, limits: Limits, x: Any) -> None:
     """Add what follows a node whose belief is in `work`; its bounds are those of the edges then.
 
     The bounds of an edge start from those of `BoundedModel.bounds`, which are exact for the belief. Children are only
@@ -372,7 +375,7 @@ def expand(model: BoundedModel, tree: Tree, work: Work, node: int, size: int, li
             tree.part_state[begin + i], tree.part_weight[begin + i] = state, work.mass[state]
             work.mass[state] = 0.0
         kept = reduce_to(
-            tree.part_state[begin:], tree.part_weight[begin:], found, limits.particles, _uniform(x + WEYL)
+            tree.part_state[begin:], tree.part_weight[begin:], found, limits.particles, uniform_of(x + WEYL)
         )
         tree.part_first[edge], tree.parts[edge] = begin, kept
         tree.counters[PARTICLES] += kept

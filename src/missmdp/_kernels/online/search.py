@@ -22,6 +22,7 @@ from missmdp._kernels.online.expanding import (
     best_bounds,
     expand,
     reduce_to,
+    uniform_of,
 )
 from missmdp._kernels.random import WEYL, mix
 
@@ -32,8 +33,8 @@ CLOSED = 1e-9
 """Of the bounds at the root: a gap that is rounding."""
 
 
-@kernel
-def plant(model: BoundedModel, tree: Tree, work: Work, belief: Belief, limits: Limits, u: float) -> int:
+@inner
+def _plant(model: BoundedModel, tree: Tree, work: Work, belief: Belief, limits: Limits, u: float) -> Any:
     """Begin a tree at a belief; return how many particles stand for it, which are left in `work`.
 
     The bounds of the root are those that are known without a search, true ones, of the whole belief. With none of it
@@ -43,14 +44,16 @@ def plant(model: BoundedModel, tree: Tree, work: Work, belief: Belief, limits: L
     tree.counters[NODES] = 1
     tree.edge[ROOT], tree.expansion[ROOT], tree.chance[ROOT] = -1, -1, 1.0
     work.total[:] = 0.0
-    size = 0
+    size = np.int64(0)
     for i in range(belief.size[0]):
         state, weight = np.int64(belief.state[i]), belief.weight[i]
         if not model.terminal[state]:
             add_bounds(model, work, state, weight)
             work.state[size], work.weight[size] = state, weight
             size += 1
-    tree.upper[ROOT], tree.lower[ROOT] = best_bounds(model, work)
+    upper, lower = best_bounds(model, work)
+    tree.upper[ROOT], tree.lower[ROOT] = upper, lower
+    tree.known[0], tree.known[1] = lower, upper
     kept = reduce_to(work.state, work.weight, size, limits.particles, u)
     if kept < size:
         tree.counters[SAMPLED] = 1
@@ -70,10 +73,10 @@ def _has_room(model: BoundedModel, tree: Tree, limits: Limits) -> bool:
 
 
 @inner
-def _widest(model: BoundedModel, tree: Tree, allowed: float, max_depth: int) -> int:
+def _widest(model: BoundedModel, tree: Tree, allowed: float, max_depth: int) -> Any:
     """Return the node where the search goes on; −1 if there is none, or only beyond the depth."""
     n_actions = model.n_actions
-    node = ROOT
+    node = np.int64(ROOT)
     depth = 0
     while tree.expansion[node] >= 0:
         if depth == max_depth:
@@ -122,31 +125,35 @@ def grow(
     model: BoundedModel,
     tree: Tree,
     work: Work,
+    belief: Belief,
     limits: Limits,
-    root_size: int,
     max_depth: int,
     key: Any,
     count: int,
 ) -> int:
     """Expand up to `count` nodes; return how many, which is fewer where the gap is closed or there is no room.
 
-    The first is the root, of which `work` must be as `plant` left it. Expansion i draws from mix(key + i WEYL), however
-    many there are in one call.
+    The first is the root, which is `belief`; a tree without expansions is begun anew. Expansion i draws from
+    mix(key + i WEYL), however many there are in one call.
     """
+    size = np.int64(0)
+    if tree.counters[EXPANSIONS] == 0:
+        size = _plant(model, tree, work, belief, limits, uniform_of(key))
+        if size == 0:
+            return 0
     for done in range(count):
         if not _has_room(model, tree, limits):
             return done
-        x = mix(key + np.uint64(tree.counters[EXPANSIONS]) * WEYL)
-        if tree.expansion[ROOT] < 0:
-            expand(model, tree, work, ROOT, root_size, limits, x)
-            continue
-        upper, lower = tree.upper[ROOT], tree.lower[ROOT]
-        if upper - lower <= CLOSED * (abs(upper) + abs(lower)):
-            return done
-        node = _widest(model, tree, PART * (upper - lower), max_depth)
-        if node < 0:
-            return done
+        node = np.int64(ROOT)
+        if tree.counters[EXPANSIONS] > 0:
+            upper, lower = tree.upper[ROOT], tree.lower[ROOT]
+            if upper - lower <= CLOSED * (abs(upper) + abs(lower)):
+                return done
+            node = _widest(model, tree, PART * (upper - lower), max_depth)
+            if node < 0:
+                return done
+            size = believe(model, tree, work, node)
         upper, lower = tree.upper[node], tree.lower[node]
-        expand(model, tree, work, node, believe(model, tree, work, node), limits, x)
+        expand(model, tree, work, node, size, limits, mix(key + np.uint64(tree.counters[EXPANSIONS]) * WEYL))
         _back_up(model, tree, node, upper, lower)
     return count

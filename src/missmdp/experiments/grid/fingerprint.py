@@ -24,7 +24,7 @@ def model_hash(model: MissMDP | POMDP) -> str:
     """Return the SHA-256 of all that matters in a model: labels and numbers, not its name."""
     if isinstance(model, MissMDP):
         meta, arrays = model_parts(model)
-        labels = msgspec.structs.asdict(meta)
+        labels = msgspec.to_builtins(meta)
         del labels["name"]
     else:
         labels, arrays = _pomdp_parts(model)

@@ -168,7 +168,7 @@ def _truth(truth: MissMDP) -> TruthRecord:
         always_observed=tuple(types.always_observed),
         can_go_missing=tuple(types.can_go_missing),
         fitting_learners=tuple(types.learners),
-        observations=len(truth.occurring_observations),
+        observations=truth.missingness.count_occurring(truth.mdp.reachable),
         graph=_graph(truth.mgraph()),
     )
 

@@ -1,7 +1,8 @@
 """The words of a `.pomdp` file, and its head: discount, values, states, actions, observations and start.
 
 Words are found by one regular expression. Where in the file a word stands is worked out only for errors, so reading
-does not pay for it.
+does not pay for it. A large file is taken apart into pieces that begin with a table, so its words are never in memory
+all at once.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,6 +42,17 @@ _COMMENT = re.compile(r"#[^\n]*")
 _WORD = re.compile(r"[:*]|[^\s:*]+")
 
 
+_TABLE = re.compile(r"\n(?=[TOR]:)")
+
+
+PIECE = 8_000_000
+"""Characters of tables that are read at once, roughly."""
+
+
+_NEAR = 1000
+"""Characters before a table in which the word before it must be."""
+
+
 _MAX_PAIRS = 10_000_000
 """Pairs of state and action above which a file is refused."""
 
@@ -58,19 +71,42 @@ class Statement(NamedTuple):
 
 
 class Tokens:
-    """The words of a file, without comments."""
+    """The words of a file without comments, or of a piece of it.
 
-    def __init__(self, path: str | Path) -> None:
+    Parameters
+    ----------
+    path
+        Where the file is, for errors.
+    text
+        All of its text, without comments.
+    begin, stop
+        Where the piece begins and ends.
+    before
+        How many words come before it.
+    """
+
+    def __init__(self, path: str | Path, text: str, begin: int, stop: int, before: int = 0) -> None:
         self.path = path
-        self._text = _COMMENT.sub("", read_text(path))
-        self.words: list[str] = _WORD.findall(self._text)
+        self._all = text
+        self._begin, self._stop = begin, stop
+        self.before = before
+
+    @property
+    def text(self) -> str:
+        """The piece of text."""
+        return self._all[self._begin : self._stop]
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The words of the piece."""
+        return _WORD.findall(self._all, self._begin, self._stop)
 
     def error(self, place: int, message: str) -> FormatError:
-        """Return the error for a word given by its place, or for the end of the file."""
-        found = next(islice(_WORD.finditer(self._text), place, None), None)
-        offset = len(self._text.rstrip()) if found is None else found.start()
-        line = self._text.count("\n", 0, offset) + 1
-        return error_at(self.path, line, offset - self._text.rfind("\n", 0, offset), message)
+        """Return the error for a word given by its place, or for the end of the piece."""
+        found = next(islice(_WORD.finditer(self._all, self._begin, self._stop), place, None), None)
+        offset = len(self._all[: self._stop].rstrip()) if found is None else found.start()
+        line = self._all.count("\n", 0, offset) + 1
+        return error_at(self.path, line, offset - self._all.rfind("\n", 0, offset), message)
 
     def statements(self) -> list[Statement]:
         """Return the statements in order."""
@@ -137,6 +173,33 @@ class Tokens:
         return joined
 
 
+class Source:
+    """A file without comments, and its pieces."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = path
+        self._text = _COMMENT.sub("", read_text(path))
+
+    def ends(self) -> list[int]:
+        """Return where pieces end: what comes before the tables, then about `PIECE` characters of tables each.
+
+        A small file is one piece.
+        """
+        ends: list[int] = []
+        found = _TABLE.search(self._text) if len(self._text) > PIECE else None
+        while found is not None:
+            # After a colon a keyword is a name.
+            before = self._text[max(found.start() - _NEAR, 0) : found.start()].rstrip()
+            if before and not before.endswith(":"):
+                ends.append(found.end())
+            found = _TABLE.search(self._text, found.end() + (PIECE if ends else 0))
+        return [*ends, len(self._text)]
+
+    def piece(self, begin: int = 0, stop: int | None = None, before: int = 0) -> Tokens:
+        """Return a piece with so many words before it."""
+        return Tokens(self.path, self._text, begin, len(self._text) if stop is None else stop, before)
+
+
 class DeclaredNames:
     """DeclaredNames of one kind, and how the file refers to them."""
 
@@ -160,6 +223,17 @@ class DeclaredNames:
                 return None
             self._index[word] = index
         return index
+
+    def find_all(self, words: Sequence[str]) -> NDArray[np.int64] | None:
+        """Return the indices of names or numbers, or None if a word is `*` or something else."""
+        known = self._index.__getitem__
+        try:
+            indices = np.fromiter(map(known, words), np.int64, len(words))
+        except KeyError:
+            if any(self.find(word) is None for word in set(words)):
+                return None
+            indices = np.fromiter(map(known, words), np.int64, len(words))
+        return None if (indices == ALL).any() else indices
 
 
 class Header:

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp.errors import ModelError
+from missmdp.errors import FormatError, ModelError
 from missmdp.interop.incoming import Layers, as_index, pomdp_from_file, row_means
-from missmdp.interop.pomdp.header import ALL, DeclaredNames, Header, Statement, Tokens
+from missmdp.interop.pomdp.header import ALL, DeclaredNames, Header, Source, Statement, Tokens
 from missmdp.model.pomdp import POMDP
 from missmdp.model.probabilities import SUM_TOLERANCE, checked_rows
 
@@ -143,38 +143,53 @@ def read_pomdp(path: str | Path) -> POMDP:
         If the file breaks the grammar, names what it has not declared, has probabilities that do not sum to one,
         or a discount of one. The message starts with path:line:column.
     """
-    return _Reader(Tokens(path)).read()
+    source = Source(path)
+    ends = source.ends()
+    if len(ends) > 1:
+        try:
+            return _Reader(source, ends).read()
+        except _HeadElsewhere:
+            pass
+    return _Reader(source, ends[-1:]).read()
+
+
+class _HeadElsewhere(Exception):  # noqa: N818, it is no error
+    """Something of the head of a file comes after tables, so it has to be read as a whole."""
 
 
 class _Reader:
-    """One file on its way to a POMDP."""
+    """One file on its way to a POMDP, piece by piece."""
 
-    def __init__(self, tokens: Tokens) -> None:
-        self.tokens = tokens
-        self.header = header = Header(tokens)
+    def __init__(self, source: Source, ends: list[int]) -> None:
+        self.source = source
+        self.tokens = source.piece(0, ends[0])
+        self._ends = ends
+        self._pieces = [self.tokens]
+        try:
+            self.header = header = Header(self.tokens)
+        except FormatError:
+            if len(ends) > 1:
+                raise _HeadElsewhere from None
+            raise
         self.states, self.actions, self.observations = header.states, header.actions, header.observations
+        self._layers, self._rules = self._nothing()
 
     def read(self) -> POMDP:
         """Return the model."""
+        self._write(self.header.body)
+        before = len(self.tokens.words)
+        for i, begin in enumerate(self._ends[:-1]):
+            piece = self.source.piece(begin, self._ends[i + 1], before)
+            before += self._single_entries(piece) or self._statements(piece, begin, self._ends[i + 2 : i + 3])
+            self._pieces.append(piece)
+        transition = self._matrices("transition", self._layers["T"])
+        observation = self._matrices("observation", self._layers["O"])
         n_states, n_actions = len(self.states), len(self.actions)
-        pairs = n_states * n_actions
-        layers = {"T": Layers(pairs, n_states), "O": Layers(pairs, len(self.observations))}
-        rules = RewardRules(n_actions)
-        for statement in self.header.body:
-            if statement.keyword == "R":
-                self._reward(statement, rules)
-            elif not self._single_entry(statement, layers[statement.keyword]):
-                try:
-                    self._probabilities(statement, layers[statement.keyword])
-                except ModelError as error:
-                    raise self.tokens.error(statement.place, str(error)) from None
-        transition = self._matrices("transition", layers["T"])
-        observation = self._matrices("observation", layers["O"])
         reward = np.empty((n_states, n_actions))
         for a in range(n_actions):
-            reward[:, a] = rules.fold(a, transition[a], observation[a])
+            reward[:, a] = self._rules.fold(a, transition[a], observation[a])
         return pomdp_from_file(
-            self.tokens.path,
+            self.source.path,
             states=self.states.labels,
             actions=self.actions.labels,
             observations=self.observations.labels,
@@ -184,6 +199,71 @@ class _Reader:
             initial=self.header.initial,
             discount=self.header.discount,
         )
+
+    def _statements(self, piece: Tokens, begin: int, next_end: list[int]) -> int:
+        """Write what the statements of a piece say; return how many words it has."""
+        self.tokens = self.header.tokens = piece
+        statements = piece.statements()
+        if any(statement.keyword not in ("T", "O", "R") for statement in statements):
+            raise _HeadElsewhere
+        try:
+            self._write(statements)
+        except FormatError:
+            if next_end:
+                # Errors name the word after a statement, which may be in the next piece.
+                self._layers, self._rules = self._nothing()
+                self._statements(self.source.piece(begin, next_end[0], piece.before), begin, [])
+            raise
+        count = len(piece.words)
+        del piece.words
+        return count
+
+    def _nothing(self) -> tuple[dict[str, Layers], RewardRules]:
+        """Return tables without entries."""
+        n_states, n_actions = len(self.states), len(self.actions)
+        pairs = n_states * n_actions
+        layers = {"T": Layers(pairs, n_states), "O": Layers(pairs, len(self.observations))}
+        return layers, RewardRules(n_actions)
+
+    def _single_entries(self, piece: Tokens) -> int:
+        """Write a piece of single entries of T or O only, all at once.
+
+        Returns how many words it has, or 0 if it has anything else, in which case nothing is written.
+        """
+        words = piece.text.split()
+        n, left_over = divmod(len(words), 7)
+        letter = words[0][0]
+        columns = {"T": self.states, "O": self.observations}.get(letter)
+        shape = {*words[0::7]} == {f"{letter}:"} and {*words[2::7], *words[4::7]} == {":"}
+        if left_over or columns is None or not shape:
+            return 0
+        found = [
+            names.find_all(words[k::7]) for k, names in ((1, self.actions), (3, self.states), (5, columns))
+        ]
+        try:
+            values = np.fromiter(map(float, words[6::7]), np.float64, n)
+        except ValueError:
+            return 0
+        if not ((values >= 0.0) & (values <= 1.0)).all() or "_" in "".join(words[6::7]):
+            return 0
+        action, state, column = found
+        if action is None or state is None or column is None:
+            return 0
+        # A word ends at a colon, so a statement has eight words here.
+        stamps = piece.before + 8 * np.arange(n)
+        self._layers[letter].write_entries(action * len(self.states) + state, column, values, stamps)
+        return 8 * n
+
+    def _write(self, statements: Sequence[Statement]) -> None:
+        """Write what statements of the piece at hand say."""
+        for statement in statements:
+            if statement.keyword == "R":
+                self._reward(statement, self._rules)
+            elif not self._single_entry(statement, self._layers[statement.keyword]):
+                try:
+                    self._probabilities(statement, self._layers[statement.keyword])
+                except ModelError as error:
+                    raise self.tokens.error(statement.place, str(error)) from None
 
     def _fields(self, statement: Statement, kinds: Sequence[DeclaredNames]) -> tuple[list[int], int]:
         """Return the indices between the colons, and where the numbers start."""
@@ -209,14 +289,16 @@ class _Reader:
         value = self.tokens.number(first + 5)
         if not 0.0 <= value <= 1.0:
             return False
-        layers.write_cell(action * len(self.states) + state, column, value, statement.place)
+        layers.write_cell(
+            action * len(self.states) + state, column, value, self.tokens.before + statement.place
+        )
         return True
 
     def _probabilities(self, statement: Statement, layers: Layers) -> None:
         """Write what a statement `T:` or `O:` says."""
         columns = self.states if statement.keyword == "T" else self.observations
         fields, first = self._fields(statement, (self.actions, self.states, columns))
-        what, stamp = f"`{statement.keyword}:`", statement.place
+        what, stamp = f"`{statement.keyword}:`", self.tokens.before + statement.place
         n_states, width = len(self.states), len(columns)
         if len(fields) == 3:
             value = float(self.header.weights(first, statement.stop, 1, what)[0])
@@ -267,7 +349,8 @@ class _Reader:
         shape = {4: (), 3: (n_observations,), 2: (n_states, n_observations)}[len(fields)]
         numbers = self.header.sign * self.tokens.numbers(first, statement.stop, math.prod(shape), "`R:`")
         action, state, next_state, observation = [*fields, ALL, ALL][:4]
-        rules.add(action, state, RewardRule(statement.place, next_state, observation, numbers.reshape(shape)))
+        stamp = self.tokens.before + statement.place
+        rules.add(action, state, RewardRule(stamp, next_state, observation, numbers.reshape(shape)))
 
     def _matrices(self, kind: str, layers: Layers) -> list[sparse.csr_array]:
         """Return one matrix per action; rows that do not sum to one are named with the line that wrote them last."""
@@ -284,11 +367,11 @@ class _Reader:
             written = int(layers.written[row])
             if written < 0:
                 letter = "T" if kind == "transition" else "O"
-                raise self.tokens.error(
-                    len(self.tokens.words), f"{kind} of {pair}: no `{letter}:` gives this row{more}"
-                )
-            raise self.tokens.error(
-                written,
+                last = self._pieces[-1]
+                raise last.error(len(last.words), f"{kind} of {pair}: no `{letter}:` gives this row{more}")
+            piece = self._pieces[bisect_right(self._pieces, written, key=lambda piece: piece.before) - 1]
+            raise piece.error(
+                written - piece.before,
                 f"{kind} of {pair}: the probabilities sum to {totals[row]:.10g}, not 1{more}; "
                 "this is where the row was written last",
             )

@@ -40,15 +40,14 @@ class Apart:
 
     def function(self, functions: Sequence[MissingnessFunction]) -> MissingnessFunction:
         """Return M over all features from that of each cluster."""
-        parts = [
-            Part(
-                cluster.hidden,
-                one.patterns[:, [cluster.kept.index(i) for i in cluster.hidden]],
-                one.probabilities,
-                cluster.kept,
-            )
-            for cluster, one in zip(self.clusters, functions, strict=True)
-        ]
+        parts: list[Part] = []
+        for cluster, one in zip(self.clusters, functions, strict=True):
+            # By as few features as possible: what is made of M takes less then.
+            for factor in one.factors or ():
+                features, parents = (
+                    tuple(cluster.kept[i] for i in places) for places in (factor.features, factor.parents)
+                )
+                parts.append(factor._replace(features=features, parents=parents).as_part())
         return MissingnessFunction.from_parts(self.log.mdp.space, parts)
 
     @property

@@ -29,7 +29,7 @@ from missmdp.sums import one_by_one
 _MOST_TABLE = 20_000_000
 """Patterns × states above which a log is not learned from as a whole."""
 
-_MOST_WAYS = 30_000_000
+_MOST_WAYS = 5_000_000
 """Ways to get from a state to what was seen, about, above which a log is not learned from as a whole."""
 
 _MOST_STATES = 2_000
@@ -131,7 +131,7 @@ def find_clusters(
     if factors is None:
         return []
     scopes = [_without_idle(scope) for scope in factors.scopes]
-    ends = _axes_that_matter(mdp)
+    ends = _features_that_end(mdp)
     ties = [*joined, *((i, *scope.parents) for i, scope in enumerate(scopes)), ends]
     groups = _connected([[i for i in tie if hidden[i]] for tie in ties], np.flatnonzero(hidden).tolist())
     if len(groups) < 2:
@@ -153,7 +153,7 @@ def _without_idle(scope: Scope) -> Scope:
     return Scope(parents, table)
 
 
-def _axes_that_matter(mdp: FactoredMDP) -> list[int]:
+def _features_that_end(mdp: FactoredMDP) -> list[int]:
     """Return the positions of the features that decide whether a state is terminal."""
     flags = mdp.terminal.reshape(tuple(map(int, mdp.space.features.sizes)))
     return [i for i in range(flags.ndim) if (flags != flags.take([0], axis=i)).any()]

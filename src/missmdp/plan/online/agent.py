@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 
 from missmdp._kernels.beliefs import NOT_SEEN, Belief, Tracker, track
 from missmdp._kernels.online.expanding import EXPANSIONS, NODES, SAMPLED
-from missmdp._kernels.online.search import ROOT, grow, plant
+from missmdp._kernels.online.search import ROOT, grow
 from missmdp._kernels.random import DRAW_SEARCH, bits
 from missmdp.plan.online.search import Mind, calls
 from missmdp.plan.pomcp.agent import Decision, SearchingAgent
 
 if TYPE_CHECKING:
     from missmdp.plan.online.solver import OnlinePolicy
-
-_UNIT = 2.0**-64
 
 
 @dataclass(frozen=True)
@@ -69,9 +67,12 @@ def decide(
 def make_ready(policy: OnlinePolicy, mind: Mind, tracker: Tracker) -> None:
     """Compile or load the kernels, before any clock starts."""
     track(tracker, mind.belief, 0, 0, NOT_SEEN)
-    model, limits = policy.bounded, policy.limits
-    size = plant(model, mind.tree, mind.work, mind.belief, limits, 0.5)
-    grow(model, mind.tree, mind.work, limits, size, policy.options.max_depth, np.uint64(0), 0)
+    _grow(policy, mind, np.uint64(0), 0)
+
+
+def _grow(policy: OnlinePolicy, mind: Mind, lane: np.uint64, count: int) -> int:
+    model, tree, depth = policy.bounded, mind.tree, policy.options.max_depth
+    return int(grow(model, tree, mind.work, mind.belief, policy.limits, depth, lane, count))
 
 
 def _search(
@@ -79,17 +80,15 @@ def _search(
 ) -> int:
     """Grow a new tree; return how many beliefs were expanded. What they are does not depend on the calls."""
     began = time.perf_counter()
-    model, chosen = policy.bounded, policy.options
-    limits, lane = policy.limits, np.uint64(bits(key, step, DRAW_SEARCH))
-    size = plant(model, mind.tree, mind.work, mind.belief, limits, float(lane) * _UNIT)
-    mind.known = float(mind.tree.lower[ROOT]), float(mind.tree.upper[ROOT])
+    chosen, lane = policy.options, np.uint64(bits(key, step, DRAW_SEARCH))
+    mind.tree.counters[EXPANSIONS] = 0
     done = 0
-    while size > 0 and done < chosen.expansions and not (stop is not None and stop[0]):
+    while done < chosen.expansions and not (stop is not None and stop[0]):
         seconds = time.perf_counter() - began
         if chosen.timeout is not None and done > 0 and seconds >= chosen.timeout:
             break
         count = calls(done, seconds, chosen)
-        made = int(grow(model, mind.tree, mind.work, limits, size, chosen.max_depth, lane, count))
+        made = _grow(policy, mind, lane, count)
         done += made
         if made < count and not (mind.is_full() and mind.make_room()):
             break
@@ -141,11 +140,11 @@ class OnlineAgent(SearchingAgent):
         searched = tree.counters[EXPANSIONS] > 0
         edges = slice(0, len(actions) if searched else 0)
         exact = not tree.counters[SAMPLED]
-        lower, upper = (float(tree.lower[ROOT]), float(tree.upper[ROOT])) if exact else self._mind.known
+        lower, upper = (tree.lower[ROOT], tree.upper[ROOT]) if exact else tree.known
         return OnlineSearch(
             action=actions[action],
-            lower=lower,
-            upper=upper,
+            lower=float(lower),
+            upper=float(upper),
             exact=exact,
             action_lower=dict(zip(actions, tree.edge_lower[edges].tolist(), strict=searched)),
             action_upper=dict(zip(actions, tree.edge_upper[edges].tolist(), strict=searched)),

@@ -171,9 +171,6 @@ class Mind:
         self._sizes = self._one
         self.tree = _empty_tree(self._sizes, model.n_actions)
 
-        self.known = 0.0, 0.0
-        """The bounds of the belief that are known without a search."""
-
     def _wanted(self) -> _Sizes:
         """Return the sizes, those doubled that are too small for one more expansion."""
         used, one, sizes = self.tree.counters, self._one, self._sizes
@@ -228,6 +225,7 @@ def _empty_tree(sizes: _Sizes, n_actions: int) -> Tree:
         part_state=np.empty(sizes.particles, dtype=np.int32),
         part_weight=np.empty(sizes.particles),
         counters=np.zeros(LENGTH, dtype=np.int64),
+        known=np.zeros(2),
     )
 
 

@@ -17,15 +17,17 @@ from missmdp._kernels.sarsop.arrays import ENTRIES, POINTS, WEIGHTS
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.sarsop.compile import compile_pomdp
 from missmdp.plan.sarsop.lower import improve_lower, settle_lower, start_lower
-from missmdp.plan.sarsop.sampling import Visited, refine, sample, visit
+from missmdp.plan.sarsop.sampling import Visited, refine, sample, visit, worth_backing_up
 from missmdp.plan.sarsop.search import Search, SearchLimits
 from missmdp.plan.sarsop.start import begin_with, beliefs_over_states, set_up
 from missmdp.plan.sarsop.upper import expand, improve_upper, inform_upper, start_upper
 from missmdp.plan.stopping import Status, Stop
 from missmdp.plan.trace import TraceBuilder
 
-EXPANSIONS = 3
-"""How often per trial the optimistic policy is followed to where nothing is known yet."""
+ROUNDS, MOST_ROUNDS = 10, 100
+"""How often per trial the upper bound is made better where it is loosest, before the lower bound has its turn."""
+EXPANSIONS = 2
+"""How often per round the optimistic policy is followed to where nothing is known yet."""
 EXPANSIONS_IF_WIDE = 20
 ROUNDING = 1e-15
 """Of the largest value that is possible: smaller gaps and changes are those of the arithmetic."""
@@ -71,6 +73,7 @@ class Loop:
         self.goal = goal
         self.trace = TraceBuilder()
         self.trials = 0
+        self._work_on_lower = 0
         self._say = say
 
     def run(self, beliefs: sparse.csr_array | None = None) -> Status:
@@ -104,15 +107,33 @@ class Loop:
     def _trial(self) -> None:
         search = self.search
         search.limits.check_memory(search.pools.nbytes)
+        n_points = search.pools.n_points
+        if not search.compiled.is_wide:
+            self._tighten()
         visited = self._follow()
         improve_upper(search, np.arange(search.pools.n_points)[::-1].copy(), sweeps=1)
         self._check_goal()
-        n_points = search.pools.n_points
         refine(search, visited)
         sample(search)
         self.trials += 1
         new = np.arange(n_points, search.pools.n_points)[::-1]
-        improve_lower(search, np.concatenate([new, visited.points]))
+        begin = search.work
+        if search.compiled.has_wide_component and not search.compiled.is_wide:
+            order = worth_backing_up(search, visit(search))
+        else:
+            order = np.concatenate([new, visited.points])
+        improve_lower(search, order)
+        self._work_on_lower = search.work - begin
+
+    def _tighten(self) -> None:
+        """Make the upper bound better where it is loosest, again and again: as much work as the lower bound took."""
+        search = self.search
+        begin = search.work
+        for k in range(MOST_ROUNDS):
+            if k >= ROUNDS and search.work - begin >= self._work_on_lower:
+                break
+            refine(search, self._follow())
+            self._check_goal()
 
     def _follow(self) -> Visited:
         """Work out what follows the optimistic policy, which that changes; return where it goes in the end."""
