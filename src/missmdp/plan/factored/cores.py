@@ -1,7 +1,7 @@
 """Products of many small tables, applied to a tensor with one axis per site.
 
 A *core* says how one site changes: rows (now) by columns (next). Where sites are tied together, their cores share
-*bonds*: axes that are summed over when all of them have been used. So an operator on a tensor of G^k numbers costs k small
+*bonds*: axes that are summed over when all of them have been used. So an operator on a tensor of G^k numbers is k small
 matrix products, and the operator itself is never multiplied out.
 """
 
@@ -112,7 +112,7 @@ class Operator:
         while left:
             best: tuple[float, int, set[int], set[int]] | None = None
             for k, scope in left.items():
-                needed = set().union(*(other for j, other in left.items() if j != k)) | kept
+                needed = kept | {axis for j, other in left.items() if j != k for axis in other}
                 union = axes | set(scope)
                 rest = union & needed
                 size = math.prod(float(lengths[axis]) for axis in rest)

@@ -92,7 +92,7 @@ class Grid:
 
     def operator(self, ties: list[Tie], rows: Sequence[Tensor]) -> Operator:
         """Return what happens from beliefs about the sites (rows) to beliefs of the grid."""
-        touched = [sorted(set().union(*tie)) for tie in ties]
+        touched = [{site for term in tie for site in term} for tie in ties]
         bonds = [k for k, tie in enumerate(ties) if len(tie) > 1 and len(touched[k]) > 1]
         cores: list[Core] = []
         for site, given in enumerate(rows):

@@ -162,14 +162,13 @@ class Memory:
         asked_next = {k for part in goes_on for k in part.sites}
         asked_next |= {k for one in gaps for k in one.given.sites if one.of != (k,)}
         # Bonds: values now, next values, patterns.
-        now, after = (lambda k: k), (lambda k: n_sites + k)
-        cores = [Core(-1, tuple(now(k) for k in sign.sites), sign.table) for sign in move.signs]
-        cores += [Core(-1, tuple(after(k) for k in part.sites), part.table) for part in goes_on]
+        cores = [Core(-1, sign.sites, sign.table) for sign in move.signs]
+        cores += [Core(-1, tuple(n_sites + k for k in part.sites), part.table) for part in goes_on]
         shown: dict[int, tuple[tuple[int, ...], Tensor]] = {}
         for number, one in enumerate(gaps):
             pattern = 2 * n_sites + number
             if len(one.of) > 1:
-                cores.append(Core(-1, (*map(after, one.given.sites), pattern), one.given.table))
+                cores.append(Core(-1, (*(n_sites + k for k in one.given.sites), pattern), one.given.table))
             for j, site in enumerate(one.of):
                 shown[site] = self._shown(one, j, pattern)
         for site in range(n_sites):
@@ -220,24 +219,21 @@ class Memory:
         gap = shown[1].reshape(*(1 for _ in lengths[0]), *lengths[1], 1, size, 2)
         chance = moved[..., None] * gap
         if labelled:
-            n_columns, hidden = n_nodes * size, np.zeros((len(pairs), n_nodes * size, size))
-            rows = np.arange(len(pairs))
+            hidden = np.zeros((len(pairs), n_nodes * size, size))
             for value in range(size):
-                hidden[rows, pairs[:, 0] * size + value, value] = 1.0
+                hidden[np.arange(len(pairs)), pairs[:, 0] * size + value, value] = 1.0
             values_of = np.tile(np.arange(size), n_nodes)
+            table = np.einsum("...pv,pcv->...pc", chance[..., 0], hidden)
         else:
-            n_columns = len(pairs)
-            place = np.full((n_nodes, size), -1)
-            place[pairs[:, 0], pairs[:, 1]] = np.arange(len(pairs))
             step = self.steps[move.action, move.scene, move.after][site]
-            hidden = np.zeros((len(pairs), n_columns, size))
+            hidden = np.zeros((len(pairs), len(pairs), size))
             for column, (node, value) in enumerate(pairs):
                 hidden[:, column, value] = step[pairs[:, 0], node]
             values_of = pairs[:, 1]
-        table = np.einsum("...pv,pcv->...pc", chance[..., 0], hidden)
-        if not labelled:
-            for value in range(size):
-                table[..., place[value, value]] += chance[..., value, 1]
+            table = np.einsum("...pv,pcv->...pc", chance[..., 0], hidden)
+            # A seen value sets the node of its corner.
+            for column in np.flatnonzero(pairs[:, 0] == pairs[:, 1]):
+                table[..., column] += chance[..., pairs[column, 1], 1]
         if asked_now:
             mark = np.arange(size)[:, None] == pairs[:, 1]
             table, bonds = table[..., None, :, :] * mark[:, :, None], (*bonds, site)
@@ -368,7 +364,7 @@ class Memory:
     def better_actions(
         self, occupancy: list[Tensor], clock: Stopwatch
     ) -> tuple[list[NDArray[np.int16]], list[Tensor]]:
-        """Return, for every combination of nodes, the best action on average, and what it gains over the present one."""
+        """Return, at every combination of nodes, the best action on average, and what it gains over the present one."""
         parts = self.parts
         usual = self._usual_pairs()
         best = [np.full(self.nodes, -np.inf) for _ in parts.scenes]
@@ -483,7 +479,7 @@ class Memory:
         return [table[np.ix_(*nearest)] for table in self.actions]
 
     def changed(self, actions: list[NDArray[np.int16]], steps: Steps) -> Memory:
-        """Return a controller with the same nodes and pairs that acts and moves otherwise; values are where to begin."""
+        """Return a controller with the same nodes and pairs that acts and moves otherwise; its values begin as ours."""
         other = object.__new__(Memory)
         other.__dict__.update(self.__dict__)
         other.actions, other.steps = actions, steps
@@ -495,9 +491,9 @@ class Memory:
 
 def _threshold(gains: list[Tensor], share: float) -> float:
     """Return the least gain of those that together make a share of all."""
-    every = np.concatenate(gains)
-    every = np.sort(every[every > 0.0])[::-1]
-    if not len(every):
+    positive: Tensor = np.concatenate([gain[gain > 0.0] for gain in gains])
+    positive[::-1].sort()
+    if not len(positive):
         return math.inf
-    sums = np.cumsum(every)
-    return float(every[min(int(np.searchsorted(sums, share * sums[-1])), len(every) - 1)])
+    sums: Tensor = positive.cumsum()
+    return float(positive[min(int((sums < share * float(sums[-1])).sum()), len(positive) - 1)])

@@ -1,6 +1,6 @@
 """Beliefs about one site as mixtures of a few others.
 
-The value of a belief is at most the mixed value of beliefs that mix to it: knowing which one it was could only help. Any
+The value of a belief is at most the mixed value of beliefs that mix to it: knowing which one it was can only help. Any
 mixture will do for a bound; one with the least mixed price is the tightest as far as prices tell values. The least
 prices form the lower convex hull of the priced beliefs, so that all mixtures are found from its facets at once.
 """
@@ -73,8 +73,8 @@ class Mixer:
 
     def _by_program(self, belief: NDArray[np.float64]) -> NDArray[np.float64]:
         result = linprog(self.prices, A_eq=self.beliefs.T, b_eq=belief, bounds=(0, None), method="highs")
-        if result.status == 0:
-            return np.maximum(result.x, 0.0)
+        if result.status == 0 and result.x is not None:
+            return np.asarray(result.x).clip(min=0.0)
         return np.append(belief, np.zeros(len(self.beliefs) - len(belief)))
 
     def _exact(self, weights: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -95,8 +95,9 @@ def _lower_facets(
     """Return the facets of the lower convex hull, as beliefs (facets, values), and what turns beliefs into weights."""
     n_beliefs, n_values = beliefs.shape
     if n_values < 2 or n_beliefs == n_values:
-        corners = np.arange(n_values)[None]
-        return (corners, np.eye(n_values)[None]) if n_beliefs == n_values else None
+        if n_beliefs > n_values:
+            return None
+        return np.arange(n_values, dtype=np.int64).reshape(1, -1), np.eye(n_values)[None]
     span = float(np.ptp(prices)) or 1.0
     points = np.column_stack([beliefs[:, 1:], (prices - prices.min()) / span])
     # A point high above all makes the hull full-dimensional; its facets look upward and are left out.
@@ -111,4 +112,4 @@ def _lower_facets(
     well = np.abs(np.linalg.det(matrices)) > 1e-12
     if not well.any():
         return None
-    return corners[well], np.linalg.inv(matrices[well])
+    return corners[well], np.linalg.inv(matrices[well]).astype(np.float64)

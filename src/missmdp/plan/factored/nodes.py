@@ -1,8 +1,8 @@
 """Which beliefs a memory has nodes for.
 
-A site that was seen and then goes missing passes through a chain of beliefs; a memory passes through nodes instead. What
+A site that was seen and then goes missing passes through a chain of beliefs; a memory goes through nodes instead. What
 that costs at a step: the best action at the belief minus the action that is best at the node, in values of the grid.
-All beliefs of the chains are nodes at first; those are taken out, over all sites, that cost least for the numbers saved.
+All beliefs of the chains are nodes at first; those are taken out, over all sites, that cost least for what is saved.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.plan.factored.grid import Grid
-from missmdp.plan.factored.refine import site_weights
+from missmdp.plan.factored.refine import missing_kernels, site_weights
 from missmdp.plan.stopping import Stopwatch
 
 Tensor = NDArray[np.float64]
@@ -40,7 +40,7 @@ def near(nodes: Tensor, wanted: Tensor) -> Tensor:
 
 def _between(nodes: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
     """Return how far each two nodes together are from each belief, and the best share of the second."""
-    excluded = ((nodes[None] <= 0.0) & (wanted[:, None] > 0.0)).any(axis=2)
+    excluded: Tensor = ((nodes[None] <= 0.0) & (wanted[:, None] > 0.0)).max(axis=2).astype(np.float64)
     apart = np.abs(wanted[:, None] - nodes[None]).sum(axis=2)
     along = nodes[None] - nodes[:, None]  # [one, two]
     length = np.maximum((along**2).sum(axis=2), 1e-300)
@@ -49,13 +49,13 @@ def _between(nodes: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
     between = nodes[None, :, None] + share[..., None] * along
     off = np.abs(between - wanted[:, None, None]).sum(axis=3)
     off += 0.2 * ((1.0 - share) * apart[:, :, None] + share * apart[:, None, :])
-    off += 10.0 * (excluded[:, :, None] | excluded[:, None, :])
+    off += 10.0 * np.maximum(excluded[:, :, None], excluded[:, None, :])
     return off, share
 
 
 def _weights(off: Tensor, share: Tensor) -> Tensor:
     n_wanted, n_nodes, _ = off.shape
-    rows = np.arange(n_wanted)
+    rows = list(range(n_wanted))
     one, two = np.divmod(np.argmin(off.reshape(n_wanted, -1), axis=1), n_nodes)
     second = share[rows, one, two]
     weights = np.zeros((n_wanted, n_nodes))
@@ -95,7 +95,7 @@ class Site:
         self._beliefs: list[Tensor] = list(np.eye(self.size))
         self._places = {row.tobytes(): k for k, row in enumerate(np.eye(self.size))}
         self._chains = [
-            self._passed(kernel, often) for kernel, often in _kernels(grid, occupancy, site).values()
+            self._passed(kernel, often) for kernel, often in missing_kernels(grid, occupancy, site)
         ]
         self.beliefs = np.array(self._beliefs)
         self.losses = _losses(grid, occupancy, site, self.beliefs, clock)
@@ -180,27 +180,6 @@ def one_step_later(beliefs: Tensor, kernel: Tensor) -> Tensor:
     mass = beliefs @ kernel
     sums = mass.sum(axis=1, keepdims=True)
     return np.where(sums > 0.0, mass / np.maximum(sums, 1e-300), beliefs)
-
-
-def _kernels(grid: Grid, occupancy: list[Tensor], site: int) -> dict[bytes, tuple[Tensor, Tensor]]:
-    """Return what actions do to a site while it is missing, and how often they are begun at each value; equal ones once."""
-    size = grid.parts.sizes[site]
-    axes = tuple(k for k in range(len(grid.shape)) if k != site)
-    found: dict[bytes, tuple[Tensor, Tensor]] = {}
-    for action in range(grid.parts.n_actions):
-        often = sum(
-            np.where(chosen == action, whole, 0.0).sum(axis=axes)[:size]
-            for whole, chosen in zip(occupancy, grid.chosen, strict=True)
-        )
-        moves = [move for move, _ in grid.moves if move.action == action]
-        kernel = np.zeros((size, size))
-        for move in moves:
-            kernel += move.weight * sum(mass[:size] for mass in grid.missing(move, site))
-        kernel /= sum(move.weight for move in moves)
-        key = np.round(kernel, 9).tobytes()
-        before = found[key][1] if key in found else 0.0
-        found[key] = kernel, before + often
-    return found
 
 
 def _losses(grid: Grid, occupancy: list[Tensor], site: int, beliefs: Tensor, clock: Stopwatch) -> Tensor:

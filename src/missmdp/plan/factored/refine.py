@@ -1,6 +1,6 @@
 """Where a grid should be finer: beliefs that its greedy policy meets, and that its values are far from.
 
-Candidates are the beliefs that follow when a value is missing, weighed by how often that happens under the greedy policy
+Candidates are the beliefs that follow when a value is missing, weighed by how often that happens under its policy
 in the world of the bound. What one is worth: the mixed value minus the value after one more step.
 """
 
@@ -70,7 +70,7 @@ def candidates(grid: Grid, occupancy: list[Tensor], site: int, clock: Stopwatch)
 def _missing_beliefs(grid: Grid, occupancy: list[Tensor], site: int) -> tuple[Tensor, Tensor]:
     """Return beliefs that follow when the site is missing, lumped where they are close, with their weights."""
     axes = tuple(k for k in range(len(grid.shape)) if k != site)
-    sums: dict[bytes, Tensor] = {}
+    sums: dict[tuple[float, ...], Tensor] = {}
     met: dict[tuple[int, int], Tensor] = {}
     for move, _ in grid.moves:
         key = (move.action, move.scene)
@@ -84,7 +84,7 @@ def _missing_beliefs(grid: Grid, occupancy: list[Tensor], site: int) -> tuple[Te
             joint = often[:, None] * mass
             total = joint.sum(axis=1)
             for g in np.flatnonzero(total > 1e-4 * often.sum()):
-                close = np.round(joint[g] / total[g], 2).tobytes()
+                close = _close(joint[g], 2)
                 sums[close] = sums.get(close, 0.0) + joint[g]
     if not sums:
         return np.zeros((0, grid.parts.sizes[site])), np.zeros(0)
@@ -98,7 +98,7 @@ def _missing_beliefs(grid: Grid, occupancy: list[Tensor], site: int) -> tuple[Te
 
 
 def first_beliefs(grid: Grid, occupancy: list[Tensor], most: float) -> list[Tensor]:
-    """Return a first grid: beliefs after a value was seen and then missing for some steps, the same action all the time."""
+    """Return a first grid: beliefs after a value was seen and then missing for some steps, always the same action."""
     share = (most / len(grid.values)) ** (1.0 / max(len(grid.shape), 1))
     return [_spread_out(*_chains(grid, occupancy, site), share) for site in range(len(grid.shape))]
 
@@ -128,33 +128,50 @@ def _spread_out(chains: Tensor, often: Tensor, share: float, *, pairs: bool = Fa
         beliefs = np.vstack([beliefs, chains[k]])
 
 
-def _chains(grid: Grid, occupancy: list[Tensor], site: int) -> tuple[Tensor, Tensor]:
-    """Return beliefs after a value was seen and then missing for some steps, with how likely that is."""
+def missing_kernels(grid: Grid, occupancy: list[Tensor], site: int) -> list[tuple[Tensor, Tensor]]:
+    """Return what actions do to a site while it is missing, and how often they begin at each of its values.
+
+    That is P(next value, missing | value), other sites as usual. Actions that do the same count as one.
+    """
     size = grid.parts.sizes[site]
     axes = tuple(k for k in range(len(grid.shape)) if k != site)
-    first = np.array([whole.sum(axis=axes)[:size] for whole in occupancy]).sum(axis=0)
-    first = np.maximum(first / first.sum(), 0.01)
-    chains: dict[bytes, Tensor] = {}
+    found: dict[str, tuple[Tensor, Tensor]] = {}
     for action in range(grid.parts.n_actions):
-        share = sum(
-            float(whole[chosen == action].sum()) for whole, chosen in zip(occupancy, grid.chosen, strict=True)
-        )
-        share = max(share / sum(float(whole.sum()) for whole in occupancy), 0.01)
+        often = np.zeros(size)
+        for whole, chosen in zip(occupancy, grid.chosen, strict=True):
+            often += np.where(chosen == action, whole, 0.0).sum(axis=axes)[:size]
         moves = [move for move, _ in grid.moves if move.action == action]
         kernel = np.zeros((size, size))
         for move in moves:
-            kernel += move.weight * sum(mass[:size] for mass in grid.missing(move, site))
-        kernel *= grid.parts.discount / sum(move.weight for move in moves)
-        now = np.diag(share * first)
+            for mass in grid.missing(move, site):
+                kernel += move.weight * mass[:size]
+        kernel /= max(sum(move.weight for move in moves), 1e-300)
+        key = np.array2string(kernel, precision=9, threshold=size * size)
+        found[key] = kernel, often + (found[key][1] if key in found else 0.0)
+    return list(found.values())
+
+
+def _chains(grid: Grid, occupancy: list[Tensor], site: int) -> tuple[Tensor, Tensor]:
+    """Return beliefs after a value was seen and then missing for some steps, with how likely that is."""
+    chains: dict[tuple[float, ...], Tensor] = {}
+    kernels = missing_kernels(grid, occupancy, site)
+    least = 1e-4 * sum(float(often.sum()) for _, often in kernels)
+    for kernel, often in kernels:
+        now = np.diag(np.maximum(often, least))
         for _ in range(_OLDEST):
-            now = now @ kernel
+            now = grid.parts.discount * now @ kernel
             for row in now:
-                if row.sum() > 1e-9:
-                    key = np.round(row / row.sum(), 3).tobytes()
+                if row.sum() > 1e-9 * least:
+                    key = _close(row, 3)
                     chains[key] = chains.get(key, 0.0) + row
     joint = np.array(list(chains.values()))
     often = joint.sum(axis=1)
     return joint / often[:, None], often
+
+
+def _close(mass: Tensor, digits: int) -> tuple[float, ...]:
+    """Return a belief, rounded, as a key."""
+    return tuple((mass / mass.sum()).round(digits).tolist())
 
 
 def _losses(beliefs: Tensor, prices: Tensor, usage: Tensor) -> Tensor:

@@ -225,7 +225,7 @@ class StructuredSearch:
         return clock.seconds < end
 
     def _goes_on_refining(self, upper: float) -> bool:
-        """Return whether the grid got so much better that it is worth to go on with it first: memories begin with it."""
+        """Return whether the grid got so much better that it goes on first: memories begin with its policy."""
         worth = upper - self.upper > _WORTH * (self.upper - self.lower)
         timeout = self.limits.timeout
         return worth and (timeout is None or self.limits.seconds < _REFINE_FIRST * timeout)
@@ -321,7 +321,8 @@ class StructuredSearch:
 def structured_parts(model: MissMDP) -> Parts | None:
     """Return a model in parts if it is one for the structured search; None if not.
 
-    It is one if many features can go missing and factors of dynamics and missingness are known. Only sizes are looked at before the factors are; these are found once per model.
+    It is one if many features can go missing and factors of dynamics and missingness are known. Only sizes are looked
+    at before the factors are; these are found once per model.
     """
     features = model.space.features
     hidden = [features.position(name) for name in model.missingness.can_go_missing]

@@ -45,7 +45,8 @@ def told_after(part: Part) -> Tie:
 
 def _by_sites(sites: tuple[int, ...], term: Term, when: str) -> dict[int, Local]:
     return {
-        site: Local(**{when: factor}) for site, factor in zip(sites, (term.own, *term.others), strict=True)
+        site: Local(before=factor) if when == "before" else Local(after=factor)
+        for site, factor in zip(sites, (term.own, *term.others), strict=True)
     }
 
 
