@@ -243,9 +243,9 @@ def test_explanations_say_what_is_believed_and_what_it_depends_on():
     assert str(policy.explain(agent.situation)) == (
         "Action: fix   (one node is remembered for each feature that can go missing)\n\n"
         "Seen\n  load=1\n  shift=day\n\n"
-        "Believed of each feature, and what would be done if it were known\n"
+        "Remembered of each feature, and what would be done if it were known\n"
         "  wear  new: 0.333, old: 0.333, broken: 0.333  new → run, old → fix, broken → fix\n"
-        "  leak  False for certain"
+        "  leak  False"
     )
     agent.reset((1, "old", "day", None))
     assert "leak  False: 0.500, True: 0.500  → fix in any case" in str(policy.explain(agent.situation))
