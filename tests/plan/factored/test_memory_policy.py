@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import logging
 
@@ -10,6 +11,8 @@ import pytest
 
 import missmdp as mm
 from memory_policies import random_memory, small_model
+from missmdp.cli.files import read_policy
+from missmdp.cli.printing_results import first_action
 from missmdp.interop.pomdpx.policyx import write_policyx
 from missmdp.plan.factored.explain import Situation
 
@@ -356,3 +359,39 @@ def test_other_wrong_arguments_are_named():
         mm.MemoryPolicy.from_action(small_model(), "fly")
     with pytest.raises(mm.ParameterError, match="seed"):
         random_memory(small_model(), 0).agent(seed="x")
+
+
+def test_certificates_of_a_memory_are_those_of_all_policies():
+    """What needs a policy graph says why there is none."""
+    model = small_model()
+    learner = mm.AsMAR().fit(mm.collect(model, 5000, seed=0))
+    learned = model.with_missingness(learner.missingness_)
+    policy = mm.MemoryPolicy.from_action(learned, "fix")
+    solved = mm.Sarsop(timeout=20).solve(learned)
+    exact = exact_value(policy, learned)
+    result = dataclasses.replace(solved, policy=policy, controller=None, lower=exact)
+    assert result.n_vectors == 0
+    certificate = mm.certify(result, learner, halve=False, occupancy_episodes=10)
+    assert certificate.policy is policy
+    assert certificate.deploys == "policy"
+    for name in ("occupancy", "robust", "revealing"):
+        assert "there is no policy graph" in certificate.alternatives[name].why
+    assert certificate.epsilon >= solved.lower - exact
+    text = certificate.describe()
+    assert "the policy that remembers a node per feature, is within" in text
+    assert "tracks the belief" not in text
+    with pytest.raises(mm.DataError, match="occupancy, robust, revealing: there is no policy graph"):
+        mm.certify(result, learner, deploy="controller")
+    with pytest.raises(mm.DataError, match="no such certificate for the policy .robust: there is no"):
+        mm.certify(result, learner, method="robust")
+
+
+def test_commands_know_memories(tmp_path):
+    """Solving prints the first action, and evaluating says what is in the file."""
+    policy = mm.MemoryPolicy.from_action(small_model(), "fix")
+    policy.save(tmp_path / "a.mmpolicy")
+    assert first_action(policy) == "fix"
+    assert first_action(random_memory(small_model(), 0)) is None
+    assert read_policy(tmp_path / "a.mmpolicy", policy.model).how.endswith(
+        ": a memory of 5 nodes for 2 features"
+    )

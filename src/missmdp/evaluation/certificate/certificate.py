@@ -99,8 +99,8 @@ class Certificate:
     def describe(self) -> str:
         """Return what it says, what it rests on and what else was tried, in lines of text."""
         lines = [
-            f"Assuming {self.assumes}: with probability at least {self.confidence:.12g}, {_DEPLOYED[self.deploys]}, is "
-            f"within {bound_above(self.epsilon)} of optimal in the true miss-MDP.",
+            f"Assuming {self.assumes}: with probability at least {self.confidence:.12g}, "
+            f"{self._deployed(self.deploys)}, is within {bound_above(self.epsilon)} of optimal in the true miss-MDP.",
         ]
         share = (
             f"{100.0 * self.relative:.2g} % of {number(self.trivial)}, the best minus the worst controller"
@@ -124,6 +124,14 @@ class Certificate:
         lines += [f"- {condition}" for condition in self.conditions]
         return "\n".join(lines)
 
+    def _deployed(self, deploys: Deployed) -> str:
+        # Where a memory is certified, there is no other policy.
+        return (
+            "the policy that remembers a node per feature"
+            if isinstance(self.policy, MemoryPolicy)
+            else _DEPLOYED[deploys]
+        )
+
     def _smallest(self) -> str:
         smallest = min((a.epsilon for a in self.alternatives.values() if not a.reference), default=math.inf)
         return bound_above(smallest)
@@ -132,7 +140,7 @@ class Certificate:
         width = max(len(name) for name in self.alternatives)
         rows: list[str] = []
         for name, found in self.alternatives.items():
-            said = found.why or f"{bound_above(found.epsilon)}, for {_DEPLOYED[found.deploys]}"
+            said = found.why or f"{bound_above(found.epsilon)}, for {self._deployed(found.deploys)}"
             rows.append(f"  {name:{width}}  {said}" + ("  (for comparison)" if found.reference else ""))
         return rows
 

@@ -205,10 +205,7 @@ class _Request:
         """The policy graph: the solver's own, or the one of the policy's vectors where it has none."""
         policy = self.result.policy
         if isinstance(policy, MemoryPolicy):
-            raise ModelError(
-                "the solver's policy remembers a node per feature and may move between nodes at random, so there is no "
-                "policy graph"
-            )
+            raise ModelError("there is no policy graph: the solver's policy remembers a node per feature")
         return self.result.controller or FiniteController.from_policy(policy)
 
 
@@ -360,9 +357,11 @@ def _smallest(request: _Request, found: dict[str, Alternative]) -> Alternative:
         a for a in found.values() if not a.reference and not a.why and request.deploy in ("auto", a.deploys)
     ]
     if not allowed:
-        reasons = "; ".join(f"{name}: {a.why}" for name, a in found.items() if a.why)
+        why = dict.fromkeys(a.why for a in found.values() if a.why)
+        reasons = "; ".join(f"{', '.join(n for n, a in found.items() if a.why == one)}: {one}" for one in why)
         raise DataError(
-            f"there is no such certificate for the {request.deploy}" + (f" ({reasons})" if reasons else "")
+            f"there is no such certificate for the {'policy' if request.deploy == 'auto' else request.deploy}"
+            + (f" ({reasons})" if reasons else "")
         )
     return min(allowed, key=lambda a: a.epsilon)
 

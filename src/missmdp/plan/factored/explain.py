@@ -51,7 +51,9 @@ class MemoryExplanation:
         if self.seen:
             parts.append("Seen\n" + "\n".join(f"  {name}={value}" for name, value in self.seen))
         if self.remembered:
-            parts.append("Remembered of each feature, and what would be done if it were known\n" + self._rows())
+            parts.append(
+                "Remembered of each feature, and what would be done if it were known\n" + self._rows()
+            )
         return "\n\n".join(parts)
 
     def _rows(self) -> str:

@@ -276,7 +276,7 @@ class MemoryPolicy:
             scene, nodes = situation
             place = (int(scene), *map(int, nodes))
         except (TypeError, ValueError):
-            raise ParameterError("situation", situation, expected) from None
+            raise ParameterError("situation", cast("object", situation), expected) from None
         fits = len(place) == self.table.ndim
         if not fits or any(not 0 <= k < n for k, n in zip(place, self.table.shape, strict=True)):
             raise ParameterError("situation", cast("object", situation), expected)
