@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from missmdp.plan.factored.cores import Core, Operator, empty_core, one_row
 from missmdp.plan.factored.mixtures import Mixer
 from missmdp.plan.factored.parts import Move, Parts
+from missmdp.plan.factored.team import Team
 from missmdp.plan.factored.told import Local, Tie, told_after, told_before, told_by_gaps, told_by_kernel
 from missmdp.plan.stopping import Stopwatch
 
@@ -60,6 +61,8 @@ class Grid:
         For each site, what its beliefs are worth, about.
     values
         Where to begin, by scenes; anything will do.
+    team
+        Threads to use; one if not given.
     """
 
     def __init__(
@@ -68,9 +71,11 @@ class Grid:
         beliefs: Sequence[Tensor],
         prices: Sequence[Tensor],
         values: list[Tensor] | None = None,
+        team: Team | None = None,
     ) -> None:
         parts = ties.parts
         self.ties, self.parts = ties, parts
+        self.team = team or Team()
         self.beliefs = list(beliefs)
         self.prices = list(prices)
         self.shape = tuple(len(site) for site in beliefs)
@@ -145,11 +150,17 @@ class Grid:
         parts = self.parts
         new = [np.full(self.shape, -np.inf) for _ in parts.scenes]
         chosen = [np.zeros(self.shape, dtype=np.int16) for _ in parts.scenes]
-        for (action, scene), moves in self._by_start().items():
+
+        def value_of(start: tuple[int, int]) -> Tensor:
+            action, scene = start
             value = self.rewards[scene][..., action].copy()
-            for move, operator in moves:
+            for move, operator in self._by_start()[start]:
                 clock.check()
                 value += parts.discount * move.weight * operator.pull(self.values[move.after])
+            return value
+
+        starts = list(self._by_start())
+        for (action, scene), value in zip(starts, self.team.results(value_of, starts), strict=True):
             better = value > new[scene]
             new[scene][better] = value[better]
             chosen[scene][better] = action

@@ -8,7 +8,7 @@ history, so its value is a lower bound; it is worked out exactly, on pairs (node
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from missmdp.plan.factored.cores import Core, Operator, one_row
 from missmdp.plan.factored.nodes import near, one_step_later
 from missmdp.plan.factored.parts import Gaps, Move, Part, Parts
+from missmdp.plan.factored.team import Team
 from missmdp.plan.stopping import Stopwatch
 
 Tensor = NDArray[np.float64]
@@ -37,6 +38,8 @@ class Memory:
         For each site, about how often each of its values occurs: what an unseen neighbour is taken for.
     actions
         For each scene, the action at each combination of nodes.
+    team
+        Threads to use; one if not given.
     """
 
     def __init__(
@@ -45,8 +48,10 @@ class Memory:
         beliefs: Sequence[Tensor],
         marginals: Sequence[Tensor],
         actions: Sequence[NDArray[np.int16]],
+        team: Team | None = None,
     ) -> None:
         self.parts = parts
+        self.team = team or Team()
         self.beliefs = list(beliefs)
         self.marginals = list(marginals)
         self.actions = list(actions)
@@ -262,23 +267,37 @@ class Memory:
     def _over_pairs(self, table: NDArray[np.int16]) -> NDArray[np.int16]:
         return table[np.ix_(*(pairs[:, 0] for pairs in self.pairs))]
 
-    def _action_value(self, action: int, scene: int, moves: list[int], clock: Stopwatch) -> Tensor:
-        value = self.rewards[scene][..., action].copy()
-        for k in moves:
-            clock.check()
-            move = self.moves[k]
-            value += self.parts.discount * move.weight * self._operator(k).pull(self.values[move.after])
-        return value
+    def _action_values(
+        self, clock: Stopwatch, chosen: list[NDArray[np.int16]] | None = None
+    ) -> Iterator[tuple[tuple[int, int], Tensor]]:
+        """Yield (action, scene) and the value of the action there, at all pairs; of those chosen, if given."""
+        by_start = self._by_start()
+        starts = [
+            (action, scene)
+            for action, scene in by_start
+            if chosen is None or bool((chosen[scene] == action).any())
+        ]
+        # Operators are made one after the other; then threads only read.
+        operators = {k: self._operator(k) for start in starts for k in by_start[start]}
+
+        def value_of(start: tuple[int, int]) -> Tensor:
+            action, scene = start
+            value = self.rewards[scene][..., action].copy()
+            for k in by_start[start]:
+                clock.check()
+                move = self.moves[k]
+                value += self.parts.discount * move.weight * operators[k].pull(self.values[move.after])
+            return value
+
+        return zip(starts, self.team.results(value_of, starts), strict=True)
 
     def sweep(self, clock: Stopwatch) -> tuple[float, float]:
         """Improve all values once; return the least and the largest change."""
         parts = self.parts
         new = [np.zeros(self.shape) for _ in parts.scenes]
         chosen = [self._over_pairs(table) for table in self.actions]
-        for (action, scene), moves in self._by_start().items():
-            here = chosen[scene] == action
-            if here.any():
-                np.copyto(new[scene], self._action_value(action, scene, moves, clock), where=here)
+        for (action, scene), value in self._action_values(clock, chosen):
+            np.copyto(new[scene], value, where=chosen[scene] == action)
         low = min(float((a - b).min()) for a, b in zip(new, self.values, strict=True))
         high = max(float((a - b).max()) for a, b in zip(new, self.values, strict=True))
         self.values = new
@@ -371,8 +390,8 @@ class Memory:
         present = [np.zeros(self.nodes) for _ in parts.scenes]
         chosen = [table.copy() for table in self.actions]
         weights = [whole + 1e-9 * usual for whole in occupancy]
-        for (action, scene), moves in self._by_start().items():
-            value = self._by_nodes(weights[scene] * self._action_value(action, scene, moves, clock))
+        for (action, scene), value in self._action_values(clock):
+            value = self._by_nodes(weights[scene] * value)
             np.copyto(present[scene], value, where=self.actions[scene] == action)
             better = value > best[scene]
             best[scene][better] = value[better]

@@ -21,6 +21,7 @@ from missmdp.plan.factored.nodes import chosen_nodes
 from missmdp.plan.factored.parts import Parts
 from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.factored.refine import first_beliefs, marginals_of, refined
+from missmdp.plan.factored.team import Team
 from missmdp.plan.sarsop.loop import ROUNDING, Goal
 from missmdp.plan.sarsop.search import SearchLimits
 from missmdp.plan.stopping import Status, Stop
@@ -48,12 +49,14 @@ _CLIMB_FIRST = 0.05
 """The same in the first round, where it is only to have a lower bound."""
 _STALLED = 0.01
 """Of the gap: a round that closes less, and that could not have more entries, is the last one."""
-_WORTH = 0.03
+_WORTH = 0.05
 """Of the gap: what a finer grid must gain so that the next one comes before memories."""
-_REFINE_FIRST = 0.4
+_REFINE_FIRST = 0.3
 """Of all the time, when memories come at the latest."""
-_CLIMB_SWEEPS = 150.0
-"""Sweeps that it takes, about."""
+_CLIMB_SWEEPS = 150.0, 35.0
+"""Sweeps that there should be time for, and those that there must be time for."""
+_LOSS = 0.4
+"""Of the gap: what nodes may cost to have time for all these sweeps."""
 _SPEED = 5e8
 """Multiplications per second, at least."""
 _CLOSE = 0.02
@@ -77,6 +80,7 @@ class StructuredSearch:
     limits: SearchLimits
     goal: Goal
     say: Callable[[str], None]
+    team: Team = field(default_factory=Team)
     lower: float = field(init=False)
     upper: float = field(init=False)
     memory: Memory | None = None
@@ -108,16 +112,13 @@ class StructuredSearch:
         try:
             ties = Ties(self.parts)
             self._begin(ties)
-            entries = _FIRST_ENTRIES
+            entries, stuck = _FIRST_ENTRIES, False
             while True:
                 before = (self.lower, self.upper)
                 most = self._most_entries(entries, _SHARE, _SWEEPS)
                 self._refine(ties, most)
-                stuck = False
                 if self.rounds == 0 or not self._goes_on_refining(before[1]):
-                    stuck = self._climb(
-                        self._most_entries(self._wanted(entries), _CLIMB_SHARE, _CLIMB_SWEEPS)
-                    )
+                    stuck = self._climb(self._wanted(entries))
                 self.rounds += 1
                 self._check()
                 if stuck and (most < entries or entries == _LARGEST):
@@ -133,7 +134,7 @@ class StructuredSearch:
         """Work out full observation, and the best action for ever."""
         corners = [np.eye(size) for size in self.parts.sizes]
         self.limits.check_memory(int(_PER_ENTRY * self.parts.initial.size))
-        grid = Grid(ties, corners, [np.zeros(len(rows)) for rows in corners])
+        grid = Grid(ties, corners, [np.zeros(len(rows)) for rows in corners], team=self.team)
         for action in range(self.parts.n_actions):
             value = grid.blind(action, self.limits)
             if value > self.lower:
@@ -190,28 +191,28 @@ class StructuredSearch:
             prices = [(rows**2).sum(axis=1) for rows in beliefs]
         else:
             beliefs, prices = refined(grid, clock, most)
-        finer = Grid(ties, beliefs, prices, grid.prolonged(beliefs))
+        finer = Grid(ties, beliefs, prices, grid.prolonged(beliefs), self.team)
         self._grid = finer
         self._solve_grid(finer)
         self._check()
         for _ in range(2):
             before = self.upper
             beliefs, prices = refined(finer, clock, most)
-            finer = Grid(ties, beliefs, prices, finer.prolonged(beliefs))
+            finer = Grid(ties, beliefs, prices, finer.prolonged(beliefs), self.team)
             self._solve_grid(finer)
             self._grid = finer
             self._check()
             if before - self.upper < 0.05 * (self.upper - self.lower):
                 break
 
-    def _climb(self, most: float) -> bool:
+    def _climb(self, wanted: float) -> bool:
         """Improve a controller: the best one so far, or one with more nodes if there is time for it.
 
         Returned is whether nothing more was found.
         """
         clock = self.limits
         end = clock.seconds + self._time_to_climb()
-        memory, value = self._begin_climb(most)
+        memory, value = self._begin_climb(wanted)
         gains = [math.inf] * _PATIENCE
         while clock.seconds < end and sum(gains[-_PATIENCE:]) > _CLOSE * (self.upper - value):
             what = "steps" if len(gains) % 2 else "actions"
@@ -236,15 +237,18 @@ class StructuredSearch:
             return math.inf
         return (_CLIMB_SHARE if self.rounds else _CLIMB_FIRST) * self.limits.left
 
-    def _begin_climb(self, most: float) -> tuple[Memory, float]:
+    def _begin_climb(self, wanted: float) -> tuple[Memory, float]:
+        few, most = (self._most_entries(wanted, _CLIMB_SHARE, sweeps) for sweeps in _CLIMB_SWEEPS)
         clock, grid = self.limits, self._grid
         assert grid is not None
         if self.memory is not None and most < _LARGER * self.memory.entries:
             return self.memory, self.lower
         occupancy = grid.occupancy(clock)
-        nodes, averages = chosen_nodes(grid, occupancy, most, clock)
+        nodes, averages = chosen_nodes(grid, occupancy, (few, most), _LOSS * (self.upper - self.lower), clock)
         self._shares = {"actions": 1.0, "steps": 1.0}
-        best = Memory(self.parts, nodes, marginals_of(grid, occupancy), grid.greedy_at(averages, clock))
+        best = Memory(
+            self.parts, nodes, marginals_of(grid, occupancy), grid.greedy_at(averages, clock), self.team
+        )
         value = self._solve_memory(best)
         starts = [grid.greedy_at(nodes, clock)]
         if self.memory is not None and value < self.lower:

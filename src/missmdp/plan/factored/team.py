@@ -1,0 +1,49 @@
+"""Several threads for steps that do not depend on each other; what comes out does not depend on their number."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Team:
+    """Some threads that work side by side.
+
+    Parameters
+    ----------
+    threads
+        How many.
+    """
+
+    def __init__(self, threads: int = 1) -> None:
+        self._threads = threads
+        self._executor = ThreadPoolExecutor(threads, "missmdp-structured") if threads > 1 else None
+
+    def __enter__(self) -> Team:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._executor is not None:
+            self._executor.shutdown()
+
+    def results(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Yield the results in the order of the items; not many more are ready than have been taken."""
+        if self._executor is None:
+            yield from map(function, items)
+            return
+        pending: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                if len(pending) > self._threads:
+                    yield pending.popleft().result()
+                pending.append(self._executor.submit(function, item))
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
