@@ -60,9 +60,16 @@ def _compare(
         count = min(AT_ONCE, episodes - first)
         for name, policy in policies.items():
             value = mm.evaluate(
-                policy, model, count, seed=seed + turn, horizon=HORIZON, threads=1, progress=False
+                policy,
+                model,
+                count,
+                seed=seed + turn,
+                horizon=HORIZON,
+                threads=1,
+                progress=False,
+                control_variate=True,
             )
-            returns[name].extend(value.returns.tolist())
+            returns[name].extend(value.estimates.tolist())
     for name, found in returns.items():
         row(f"  {name}", _with_error(found))
     difference = np.subtract(returns["online"], returns["pomcp"])

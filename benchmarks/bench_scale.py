@@ -22,7 +22,7 @@ from benchmarks.scale_cell import SETUP, STEPS
 from benchmarks.scale_report import OVER, Cell, draw, fill_page, line, read_cells
 
 BY_FEATURES = [f"fleet-{k}" for k in (2, 4, 6, 8, 10, 12)]
-BY_STATES = [f"levels-{n}" for n in (3, 10, 30, 100, 300, 700)]
+BY_STATES = [f"levels-{n}" for n in (3, 10, 30, 100, 300)]
 QUICK = ["fleet-2", "fleet-3", "levels-3", "levels-10"]
 
 

@@ -85,7 +85,7 @@ def _diagnose(model: Any, seconds: float) -> Work:
     import missmdp as mm
 
     log = mm.collect(model, LOG, seed=0, progress=False)
-    return lambda: str(mm.diagnose(log, progress=False)).splitlines()[0]
+    return lambda: str(mm.diagnose(log, log.mdp, progress=False)).splitlines()[0]
 
 
 def _solve(model: Any, seconds: float) -> Work:

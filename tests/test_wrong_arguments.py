@@ -22,6 +22,7 @@ WRONG_PATHS = [None, 3, 0.5, b"x", ["x"], np.array([1.0])]
         mm.load_policy,
         mm.MissMDP.load,
         mm.FiniteController.load,
+        mm.MemoryPolicy.load,
         mm.ReproduceConfig.load,
         mm.ReproduceConfig.of_run,
         lambda path: mm.ObservationCounts.load(path, MDP),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
-from large_models import pair
+from large_models import pair, random_model, treat_all_as_large
 from missmdp.learn import bounds, groups
 
 LEARNERS = [
@@ -84,3 +84,19 @@ def test_comparisons_that_would_not_fit_say_so(monkeypatch):
     monkeypatch.setattr("missmdp.memory.free_memory", lambda: 0.0)
     with pytest.raises(mm.ModelError, match="compare missing_rate"):
         mm.total_variation(large.missingness, small.missingness)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("learner", [mm.AMCAR, mm.AsMAR, mm.AIMI])
+@pytest.mark.filterwarnings("ignore::missmdp.errors.AssumptionWarning")
+def test_what_is_true_of_groups_is_found_by_kinds_of_states(seed, learner, monkeypatch):
+    made = random_model(seed)
+    small = made()
+    fitted = learner().fit(mm.collect(small, 300, seed=seed))
+    weights = np.random.default_rng(seed).random(small.n_states)
+    bound = fitted.bound(0.9)
+    expected = fitted.group_truths(bound, small, weights)
+    treat_all_as_large(monkeypatch)
+    for found, right in zip(fitted.group_truths(bound, made(), weights), expected, strict=True):
+        for mine, theirs in zip(found, right, strict=True):
+            np.testing.assert_allclose(mine, theirs, atol=1e-12)

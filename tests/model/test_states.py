@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from contextlib import contextmanager
 from itertools import product
 
 import numpy as np
@@ -126,3 +127,27 @@ def test_state_spaces_can_be_pickled():
     copy = pickle.loads(pickle.dumps(space))
     assert copy == space
     assert copy.index((0, "s")) == 1
+
+
+def test_enumeration_shows_how_far_it_is(monkeypatch):
+    shown = []
+
+    @contextmanager
+    def spy(description, total=None, *, enabled=None):
+        done = []
+        yield lambda amount=1.0: done.append(amount)
+        shown.append((description, total, enabled, sum(done)))
+
+    monkeypatch.setattr("missmdp.model.given.show_progress", spy)
+    monkeypatch.setattr("missmdp.model.mdp.show_progress", spy)
+    for progress in (True, False, None):
+        mm.FactoredMDP(
+            {"place": range(50)},
+            ["on"],
+            lambda state, action: {(min(state.place + 1, 49),): 1.0},
+            lambda state, action: 0.0,
+            {(0,): 1.0},
+            progress=progress,
+        )
+        assert shown == [("Enumerating states", None, progress, 50), ("Evaluating rewards", 50, progress, 50)]
+        shown.clear()

@@ -15,6 +15,7 @@ from scipy import sparse
 
 import missmdp as mm
 from archives import archive_contents
+from memory_policies import random_memory
 from missmdp.experiments.grid.cell import Cell, CellResult
 from missmdp.experiments.grid.store import CellStore
 from missmdp.model.archive import write_archive
@@ -91,6 +92,7 @@ KINDS: dict[str, tuple[str, Callable[[Path], object], Callable[[Path], object]]]
         lambda path: mm.FiniteController.from_policy(random_policy(small_pomdp(), 0)).save(path),
         mm.load_policy,
     ),
+    "memory": ("policy with memory", lambda path: random_memory(small_model(), 0).save(path), mm.load_policy),
     "network": ("PPO policy", lambda path: network_policy().save(path), mm.load_policy),
     "counts": (
         "observation counts",
@@ -151,9 +153,12 @@ def test_wrong_arrays_are_refused_by_name(kind, tmp_path):
     meta, arrays = archive_contents(tmp_path / "saved")
     read: list[Any] = []
     # What several kinds have in common is tried once.
-    own = {"policy": ("block_", "vector_"), "controller": ("node_",), "POMDP controller": ("node_",)}.get(
-        kind, ("",)
-    )
+    own = {
+        "policy": ("block_", "vector_"),
+        "controller": ("node_",),
+        "POMDP controller": ("node_",),
+        "memory": ("beliefs_", "steps_", "first_", "actions"),
+    }.get(kind, ("",))
     for name, array in arrays.items():
         if not name.startswith(own) or "_0_" in name:
             continue
@@ -210,7 +215,7 @@ def test_wrong_fields_are_refused_or_make_something_that_can_be_used(kind, tmp_p
     assert refused > 5 * len(meta)
 
 
-@pytest.mark.parametrize("kind", ["model", "POMDP policy", "controller", "network"])
+@pytest.mark.parametrize("kind", ["model", "POMDP policy", "controller", "memory", "network"])
 def test_files_of_machines_with_another_byte_order_are_read(kind, tmp_path):
     archive_kind, save, load = KINDS[kind]
     save(tmp_path / "saved")

@@ -7,6 +7,7 @@ import pytest
 
 import missmdp as mm
 from missmdp.benchmarks.rocksample import Map, rocksample
+from missmdp.plan.sarsop import compile as compile_module
 from missmdp.plan.sarsop import solver as solver_module
 from missmdp.plan.sarsop.compile import compile_pomdp, joint_entries
 from missmdp.plan.sarsop.search import SearchLimits
@@ -14,6 +15,8 @@ from missmdp.plan.stopping import Stop
 from oracles.pomdp import optimum
 from oracles.solvers import assert_policy_keeps_its_promise, assert_same_result, assert_sound, start_bounds
 from random_pomdps import random_pomdp
+
+ROCKS = Map(5, (0, 2), ((0, 0), (4, 0), (0, 4), (2, 2), (4, 4), (3, 1), (1, 0), (1, 3)))
 
 
 @pytest.fixture
@@ -89,12 +92,39 @@ def test_the_estimate_of_joint_probabilities_is_never_too_small(seed):
 
 def test_in_a_wide_model_the_first_upper_bound_lets_the_state_be_seen_after_one_action():
     """Then the fast informed bound, which is no lower here: nothing but what is seen is random."""
-    rocks = Map(3, (0, 1), ((0, 0), (2, 0), (0, 2), (1, 1), (2, 2), (2, 1), (1, 0), (1, 2)))
-    model = rocksample(rocks)
+    model = rocksample(ROCKS)
     result = mm.Sarsop(max_trials=0).solve(model)
     q = np.zeros((model.n_states, model.n_actions))
     for _ in range(500):
         best = np.where(model.terminal, 0.0, q.max(axis=1))
         q = model.reward + model.discount * np.stack([matrix @ best for matrix in model.transition], axis=1)
-    assert result.trace.upper[1] == pytest.approx((model.initial @ q).max(), abs=1e-3)
+    assert result.trace.upper[0] == pytest.approx((model.initial @ q).max(), abs=1e-3)
     assert (np.diff(result.trace.upper) <= 0.0).all()
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    model = rocksample(ROCKS)
+    one = mm.Sarsop(max_trials=2, threads=1).solve(model)
+    for threads in (2, None):
+        assert_same_result(one, mm.Sarsop(max_trials=2, threads=threads).solve(model))
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_nor_do_those_of_small_models(seed, monkeypatch):
+    monkeypatch.setattr(compile_module, "WIDE", seed % 3)
+    model = random_pomdp(seed)
+    one, two = (mm.Sarsop(max_trials=10, threads=threads).solve(model) for threads in (1, 2))
+    assert_same_result(one, two)
+
+
+def test_a_limit_ends_both_threads():
+    result = mm.Sarsop(timeout=0, threads=2).solve(rocksample(ROCKS))
+    assert result.status == "timeout"
+    assert result.lower <= 0.0
+    assert result.upper >= 30.0
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "two"])
+def test_threads_are_checked(threads):
+    with pytest.raises(mm.ParameterError, match="threads"):
+        mm.Sarsop(threads=threads)

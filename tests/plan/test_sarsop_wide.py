@@ -13,6 +13,7 @@ from missmdp._kernels.sarsop.successors import mix
 from missmdp.benchmarks.rocksample import Map, rocksample
 from missmdp.plan.sarsop import compile as compile_module
 from missmdp.plan.sarsop.compile import compile_pomdp
+from missmdp.plan.sarsop.loop import Goal, Loop
 from missmdp.plan.sarsop.search import Search, SearchLimits
 from missmdp.plan.sarsop.start import set_up
 from oracles.pomdp import optimum
@@ -27,8 +28,9 @@ SMALL_ROCKS = Map(4, (0, 1), ((1, 0), (3, 1), (0, 3), (2, 3), (3, 3), (2, 1), (1
     "seed", [pytest.param(s, marks=[] if s < N_FAST else pytest.mark.slow) for s in range(N_ALL)]
 )
 def test_bounds_hold_all_along_and_the_policy_keeps_them(seed, monkeypatch):
-    # Random models are small: let components be wide from two or three classes on.
+    # Random models are small: let components be wide from two or three classes on, and some models large.
     monkeypatch.setattr(compile_module, "WIDE", 1 + seed % 2)
+    monkeypatch.setattr(compile_module, "MANY", 1000 * (seed % 3 // 2))
     model = random_pomdp(seed)
     exact = optimum(model)
     solver = mm.Sarsop(
@@ -47,6 +49,7 @@ def test_wide_and_narrow_searches_meet(monkeypatch):
         narrow = solver.solve(model)
         with monkeypatch.context() as patched:
             patched.setattr(compile_module, "WIDE", 2)
+            patched.setattr(compile_module, "MANY", 1000 * (seed % 2))
             wide = solver.solve(model)
         slack = 1e-9 * max(1.0, abs(narrow.lower))
         assert wide.lower <= narrow.upper + slack
@@ -124,7 +127,7 @@ def test_mixtures_of_wide_beliefs_solve_the_linear_program(seed, monkeypatch):
     for _ in range(20):
         belief = rng.dirichlet(np.ones(n))
         scratch.support[:n], scratch.prob[:n] = np.arange(n), belief
-        size = mixed(search.model, points, scratch, n, 1000, search.pools.counters)
+        size, _ = mixed(search.model, points, scratch, n, 1000, search.pools.counters)
         weights = np.zeros(count)
         np.add.at(weights, scratch.mixed[:size], scratch.weight[:size])
         columns = np.zeros((n, count))
@@ -134,3 +137,57 @@ def test_mixtures_of_wide_beliefs_solve_the_linear_program(seed, monkeypatch):
         assert columns @ weights == pytest.approx(belief, abs=1e-13)
         best = linprog(points.upper[:count], A_eq=columns, b_eq=belief)
         assert weights @ points.upper[:count] == pytest.approx(best.fun, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_mixtures_of_narrow_beliefs_may_have_more_than_the_belief(seed):
+    """As the linear program does: what a mixture has beyond the belief is worth at least the least values."""
+    rng = np.random.default_rng(seed)
+    n, n_beliefs = 9, 12
+    compiled = compile_pomdp(one_component(n, rng), observe_initial=False)
+    search = Search(compiled, SearchLimits(), np.random.default_rng(0))
+    set_up(search)
+    points, scratch, least = search.pools.points, search.pools.scratch, search.model.least
+    beliefs = rng.dirichlet(np.full(n, 0.7), n_beliefs)
+    classes = np.tile(np.arange(n, dtype=np.int32), n_beliefs)
+    ends = np.arange(n_beliefs + 1) * n
+    add_beliefs(*search.lower_arrays(), ends, classes, beliefs.ravel(), 0, 10**9)
+    count = search.pools.n_points
+    least[:] = rng.uniform(-0.3, 0.0, n)
+    scratch.price[:n] = least[:n]
+    points.upper[:n] = 1.0 + rng.random(n)
+    points.upper[n:count] = rng.random(count - n)
+    columns = np.zeros((n, count))
+    for j in range(count):
+        part = slice(points.start[j], points.start[j + 1])
+        columns[points.support[part], j] = points.prob[part]
+    for _ in range(20):
+        size = int(rng.integers(2, n + 1))
+        support = np.sort(rng.choice(n, size, replace=False))
+        belief = np.zeros(n)
+        belief[support] = rng.dirichlet(np.ones(size))
+        scratch.support[:size], scratch.prob[:size] = support, belief[support]
+        used, excess = mixed(search.model, points, scratch, size, 1000, search.pools.counters)
+        weights = np.zeros(count)
+        np.add.at(weights, scratch.mixed[:used], scratch.weight[:used])
+        beyond = columns @ weights - belief
+        assert beyond.min() >= -1e-13
+        assert excess == pytest.approx(least @ beyond, abs=1e-12)
+        best = linprog(
+            np.append(points.upper[:count], -least), A_eq=np.hstack([columns, -np.eye(n)]), b_eq=belief
+        )
+        assert weights @ points.upper[:count] - excess == pytest.approx(best.fun, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_vector_is_worth_the_least_values(seed):
+    model = random_pomdp(seed)
+    search = Search(compile_pomdp(model, observe_initial=True), SearchLimits(), np.random.default_rng(0))
+    Loop(search, Goal(precision=1e-3, max_trials=5), say=lambda _: None).run()
+    vectors, arrays = search.pools.vectors, search.model
+    for k in range(search.pools.n_vectors):
+        begin, end = arrays.component_start[vectors.component[k] :][:2]
+        if begin >= search.compiled.class_of.max() + 1:
+            continue  # the start, where actions other than the first one are ruled out
+        values = vectors.values[vectors.start[k] : vectors.start[k] + end - begin]
+        assert (values >= arrays.least[begin:end] - 1e-3 * search.compiled.scale).all()

@@ -46,6 +46,11 @@ def kept_on_disk(compiled: Any) -> Any:
     return compiled
 
 
+def is_kept_on_disk(compiled: Any) -> bool:
+    """Return whether other processes find what is compiled of a function."""
+    return isinstance(getattr(compiled, "_cache", None), Cache)
+
+
 def _has_home() -> bool:
     """Return whether there is a folder for caches of the user; without a home, numba would make one called "~"."""
     folders: Any = AppDirs("numba", appauthor=False)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from missmdp.data.dataset import Dataset
     from missmdp.experiments.baselines import MadePolicy
     from missmdp.plan.alpha import AlphaVectorPolicy
+    from missmdp.plan.factored.policy import MemoryPolicy
     from missmdp.plan.finite.controller import FiniteController
     from missmdp.plan.ppo.policy import PPOPolicy
 
@@ -307,14 +308,17 @@ def read_policy(path: Path, model: MissMDP | POMDP) -> MadePolicy:
     )
 
 
-def _policy_words(policy: AlphaVectorPolicy | FiniteController | PPOPolicy) -> str:
+def _policy_words(policy: AlphaVectorPolicy | FiniteController | MemoryPolicy | PPOPolicy) -> str:
     from missmdp.plan.alpha import AlphaVectorPolicy
+    from missmdp.plan.factored.policy import MemoryPolicy
     from missmdp.plan.finite.controller import FiniteController
 
     if isinstance(policy, AlphaVectorPolicy):
         return f"{policy.n_vectors:,} α-vectors"
     if isinstance(policy, FiniteController):
         return f"a policy graph of {policy.n_nodes:,} nodes"
+    if isinstance(policy, MemoryPolicy):
+        return f"a memory of {policy.n_nodes:,} nodes for {len(policy.sites)} features"
     return f"a network, {'with' if policy.memory else 'without'} memory"
 
 

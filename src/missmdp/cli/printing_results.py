@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from missmdp.model.missingness import MissingnessFunction
     from missmdp.model.pomdp import POMDP
     from missmdp.plan.alpha import AlphaVectorPolicy
+    from missmdp.plan.factored.policy import MemoryPolicy
     from missmdp.plan.solving import SolveResult
 
 __all__ = [
@@ -249,8 +250,13 @@ def _print_line(what: str, text: str) -> None:
     make_console().print(escape(f"{what:<{_WIDTH}}{text}"))
 
 
-def first_action(policy: AlphaVectorPolicy) -> Any:
+def first_action(policy: AlphaVectorPolicy | MemoryPolicy) -> Any:
     """Return the first action, or None if it depends on what is seen or everything has ended before."""
+    from missmdp.plan.factored.policy import MemoryPolicy
+
+    if isinstance(policy, MemoryPolicy):
+        first = policy.first_actions
+        return first[0] if len(first) == 1 else None
     pomdp = policy.pomdp
     if not (pomdp.initial[~pomdp.terminal] > 0.0).any():
         return None

@@ -18,6 +18,7 @@ from missmdp.cli.options import (
     horizon_option,
     quiet_option,
     seed_option,
+    threads_option,
 )
 from missmdp.files import held_folder
 
@@ -73,6 +74,7 @@ _FILE = click.Path(path_type=Path)
     ".pomdpx files]",
 )
 @seed_option("Seed for sampling beliefs and breaking ties.")
+@threads_option
 @click.option(
     "-o",
     "--output",

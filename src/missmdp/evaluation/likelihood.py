@@ -7,7 +7,7 @@ probabilities are the same factor for every model. That an episode ended, and wh
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,11 +20,15 @@ from scipy import sparse
 from missmdp._kernels.histories import FilterModel, filter_episodes
 from missmdp.data.dataset import Dataset
 from missmdp.errors import DataError, ParameterError
+from missmdp.learn.em.clusters import Cluster, find_clusters
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.space import MISSING, NO_ACTION
 from missmdp.words import decimals, signed
+
+_MOST_ENTRIES = 100_000_000
+"""Entries of transition matrices above which histories are filtered in clusters."""
 
 _PIECE = 5000
 """Observations that one thread takes at a time, but whole episodes."""
@@ -95,6 +99,14 @@ def log_predictions(dataset: Dataset, model: MissMDP) -> NDArray[np.float64]:
     From the first observation of probability zero to the end of its episode it is −∞. Episodes are filtered in
     parallel, each on its own, so the result does not depend on the number of threads.
     """
+    if _is_large(model):
+        features = model.space.features
+        hidden = features.mask(model.missingness.can_go_missing) | (dataset.observations == MISSING).any(
+            axis=0
+        )
+        clusters = _clusters(model, hidden)
+        if clusters:
+            return _by_clusters(dataset, model, clusters, hidden)
     compiled = _compiled(model)
     patterns = _pattern_numbers(dataset.observations, model.missingness)
     out = np.empty(dataset.n_steps)
@@ -115,6 +127,66 @@ def log_predictions(dataset: Dataset, model: MissMDP) -> NDArray[np.float64]:
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="missmdp-likelihood") as threads:
         for _ in threads.map(run, _pieces(dataset.offsets)):
             pass
+    return out
+
+
+def _is_large(model: MissMDP) -> bool:
+    """Return whether matrices or tables of a model are too large to filter histories with."""
+    return model.mdp.by_factors and (not model.missingness.is_small or model.mdp.n_entries > _MOST_ENTRIES)
+
+
+def _clusters(model: MissMDP, hidden: NDArray[np.bool_]) -> list[Cluster]:
+    """Return the clusters in which histories can be filtered; none if there is only the whole."""
+    factors = model.missingness.factors
+    # Terminal states hold all features, whichever of them made them terminal.
+    if factors is None or model.mdp.terminal.any():
+        return []
+    return find_clusters(model.mdp, hidden, [(*factor.features, *factor.parents) for factor in factors])
+
+
+def _by_clusters(
+    dataset: Dataset, model: MissMDP, clusters: Sequence[Cluster], hidden: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return log P(z_t | …) as a sum over clusters, and over features that are always seen and move on their own."""
+    first, moved = dataset.offsets[:-1], {i for cluster in clusters for i in cluster.moved}
+    seen = np.flatnonzero(~hidden).tolist()
+    out = _log_seen(dataset, model.mdp, seen, [i for i in seen if i not in moved])
+    for cluster in clusters:
+        parts = [
+            factor._replace(
+                features=tuple(cluster.kept.index(i) for i in factor.features),
+                parents=tuple(cluster.kept.index(i) for i in factor.parents),
+            ).as_part()
+            for factor in model.missingness.factors or ()
+            if factor.features[0] in cluster.hidden
+        ]
+        own = MissMDP(cluster.mdp, MissingnessFunction.from_parts(cluster.mdp.space, parts))
+        logs = log_predictions(cluster.log(dataset), own) + cluster.log_chance[1]
+        logs[first] += cluster.log_chance[0] - cluster.log_chance[1]
+        out += logs
+    return out
+
+
+def _log_seen(
+    dataset: Dataset, mdp: FactoredMDP, seen: Sequence[int], alone: Sequence[int]
+) -> NDArray[np.float64]:
+    """Return log P of the first values of features that are always seen, and of the moves of some of them."""
+    factors, observations = mdp.factors, dataset.observations.astype(np.int64)
+    assert factors is not None
+    first = dataset.offsets[:-1]
+    later = np.setdiff1d(np.arange(dataset.n_steps), first)
+    others = tuple(i for i in range(len(factors.sizes)) if i not in seen)
+    start = mdp.initial.reshape(factors.sizes).sum(axis=others)
+    out = np.zeros(dataset.n_steps)
+    with np.errstate(divide="ignore"):
+        out[first] = np.log(start[tuple(observations[first, i] for i in seen)])
+        for i in alone:
+            scope = factors.scopes[i]
+            given = [observations[later - 1, p] for p in scope.parents]
+            out[later] += np.log(scope.table[(*given, dataset.actions[later - 1], observations[later, i])])
+    # As for the whole: what comes after the impossible is impossible too.
+    for begin, end in zip(first, dataset.offsets[1:], strict=True):
+        out[begin:end][np.logical_or.accumulate(np.isneginf(out[begin:end]))] = -np.inf
     return out
 
 

@@ -20,6 +20,7 @@ from missmdp.files import held_folder
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.alpha import AlphaVectorPolicy
+from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.load import load_policy
 from missmdp.plan.ppo.policy import PPOPolicy
 from missmdp.plan.stopping import Status
@@ -106,7 +107,7 @@ class PolicyStore:
 
     def keep(self, name: str, made: MadePolicy) -> Path:
         """Write a baseline; return where."""
-        assert isinstance(made.policy, AlphaVectorPolicy | PPOPolicy)
+        assert isinstance(made.policy, AlphaVectorPolicy | MemoryPolicy | PPOPolicy)
         path = self.file(name)
         found = {key: getattr(made, key) for key in Told.__annotations__}
         # Several evaluations may share the folder; the two files must be of one.

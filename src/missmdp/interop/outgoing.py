@@ -54,14 +54,19 @@ def outgoing_pomdp(model: POMDP | MissMDP) -> POMDP:
     if not isinstance(model, MissMDP | POMDP):  # pyright: ignore[reportUnnecessaryIsInstance]
         what = "a MissMDP or a POMDP"
         raise ParameterError("model", model, what, f"expected {what}, got {type(model).__name__}")
-    pomdp = model.to_pomdp() if isinstance(model, MissMDP) else model
-    cells = sum(matrix.nnz for matrix in (*pomdp.transition, *pomdp.observation))
+    if isinstance(model, MissMDP):
+        _check_cells(model.mdp.n_entries)  # before anything is multiplied out
+        model = model.to_pomdp()
+    _check_cells(sum(matrix.nnz for matrix in (*model.transition, *model.observation)))
+    return model
+
+
+def _check_cells(cells: int) -> None:
     if cells > MAX_CELLS:
         raise ModelError(
             f"the file would hold {cells:,} probabilities (about {memory_text(_BYTES_PER_CELL * cells)}), and what is "
             f"read has at most {MAX_CELLS:,}; save the model as an .mmdp file instead"
         )
-    return pomdp
 
 
 def pieces(lines: Iterable[str]) -> Iterator[bytes]:

@@ -13,7 +13,8 @@ from missmdp.errors import MissMDPError
 from missmdp.files import write_atomically
 from missmdp.learn.bounds import Bound, GroupBound
 from missmdp.learn.groups import group_states
-from missmdp.model.missingness import same_patterns
+from missmdp.memory import check_fits
+from missmdp.model.missingness import MissingnessFunction, same_patterns
 from missmdp.model.missmdp import MissMDP
 
 
@@ -112,8 +113,12 @@ class _SamePatterns:
         features = truth.space.features
         given = features.mask(group.given)
         values, label = group_states(truth.space, given)
-        shown = truth.missingness.patterns[:, features.mask(group.features)]
-        self._table = truth.missingness.probabilities @ same_patterns(shown, group.patterns)
+        self._kind: NDArray[np.int64] | None = None
+        if truth.missingness.is_small:
+            shown = truth.missingness.patterns[:, features.mask(group.features)]
+            self._table = truth.missingness.probabilities @ same_patterns(shown, group.patterns)
+        else:
+            self._kind, self._table = _by_kind(group, truth.missingness)
         self._members: dict[tuple[Any, ...], NDArray[np.int64]] = {}
         reachable = np.flatnonzero(truth.mdp.reachable)
         order = reachable[np.argsort(label[reachable], kind="stable")]
@@ -125,7 +130,38 @@ class _SamePatterns:
 
     def of(self, group: GroupBound, weights: NDArray[np.float64]) -> GroupTruth:
         states = self._members[tuple(group.given.values())]
-        table, weight = self._table[states], weights[states]
+        weight = weights[states]
         if not weight.sum() > 0.0:
             weight = np.ones(len(states))
+        if self._kind is None:
+            table = self._table[states]
+        else:
+            kinds, place = np.unique(self._kind[states], return_inverse=True)
+            table, weight = self._table[kinds], np.bincount(place.reshape(-1), weight)
         return GroupTruth(weight @ table / weight.sum(), table.min(axis=0), table.max(axis=0))
+
+
+def _by_kind(
+    group: GroupBound, missingness: MissingnessFunction
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the kind of each state, shape (S,), and P(pattern of the group | kind); M is the same within a kind."""
+    space, columns = missingness.space, [*map(missingness.space.features.position, group.features)]
+    rows = [part.rows(space) for part in missingness.parts]
+    kind = np.zeros(len(space), dtype=np.int64)
+    for part, row in zip(missingness.parts, rows, strict=True):
+        kind = np.unique(kind * len(part.table) + row, return_inverse=True)[1].reshape(-1)
+    _, first = np.unique(kind, return_index=True)
+    what = f"comparing {len(group.patterns):,} patterns with M, which has {len(first):,} rows,"
+    check_fits(what, 32.0 * len(first) * len(group.patterns), "`run --unknown-truth` does without")
+    always = [
+        i
+        for i, feature in enumerate(columns)
+        if not any(feature in part.features for part in missingness.parts)
+    ]
+    table = np.tile(group.patterns[:, always].all(axis=1).astype(np.float64), (len(first), 1))
+    for part, row in zip(missingness.parts, rows, strict=True):
+        shared = [feature for feature in part.features if feature in columns]
+        own = part.patterns[:, [part.features.index(feature) for feature in shared]]
+        asked = group.patterns[:, [columns.index(feature) for feature in shared]]
+        table *= part.table[row[first]] @ same_patterns(own, asked)
+    return kind, table

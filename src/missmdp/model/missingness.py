@@ -193,7 +193,7 @@ class MissingnessFunction:
         >>> import missmdp as mm
         >>> mdp = mm.load_benchmark("icu-smar").mdp
         >>> M = mm.MissingnessFunction.independent(
-        ...     mdp, {"heart_rate": ("temperature", lambda temperature: 0.1 + 0.1 * (temperature == 0)), "pain": 0.2}
+        ...     mdp, {"heart_rate": ("temperature", lambda temperature: 0.1 + 0.1 * (temperature == 0)), "test": 0.2}
         ... )
         """
         if not isinstance(missing, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]

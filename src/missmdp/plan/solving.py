@@ -170,6 +170,11 @@ class SolveResult(PlanResult):
             return f"of {count(len(policy.sites), 'feature')} that can go missing"
         return f"in {count(len(policy.components), 'component')}"
 
+    @property
+    def n_vectors(self) -> int:
+        """The number of α-vectors; 0 if the policy has a memory of nodes instead."""
+        return 0 if isinstance(self.policy, MemoryPolicy) else self.policy.n_vectors
+
     def plot(self, path: str | Path, *, title: str | None = None) -> Path:
         """Draw the bounds over time into an SVG, PNG or PDF file and return its path."""
         return self.trace.plot(path, title=title)

@@ -455,3 +455,12 @@ def test_data_that_the_truth_rules_out_are_told(tmp_path):
     )
     fitting = mm.run(ward(), log, tmp_path / "fits", settings, progress=False)
     assert (fitting.log.ruled_out, fitting.log.problems) == (0, ())
+
+
+def test_models_too_large_for_likelihoods_are_run_without_them(tmp_path, monkeypatch):
+    def refused(*arguments, **named):
+        raise mm.ModelError("the transition matrices would take about 1.0 TB of memory")
+
+    monkeypatch.setattr("missmdp.experiments.run.work.held_out_likelihood", refused)
+    result = mm.run(ward(), folder=tmp_path / "large", settings=quick(seed=3), progress=False)
+    assert result.heldout is None

@@ -195,6 +195,14 @@ def test_features_that_matter_for_nothing_are_left_out_where_there_are_many(monk
     assert second.kept == (0, 2, 3)
 
 
+def test_one_cluster_is_worth_it_if_it_leaves_out_features(monkeypatch):
+    mdp = two_machines()
+    assert find_clusters(mdp, hidden(1), ()) == []
+    monkeypatch.setattr(module, "_MOST_STATES", 1)
+    assert [cluster.kept for cluster in find_clusters(mdp, hidden(1), ())] == [(0, 1)]
+    assert find_clusters(mdp, hidden(), ()) == []
+
+
 def test_logs_that_end_in_terminal_states(monkeypatch):
     mdp = two_machines(terminal=("a", lambda a: a == 2))
     log = log_of(mdp, MISSING, 1500)

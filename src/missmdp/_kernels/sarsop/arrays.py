@@ -50,6 +50,8 @@ class Compiled(NamedTuple):
     next_start: Int64s
     """(B · A + 1,): the nodes that can follow a component and an action."""
     next_node: Int32s
+    least: Floats
+    """(C,): what every plan is worth there, at least."""
 
 
 class Points(NamedTuple):
@@ -115,6 +117,8 @@ class Entries(NamedTuple):
     size: Int32s
     room: Int32s
     """How many weights fit there."""
+    excess: Floats
+    """What the mixture has beyond the belief is worth so much, at least."""
     stamp: Int64s
     """Points in the component when the mixture was made; −1 if the belief is itself a point."""
 
@@ -164,7 +168,7 @@ class Scratch(NamedTuple):
     prob: Floats
     """(D,)"""
     inverse: Floats
-    """(E, E): E is D, or less. Components and beliefs with more than E classes are *wide*."""
+    """(E, E), by columns: E is D, or less. Components and beliefs with more than E classes are *wide*."""
     rows: Int32s
     """(E,)"""
     share: Floats
@@ -174,7 +178,11 @@ class Scratch(NamedTuple):
     rest: Floats
     """(D,)"""
     price: Floats
-    """(C,), all −inf between calls."""
+    """(C,), the least values between calls."""
+    candidate: Int32s
+    """Points that may come into a mixture."""
+    saving: Floats
+    """What each of them saved when they were listed."""
     direction: Floats
     """(D,)"""
     basis: Int32s

@@ -29,7 +29,13 @@ from missmdp._kernels.sarsop.upper import entry_value, mixture_value
 
 @inner
 def _place(
-    entries: Entries, weights: MixtureWeights, entry: int, scratch: Scratch, count: int, counters: Any
+    entries: Entries,
+    weights: MixtureWeights,
+    entry: int,
+    scratch: Scratch,
+    count: int,
+    excess: float,
+    counters: Any,
 ) -> bool:
     """Store the mixture in scratch with an entry; return whether there was room."""
     if count > entries.room[entry]:
@@ -43,7 +49,28 @@ def _place(
         weights.point[first + k] = scratch.mixed[k]
         weights.weight[first + k] = scratch.weight[k]
     entries.size[entry] = count
+    entries.excess[entry] = excess
     return True
+
+
+@inner
+def _best_of_mixed(
+    model: Compiled, points: Points, vectors: Vectors, scratch: Scratch, n: int, count: int
+) -> float:
+    """Return the largest value of the belief in scratch by a vector that is best at a point of its mixture."""
+    support, prob, values = scratch.support, scratch.prob, vectors.values
+    offset = model.component_start[model.component_of[support[0]]]
+    best, previous = -np.inf, -1
+    for i in range(count):
+        k = points.best[scratch.mixed[i]]
+        if k != previous:
+            first = vectors.start[k] - offset
+            value = 0.0
+            for j in range(n):
+                value += prob[j] * values[first + support[j]]
+            best = max(best, value)
+            previous = k
+    return best
 
 
 @inner
@@ -69,16 +96,21 @@ def _describe(
         scratch.mixed[0] = point
         scratch.weight[0] = 1.0
         entries.stamp[entry] = -1
-        return _place(entries, weights, entry, scratch, 1, counters)
+        return _place(entries, weights, entry, scratch, 1, 0.0, counters)
     component = model.component_of[scratch.support[0]]
-    _, entries.lower[entry] = best_vector(
-        model, vectors, component, scratch.support, scratch.prob, n, counters
-    )
-    count = mix(model, points, scratch, n, max_steps, counters)
+    count, excess = mix(model, points, scratch, n, max_steps, counters)
+    if before < np.inf:
+        _, entries.lower[entry] = best_vector(
+            model, vectors, component, scratch.support, scratch.prob, n, counters
+        )
+    else:
+        # Good enough to tell which mixtures to look at again.
+        entries.lower[entry] = _best_of_mixed(model, points, vectors, scratch, n, count)
+        counters[WORK] += count * n
     entries.stamp[entry] = points.n_in_component[component]
     # The program minimises the mixture of maxima, not the maximum of mixtures, so that it may also do worse.
-    if mixture_value(points, scratch, count, scratch.per_action) < before:
-        return _place(entries, weights, entry, scratch, count, counters)
+    if mixture_value(points, scratch, count, excess, scratch.per_action) < before:
+        return _place(entries, weights, entry, scratch, count, excess, counters)
     return True
 
 
@@ -295,12 +327,23 @@ def refine_entries(
                 for k in range(count):
                     scratch.mixed[k] = weights.point[first + k]
                     scratch.weight[k] = weights.weight[first + k]
-                new = add_belief(model, points, vectors, scratch, counters, n, count, entries.hash[entry])
+                new = add_belief(
+                    model,
+                    points,
+                    vectors,
+                    scratch,
+                    counters,
+                    n,
+                    count,
+                    entries.excess[entry],
+                    entries.hash[entry],
+                )
             if new < 0:
                 return -1 - place
             weights.point[first] = new
             weights.weight[first] = 1.0
             entries.size[entry] = 1
+            entries.excess[entry] = 0.0
             entries.stamp[entry] = -1
         counters[WORK] += n
         place += 1

@@ -34,17 +34,26 @@ def best_vector(
 ) -> tuple[int, float]:
     """Return the vector with the largest value at a belief inside a component, and that value."""
     best, value = -1, -np.inf
+    values, start, following = vectors.values, vectors.start, vectors.next_in_component
     offset = model.component_start[component]
     k = vectors.first_in_component[component]
     work = 0
+    whole = n - n % 4
     while k >= 0:
-        first = vectors.start[k] - offset
-        dot = 0.0
-        for j in range(n):
-            dot += prob[j] * vectors.values[first + support[j]]
+        first = start[k] - offset
+        # Four sums at a time: one alone would wait for itself.
+        dot, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+        for j in range(0, whole, 4):
+            dot += prob[j] * values[first + support[j]]
+            second += prob[j + 1] * values[first + support[j + 1]]
+            third += prob[j + 2] * values[first + support[j + 2]]
+            fourth += prob[j + 3] * values[first + support[j + 3]]
+        for j in range(whole, n):
+            dot += prob[j] * values[first + support[j]]
+        dot += second + (third + fourth)
         if dot > value:
             best, value = k, dot
-        k = vectors.next_in_component[k]
+        k = following[k]
         work += n
     counters[WORK] += work
     return best, value
@@ -168,12 +177,18 @@ def evaluate_plan(
             vectors.start[choice[j - begin]] - model.component_start[model.node_component[node]]
         )
     offset = model.component_start[component]
+    start, prob, nodes, target = model.start, model.prob, model.node, model.target
+    values, base = vectors.values, scratch.base
     for c in range(offset, model.component_start[component + 1]):
         row = c * n_actions + action
-        value = model.reward[c, action]
-        for j in range(model.start[row], model.start[row + 1]):
-            value += model.prob[j] * vectors.values[scratch.base[model.node[j]] + model.target[j]]
-        out[c - offset] = value
+        value, more = model.reward[c, action], 0.0
+        first, last = start[row], start[row + 1]
+        for j in range(first, last - 1, 2):
+            value += prob[j] * values[base[nodes[j]] + target[j]]
+            more += prob[j + 1] * values[base[nodes[j + 1]] + target[j + 1]]
+        if (last - first) % 2 == 1:
+            value += prob[last - 1] * values[base[nodes[last - 1]] + target[last - 1]]
+        out[c - offset] = value + more
 
 
 @inner
@@ -285,10 +300,15 @@ def _backup(
     component = points.component[point]
     best_action, best_value = -1, points.value[point] + tolerance
     counters[BACKUPS] += 1
+    promise = scratch.per_action
     for a in range(n_actions):
-        # What cannot be better than the best so far need not be worked out.
-        if points.q[point, a] <= best_value:
-            continue
+        promise[a] = points.q[point, a]
+    for _ in range(n_actions):
+        # The most promising first: what cannot be better than the best so far need not be worked out.
+        a = int(np.argmax(promise))
+        if promise[a] <= best_value:
+            break
+        promise[a] = -np.inf
         n_touched = spread(model, points, point, a, scratch)
         value = points.reward[point, a]
         for t in range(n_touched):
@@ -319,12 +339,18 @@ def _backup(
     if new < 0:
         return False
     first = vectors.start[new] - model.component_start[component]
+    start, support, prob, values = points.start, points.support, points.prob, vectors.values
     other = points.first_in_component[component]
     while other >= 0:
-        value = 0.0
-        counters[WORK] += points.start[other + 1] - points.start[other]
-        for k in range(points.start[other], points.start[other + 1]):
-            value += points.prob[k] * vectors.values[first + points.support[k]]
+        begin, end = start[other], start[other + 1]
+        value, more = 0.0, 0.0
+        counters[WORK] += end - begin
+        for k in range(begin, end - 1, 2):
+            value += prob[k] * values[first + support[k]]
+            more += prob[k + 1] * values[first + support[k + 1]]
+        if (end - begin) % 2 == 1:
+            value += prob[end - 1] * values[first + support[end - 1]]
+        value += more
         if value > points.value[other]:
             points.value[other] = value
             points.best[other] = new

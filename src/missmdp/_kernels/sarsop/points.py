@@ -31,13 +31,14 @@ def add_belief(
     counters: Any,
     n: int,
     count: int,
+    excess: float,
     key: int,
 ) -> int:
     """Make the belief in scratch a point, with the upper bounds of the mixture there; −1 if there is no room."""
     new, first = counters[POINTS], counters[SUPPORT]
     if new >= len(points.component) or first + n > len(points.support) or 2 * new >= len(points.slots):
         return -1
-    points.upper[new] = mixture_value(points, scratch, count, points.q[new])
+    points.upper[new] = mixture_value(points, scratch, count, excess, points.q[new])
     for a in range(points.q.shape[1]):
         reward = 0.0
         for k in range(n):
@@ -93,7 +94,7 @@ def add_beliefs(
         key = hash_belief(scratch.support, scratch.prob, n)
         if (
             find_point(points, scratch.support, scratch.prob, n, key) < 0
-            and add_belief(model, points, vectors, scratch, counters, n, n, key) < 0
+            and add_belief(model, points, vectors, scratch, counters, n, n, 0.0, key) < 0
         ):
             return -1 - place
         counters[WORK] += n
@@ -142,8 +143,8 @@ def follow_policy(
             key = hash_belief(scratch.support, scratch.prob, n)
             found = find_point(points, scratch.support, scratch.prob, n, key)
             if found < 0:
-                count = mix(model, points, scratch, n, max_steps, counters)
-                found = add_belief(model, points, vectors, scratch, counters, n, count, key)
+                count, excess = mix(model, points, scratch, n, max_steps, counters)
+                found = add_belief(model, points, vectors, scratch, counters, n, count, excess, key)
             if found < 0:
                 return -1 - episode
             point = found

@@ -1,8 +1,9 @@
 """What can follow a belief and an action, and beliefs written as mixtures of points.
 
-V* is convex, so Σ w_j U(b_j) bounds V*(Σ w_j b_j) from above. The best mixture solves the linear program
-min Σ w_j U(b_j) subject to Σ w_j b_j = b, w ≥ 0. It is solved by the primal simplex method from the basis of corners;
-every basis on the way is a valid mixture, so that it may stop early.
+V* is convex, so Σ w_j U(b_j) bounds V*(Σ w_j b_j) from above. The mixture may have more of a class than the belief b:
+every plan is worth at least ℓ there, so V*(b + y) ≥ V*(b) + ℓ·y for y ≥ 0. The best mixture solves the linear program
+min Σ w_j U(b_j) − ℓ·y subject to Σ w_j b_j = b + y, w ≥ 0, y ≥ 0. It is solved by the primal simplex method from the
+basis of corners; every basis on the way is a valid mixture, so that it may stop early.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from missmdp._kernels.jit import inner, kernel
 from missmdp._kernels.sarsop.arrays import WORK, Compiled, Points, Scratch
+from missmdp._kernels.sarsop.wide import mix_wide
 
 _GRAIN = float(2**42)
 
@@ -117,31 +119,146 @@ _ROUNDING = 1e-15
 
 
 @inner
-def _entering(points: Points, component: int, price: Any, tolerance: float, counters: Any) -> int:
-    """Return the point with the lowest reduced cost, or −1 if none is below −tolerance."""
-    best, lowest = -1, -tolerance
-    work = 0
+def _list_candidates(
+    points: Points, component: int, scratch: Scratch, inside: bool, tolerance: float, counters: Any
+) -> int:
+    """Fill scratch.candidate with the points of the lowest reduced costs below −tolerance; return how many.
+
+    With `inside`, those that begin or end outside the belief are left out.
+    """
+    start, support, prob, upper, following = (
+        points.start,
+        points.support,
+        points.prob,
+        points.upper,
+        points.next_in_component,
+    )
+    price, candidate, saving, row_of = scratch.price, scratch.candidate, scratch.saving, scratch.row_of
+    room = len(candidate)
+    count, work = 0, 0
+    least, where = tolerance, 0
     point = points.first_in_component[component]
     while point >= 0:
-        cost = points.upper[point]
-        for k in range(points.start[point], points.start[point + 1]):
-            cost -= price[points.support[k]] * points.prob[k]
+        first, last = start[point], start[point + 1]
+        if inside and (row_of[support[first]] < 0 or row_of[support[last - 1]] < 0):
+            work += 1
+            point = following[point]
+            continue
+        gain, more = -upper[point], 0.0
+        # Two sums at a time: one alone would wait for itself.
+        for k in range(first, last - 1, 2):
+            gain += price[support[k]] * prob[k]
+            more += price[support[k + 1]] * prob[k + 1]
+        if (last - first) % 2 == 1:
+            gain += price[support[last - 1]] * prob[last - 1]
+        gain += more
+        work += last - first
+        if gain > least:
+            if count < room:
+                where = count
+                count += 1
+            candidate[where] = point
+            saving[where] = gain
+            if count == room:
+                # The next one takes the place of the least of them.
+                least = saving[0]
+                where = 0
+                for i in range(1, room):
+                    if saving[i] < least:
+                        least, where = saving[i], i
+        point = following[point]
+    counters[WORK] += work
+    return count
+
+
+@inner
+def _entering(
+    model: Compiled,
+    points: Points,
+    scratch: Scratch,
+    n: int,
+    n_candidates: int,
+    tolerance: float,
+    counters: Any,
+) -> int:
+    """Return the column with the lowest reduced cost: a candidate, −2 − row for leaving a class over, −1 for none."""
+    start, support, prob, upper = points.start, points.support, points.prob, points.upper
+    price, rows, candidate = scratch.price, scratch.support, scratch.candidate
+    least = model.least
+    best, lowest, work = -1, -tolerance, n
+    for r in range(n):
+        cost = price[rows[r]] - least[rows[r]]
+        if cost < lowest:
+            best, lowest = -2 - r, cost
+    for i in range(n_candidates):
+        point = candidate[i]
+        cost = upper[point]
+        for k in range(start[point], start[point + 1]):
+            cost -= price[support[k]] * prob[k]
             work += 1
         if cost < lowest:
             best, lowest = point, cost
-        point = points.next_in_component[point]
     counters[WORK] += work
     return best
 
 
 @inner
-def mix(model: Compiled, points: Points, scratch: Scratch, n: int, max_steps: int, counters: Any) -> int:
-    """Fill scratch.mixed and scratch.weight with a mixture for the belief in scratch.support, scratch.prob.
+def _direct(model: Compiled, points: Points, scratch: Scratch, n: int, column: int) -> float:
+    """Fill scratch.direction with a column in terms of the basis; return its reduced cost."""
+    inverse, direction, price = scratch.inverse, scratch.direction, scratch.price
+    if column < 0:
+        row = -2 - column
+        for r in range(n):
+            direction[r] = -inverse[row, r]
+        c = scratch.support[row]
+        return price[c] - model.least[c]
+    cost = points.upper[column]
+    for r in range(n):
+        direction[r] = 0.0
+    for k in range(points.start[column], points.start[column + 1]):
+        c = points.support[k]
+        cost -= price[c] * points.prob[k]
+        row = scratch.row_of[c]
+        if row >= 0:
+            for r in range(n):
+                direction[r] += inverse[row, r] * points.prob[k]
+    return cost
 
-    Returns how many points it has. The corner of class c is point c.
+
+@inner
+def _exchange(scratch: Scratch, n: int, leaving: int, step: float, cost: float, counters: Any) -> None:
+    """Take the column in scratch.direction into the basis, in the place of another one."""
+    inverse, level, direction = scratch.inverse, scratch.level, scratch.direction
+    pivot = direction[leaving]
+    for r in range(n):
+        level[r] = max(level[r] - step * direction[r], 0.0)
+        direction[r] /= pivot
+    level[leaving] = step
+    direction[leaving] = 0.0
+    work = n
+    for k in range(n):
+        value = inverse[k, leaving]
+        if value != 0.0:
+            for r in range(n):
+                inverse[k, r] -= direction[r] * value
+            inverse[k, leaving] = value / pivot
+            scratch.price[scratch.support[k]] += cost * inverse[k, leaving]
+            work += n
+    counters[WORK] += work
+
+
+@inner
+def mix(
+    model: Compiled, points: Points, scratch: Scratch, n: int, max_steps: int, counters: Any
+) -> tuple[int, float]:
+    """Fill scratch.mixed and scratch.weight with a mixture that covers the belief in scratch.support, scratch.prob.
+
+    Returns how many points it has, and what it has beyond the belief is worth at least. The corner of class c is
+    point c.
     """
     if n > len(scratch.inverse):
-        return _mix_wide(model, points, scratch, n, max_steps, counters)
+        mix_wide(model, points, scratch, n, max_steps, counters)
+        return _settle(model, points, scratch, n)
     support, prob = scratch.support, scratch.prob
     inverse, level, price = scratch.inverse, scratch.level, scratch.price
     direction, basis = scratch.direction, scratch.basis
@@ -157,209 +274,60 @@ def mix(model: Compiled, points: Points, scratch: Scratch, n: int, max_steps: in
         for k in range(n):
             inverse[r, k] = 0.0
         inverse[r, r] = 1.0
+    tolerance = _TOLERANCE * scale
+    n_candidates = 0
+    # In a wide component most points have nothing to do with the belief.
+    inside = model.component_start[component + 1] - model.component_start[component] > len(inverse)
     for _ in range(max_steps):
-        point = _entering(points, component, price, _TOLERANCE * scale, counters)
-        if point < 0:
-            break
-        cost = points.upper[point]
-        for r in range(n):
-            direction[r] = 0.0
-        for k in range(points.start[point], points.start[point + 1]):
-            c = points.support[k]
-            cost -= price[c] * points.prob[k]
-            row = scratch.row_of[c]
-            for r in range(n):
-                direction[r] += inverse[r, row] * points.prob[k]
+        column = _entering(model, points, scratch, n, n_candidates, tolerance, counters)
+        if column == -1:
+            n_candidates = _list_candidates(points, component, scratch, inside, tolerance, counters)
+            if n_candidates == 0:
+                break
+            column = _entering(model, points, scratch, n, n_candidates, tolerance, counters)
+            if column == -1:
+                break
+        cost = _direct(model, points, scratch, n, column)
         leaving, step = -1, np.inf
         for r in range(n):
             if direction[r] > 1e-11 and level[r] < step * direction[r]:
                 leaving, step = r, level[r] / direction[r]
         if leaving < 0:
             break
-        pivot = direction[leaving]
-        for r in range(n):
-            if r != leaving and direction[r] != 0.0:
-                level[r] = max(level[r] - step * direction[r], 0.0)
-                factor = direction[r] / pivot
-                for k in range(n):
-                    inverse[r, k] -= factor * inverse[leaving, k]
-        level[leaving] = step
-        basis[leaving] = point
-        for k in range(n):
-            inverse[leaving, k] /= pivot
-            price[support[k]] += cost * inverse[leaving, k]
-        counters[WORK] += n * n
-    return _settle(points, scratch, n)
+        _exchange(scratch, n, leaving, step, cost, counters)
+        basis[leaving] = column
+    return _settle(model, points, scratch, n)
 
 
 @inner
-def _mix_wide(
-    model: Compiled, points: Points, scratch: Scratch, n: int, max_steps: int, counters: Any
-) -> int:
-    """Do what `mix` does for a belief with many classes, as long as few points are in the mixture besides corners.
-
-    A basis of corners and m other points takes the inverse of an m × m matrix only: that of the points at the rows
-    (classes) where they have replaced the corners.
-    """
-    support, prob, level, price = scratch.support, scratch.prob, scratch.level, scratch.price
-    direction, basis, rows = scratch.direction, scratch.basis, scratch.rows
-    component = model.component_of[support[0]]
-    scale = 0.0
-    for r in range(n):
-        c = support[r]
-        scratch.row_of[c] = r
-        basis[r] = c
-        level[r] = prob[r]
-        price[c] = points.upper[c]
-        scale = max(scale, abs(points.upper[c]))
-    m = 0
-    for _ in range(max_steps):
-        point = _entering(points, component, price, _TOLERANCE * scale, counters)
-        if point < 0:
-            break
-        _direct(points, scratch, point, n, m)
-        leaving, step = -1, np.inf
-        for r in range(n):
-            if direction[r] > 1e-11 and level[r] < step * direction[r]:
-                leaving, step = r, level[r] / direction[r]
-        if leaving < 0:
-            break
-        place = m
-        for i in range(m):
-            if rows[i] == leaving:
-                place = i
-        if place == len(scratch.inverse):
-            break
-        for r in range(n):
-            if r != leaving and direction[r] != 0.0:
-                level[r] = max(level[r] - step * direction[r], 0.0)
-        level[leaving] = step
-        if place < m:
-            _exchange(scratch, m, place)
-        else:
-            _border(points, scratch, m, leaving)
-            rows[m] = leaving
-            m += 1
-        basis[leaving] = point
-        _set_prices(points, scratch, n, m)
-        counters[WORK] += 3 * n * m
-    return _settle(points, scratch, n)
-
-
-@inner
-def _direct(points: Points, scratch: Scratch, point: int, n: int, m: int) -> None:
-    """Fill scratch.direction with a point in terms of the basis: by rows, as the levels."""
-    direction, rows, inverse = scratch.direction, scratch.rows, scratch.inverse
-    for r in range(n):
-        direction[r] = 0.0
-    for k in range(points.start[point], points.start[point + 1]):
-        direction[scratch.row_of[points.support[k]]] = points.prob[k]
-    for i in range(m):
-        value = 0.0
-        for j in range(m):
-            value += inverse[i, j] * direction[rows[j]]
-        scratch.share[i] = value
-    for i in range(m):
-        other = scratch.basis[rows[i]]
-        for k in range(points.start[other], points.start[other + 1]):
-            direction[scratch.row_of[points.support[k]]] -= scratch.share[i] * points.prob[k]
-    for i in range(m):
-        direction[rows[i]] = scratch.share[i]
-
-
-@inner
-def _exchange(scratch: Scratch, m: int, place: int) -> None:
-    """Update the inverse where a point takes the place of another one; scratch.share is it in terms of the old ones."""
-    inverse, share = scratch.inverse, scratch.share
-    for j in range(m):
-        inverse[place, j] /= share[place]
-    for i in range(m):
-        if i != place:
-            for j in range(m):
-                inverse[i, j] -= share[i] * inverse[place, j]
-
-
-@inner
-def _border(points: Points, scratch: Scratch, m: int, leaving: int) -> None:
-    """Update the inverse where a point takes the place of the corner of row `leaving`."""
-    inverse, share, rows = scratch.inverse, scratch.share, scratch.rows
-    pivot = scratch.direction[leaving]
-    for j in range(m):
-        scratch.rest[j] = 0.0
-    for i in range(m):
-        other = scratch.basis[rows[i]]
-        at = 0.0
-        for k in range(points.start[other], points.start[other + 1]):
-            if scratch.row_of[points.support[k]] == leaving:
-                at = points.prob[k]
-        if at != 0.0:
-            for j in range(m):
-                scratch.rest[j] += at * inverse[i, j]
-    for i in range(m):
-        for j in range(m):
-            inverse[i, j] += share[i] * scratch.rest[j] / pivot
-        inverse[i, m] = -share[i] / pivot
-    for j in range(m):
-        inverse[m, j] = -scratch.rest[j] / pivot
-    inverse[m, m] = 1.0 / pivot
-
-
-@inner
-def _set_prices(points: Points, scratch: Scratch, n: int, m: int) -> None:
-    """Set the prices at which every point of the basis costs its upper bound."""
-    price, rows, support = scratch.price, scratch.rows, scratch.support
-    for r in range(n):
-        price[support[r]] = points.upper[support[r]]
-    for i in range(m):
-        price[support[rows[i]]] = 0.0
-    for i in range(m):
-        point = scratch.basis[rows[i]]
-        cost = points.upper[point]
-        for k in range(points.start[point], points.start[point + 1]):
-            cost -= price[points.support[k]] * points.prob[k]
-        scratch.rest[i] = cost
-    for j in range(m):
-        value = 0.0
-        for i in range(m):
-            value += scratch.rest[i] * scratch.inverse[i, j]
-        price[support[rows[j]]] = value
-
-
-@inner
-def _settle(points: Points, scratch: Scratch, n: int) -> int:
-    """Turn the basis into weights that make up the belief exactly, what is left going to the corners."""
+def _settle(model: Compiled, points: Points, scratch: Scratch, n: int) -> tuple[int, float]:
+    """Turn the basis into weights that cover the belief, what is left going to the corners."""
     support, prob, level, basis = scratch.support, scratch.prob, scratch.level, scratch.basis
     rest = scratch.rest
-    shrink = 0.0
-    for attempt in range(2):
-        for r in range(n):
-            rest[r] = prob[r]
-        for r in range(n):
-            point = basis[r]
-            w = level[r] * (1.0 - shrink)
-            for k in range(points.start[point], points.start[point + 1]):
-                rest[scratch.row_of[points.support[k]]] -= w * points.prob[k]
-        if attempt == 0:
-            # Rounding may overshoot in some class; then all weights give way a little.
-            for r in range(n):
-                if rest[r] < -_ROUNDING * prob[r]:
-                    shrink = max(shrink, -rest[r] / prob[r])
-            shrink = min(1.0, shrink + 4e-16) if shrink > 0.0 else 0.0
-            if shrink == 0.0:
-                break
     count = 0
+    excess = 0.0
     for r in range(n):
-        w = level[r] * (1.0 - shrink)
-        if w > 0.0:
-            scratch.mixed[count] = basis[r]
+        rest[r] = prob[r]
+    for r in range(n):
+        point, w = basis[r], level[r]
+        if point >= 0 and w > 0.0:
+            for k in range(points.start[point], points.start[point + 1]):
+                c = points.support[k]
+                if scratch.row_of[c] >= 0:
+                    rest[scratch.row_of[c]] -= w * points.prob[k]
+                else:
+                    excess += w * points.prob[k] * model.least[c]
+            scratch.mixed[count] = point
             scratch.weight[count] = w
             count += 1
     for r in range(n):
+        c = support[r]
         if rest[r] > _ROUNDING * prob[r]:
-            scratch.mixed[count] = support[r]
+            scratch.mixed[count] = c
             scratch.weight[count] = rest[r]
             count += 1
-    for r in range(n):
-        scratch.row_of[support[r]] = -1
-        scratch.price[support[r]] = -np.inf
-    return count
+        else:
+            excess -= rest[r] * model.least[c]
+        scratch.row_of[c] = -1
+        scratch.price[c] = model.least[c]
+    return count, excess

@@ -88,18 +88,28 @@ def sweep_seen(points: Points, seen: Seen, n_points: int) -> None:
 
 
 @inner
-def entry_value(points: Points, entries: Entries, weights: MixtureWeights, entry: int) -> float:
-    """Return the upper bound of an entry's belief."""
-    first, count = entries.first[entry], entries.size[entry]
+def _mixed(q: Any, upper: Any, point: Any, weight: Any, first: int, count: int) -> float:
+    """Return the upper bound of a mixture of points, per action."""
     if count == 1:
-        return weights.weight[first] * points.upper[weights.point[first]]
+        return weight[first] * upper[point[first]]
     value = -np.inf
-    for a in range(points.q.shape[1]):
+    for a in range(q.shape[1]):
         mixed = 0.0
         for k in range(first, first + count):
-            mixed += weights.weight[k] * points.q[weights.point[k], a]
+            mixed += weight[k] * q[point[k], a]
         value = max(value, mixed)
     return value
+
+
+@inner
+def entry_value(points: Points, entries: Entries, weights: MixtureWeights, entry: int) -> float:
+    """Return the upper bound of an entry's belief."""
+    return (
+        _mixed(
+            points.q, points.upper, weights.point, weights.weight, entries.first[entry], entries.size[entry]
+        )
+        - entries.excess[entry]
+    )
 
 
 @kernel
@@ -108,35 +118,40 @@ def sweep_upper(
 ) -> float:
     """Back up the upper bounds of points in the order given; return the largest change."""
     change = 0.0
-    n_actions = points.q.shape[1]
+    # Arrays by their own names: whole records handed from call to call cost more than the sums.
+    qs, uppers, lower, base, seen = points.q, points.upper, points.lower, points.base, points.seen
+    first_entry, n_entries = points.entries, points.n_entries
+    prob, first, size, excess = entries.prob, entries.first, entries.size, entries.excess
+    mixed, weight = weights.point, weights.weight
+    n_actions = qs.shape[1]
     work = 0
     for i in range(len(order)):
         point = order[i]
         upper = -np.inf
         for a in range(n_actions):
-            q = points.q[point, a]
+            q = qs[point, a]
             # An action whose upper bound is below the lower bound of the point cannot matter.
-            if points.seen[point, a] >= 0 and q > points.lower[point]:
-                value = points.base[point, a]
-                begin = points.entries[point, a]
-                for e in range(begin, begin + points.n_entries[point, a]):
-                    value += entries.prob[e] * entry_value(points, entries, weights, e)
-                    work += 4 * (n_actions * entries.size[e] + 1)
+            if seen[point, a] >= 0 and q > lower[point]:
+                value = base[point, a]
+                begin = first_entry[point, a]
+                for e in range(begin, begin + n_entries[point, a]):
+                    value += prob[e] * (_mixed(qs, uppers, mixed, weight, first[e], size[e]) - excess[e])
+                    work += 4 * (n_actions * size[e] + 1)
                 q = min(q, value)
-                points.q[point, a] = q
+                qs[point, a] = q
             upper = max(upper, q)
-        change = max(change, points.upper[point] - upper)
-        points.upper[point] = upper
+        change = max(change, uppers[point] - upper)
+        uppers[point] = upper
     counters[WORK] += work
     return change
 
 
 @inner
-def mixture_value(points: Points, scratch: Scratch, count: int, out: Any) -> float:
+def mixture_value(points: Points, scratch: Scratch, count: int, excess: float, out: Any) -> float:
     """Fill out with the upper bound per action of the mixture in scratch; return the largest."""
     value = -np.inf
     for a in range(points.q.shape[1]):
-        mixed = 0.0
+        mixed = -excess
         for k in range(count):
             mixed += scratch.weight[k] * points.q[scratch.mixed[k], a]
         out[a] = mixed

@@ -19,6 +19,7 @@ from missmdp.evaluation.certificate.learned import Halving
 from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound, GroupBound
 from missmdp.plan.alpha import AlphaVectorPolicy
+from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.solving import SolveResult
 from missmdp.words import bound_above, bound_below, count, number
@@ -45,8 +46,8 @@ class Certificate:
     assumes: str
     """The learner's assumption on how values go missing."""
     deploys: Deployed
-    """What is certified: "policy" (it tracks the belief) or "controller" (the policy graph)."""
-    policy: AlphaVectorPolicy | FiniteController
+    """What is certified: "policy" (the solver's policy, which mostly tracks the belief) or "controller" (the graph)."""
+    policy: AlphaVectorPolicy | FiniteController | MemoryPolicy
     """What is certified: deploy this."""
     terms: Terms
     """What ε is the sum of; of the smallest alternative where the certificate is trivial."""
@@ -98,8 +99,8 @@ class Certificate:
     def describe(self) -> str:
         """Return what it says, what it rests on and what else was tried, in lines of text."""
         lines = [
-            f"Assuming {self.assumes}: with probability at least {self.confidence:.12g}, {_DEPLOYED[self.deploys]}, is "
-            f"within {bound_above(self.epsilon)} of optimal in the true miss-MDP.",
+            f"Assuming {self.assumes}: with probability at least {self.confidence:.12g}, "
+            f"{self._deployed(self.deploys)}, is within {bound_above(self.epsilon)} of optimal in the true miss-MDP.",
         ]
         share = (
             f"{100.0 * self.relative:.2g} % of {number(self.trivial)}, the best minus the worst controller"
@@ -123,6 +124,14 @@ class Certificate:
         lines += [f"- {condition}" for condition in self.conditions]
         return "\n".join(lines)
 
+    def _deployed(self, deploys: Deployed) -> str:
+        # Where a memory is certified, there is no other policy.
+        return (
+            "the policy that remembers a node per feature"
+            if isinstance(self.policy, MemoryPolicy)
+            else _DEPLOYED[deploys]
+        )
+
     def _smallest(self) -> str:
         smallest = min((a.epsilon for a in self.alternatives.values() if not a.reference), default=math.inf)
         return bound_above(smallest)
@@ -131,7 +140,7 @@ class Certificate:
         width = max(len(name) for name in self.alternatives)
         rows: list[str] = []
         for name, found in self.alternatives.items():
-            said = found.why or f"{bound_above(found.epsilon)}, for {_DEPLOYED[found.deploys]}"
+            said = found.why or f"{bound_above(found.epsilon)}, for {self._deployed(found.deploys)}"
             rows.append(f"  {name:{width}}  {said}" + ("  (for comparison)" if found.reference else ""))
         return rows
 
@@ -186,7 +195,7 @@ def conditions(
         "known.",
         _behaviour(bound),
         _budget(learner, bound, failure),
-        _deployed(chosen),
+        _deployed(result.policy, chosen),
         _solver(result, chosen),
     ]
     unseen = sum(group.samples == 0 for group in bound.per_group)
@@ -214,10 +223,15 @@ def _budget(learner: CountingEstimator, bound: Bound, failure: float) -> str:
     return f"{split}. All certificates rest on the same event, so choosing the smallest costs nothing."
 
 
-def _deployed(chosen: Alternative) -> str:
+def _deployed(policy: AlphaVectorPolicy | MemoryPolicy, chosen: Alternative) -> str:
     if chosen.deploys == "policy":
+        kind = (
+            "remembers a node per feature"
+            if isinstance(policy, MemoryPolicy)
+            else "tracks the belief under M̂"
+        )
         return (
-            "What is certified is the policy that tracks the belief under M̂; the bound holds for every policy that "
+            f"What is certified is the policy that {kind}; the bound holds for every policy that "
             "decides by its observations."
         )
     return (
@@ -228,6 +242,8 @@ def _deployed(chosen: Alternative) -> str:
 
 def _solver(result: SolveResult, chosen: Alternative) -> str:
     bounds = f"The solver's bounds for M̂ hold however it ended ({result.status})"
+    if isinstance(result.policy, MemoryPolicy):
+        return f"{bounds}; `lower` was evaluated for this very policy."
     if chosen.deploys == "policy":
         return f"{bounds}; `lower` was evaluated for the vectors that remain after pruning."
     again = " So do those for the model that reveals what is open." if chosen.method == "revealing" else ""

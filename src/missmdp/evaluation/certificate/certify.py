@@ -48,6 +48,7 @@ from missmdp.learn.bounds import Bound
 from missmdp.learn.limits import checked_behaviour
 from missmdp.model.missingness import pattern_distance
 from missmdp.model.missmdp import MissMDP
+from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.solving import Solver, SolveResult
 from missmdp.progress import show_status
@@ -202,7 +203,10 @@ class _Request:
     @cached_property
     def controller(self) -> FiniteController:
         """The policy graph: the solver's own, or the one of the policy's vectors where it has none."""
-        return self.result.controller or FiniteController.from_policy(self.result.policy)
+        policy = self.result.policy
+        if isinstance(policy, MemoryPolicy):
+            raise ModelError("there is no policy graph: the solver's policy remembers a node per feature")
+        return self.result.controller or FiniteController.from_policy(policy)
 
 
 def _checked(
@@ -353,9 +357,11 @@ def _smallest(request: _Request, found: dict[str, Alternative]) -> Alternative:
         a for a in found.values() if not a.reference and not a.why and request.deploy in ("auto", a.deploys)
     ]
     if not allowed:
-        reasons = "; ".join(f"{name}: {a.why}" for name, a in found.items() if a.why)
+        why = dict.fromkeys(a.why for a in found.values() if a.why)
+        reasons = "; ".join(f"{', '.join(n for n, a in found.items() if a.why == one)}: {one}" for one in why)
         raise DataError(
-            f"there is no such certificate for the {request.deploy}" + (f" ({reasons})" if reasons else "")
+            f"there is no such certificate for the {'policy' if request.deploy == 'auto' else request.deploy}"
+            + (f" ({reasons})" if reasons else "")
         )
     return min(allowed, key=lambda a: a.epsilon)
 

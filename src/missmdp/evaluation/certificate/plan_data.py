@@ -13,7 +13,7 @@ import numpy as np
 from missmdp.checks import checked_confidence, checked_flag, checked_instance, checked_number
 from missmdp.data.counts import ObservationCounts
 from missmdp.data.coverage import Coverage, behaviour_coverage
-from missmdp.errors import AssumptionWarning, DataError, ParameterError
+from missmdp.errors import AssumptionWarning, DataError, ModelError, ParameterError
 from missmdp.evaluation.certificate.alternatives import CertificateInputs
 from missmdp.evaluation.certificate.controller_value import ControllerValues, controller_product
 from missmdp.evaluation.certificate.learned import (
@@ -177,8 +177,11 @@ def plan_data(
         )
         certified, certified_why = None, "left out: no time was given to solve models"
         if timeout > 0.0 or solver is not None:
-            certified = _certified(expected, span, wanted, solver_gap, _solver(solver, timeout), say)
-            certified_why = "" if certified is not None else f"more than {_MOST:.0e} samples"
+            try:
+                certified = _certified(expected, span, wanted, solver_gap, _solver(solver, timeout), say)
+                certified_why = "" if certified is not None else f"more than {_MOST:.0e} samples"
+            except ModelError as error:
+                certified_why = f"not known: {error}"
     return DataPlan(
         model=model,
         epsilon=wanted,
@@ -289,7 +292,7 @@ def _certified(
     say("solving the model")
     result = solve(model, None)
     if result.controller is None:
-        return None
+        raise ModelError("the solver's policy has no policy graph, which is what this certificate is for")
 
     def epsilon_with(factor: float) -> float:
         say(f"certifying with {factor * _FEWEST:,.0f} samples")

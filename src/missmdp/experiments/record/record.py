@@ -347,6 +347,7 @@ class SearchRecord(Record, frozen=True):
     trials: int
     backups: int
     vectors: int
+    """α-vectors of the policy; 0 if it has a memory of nodes instead."""
     trace: tuple[TraceRecord, ...]
     """Bounds over time, at most 200 rows."""
 

@@ -180,7 +180,7 @@ class ValueCell(BenchmarkCell, kind="value", version=1):
             "lower": result.lower,
             "upper": result.upper,
             "status": result.status,
-            "vectors": result.policy.n_vectors,
+            "vectors": result.n_vectors,
             "atv": distance.average,
             "wtv": distance.worst,
         }

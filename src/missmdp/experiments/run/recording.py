@@ -340,7 +340,7 @@ def _search(search: SolveResult) -> SearchRecord:
         status=search.status,
         trials=rows[-1].trials if rows else 0,
         backups=rows[-1].backups if rows else 0,
-        vectors=search.policy.n_vectors,
+        vectors=search.n_vectors,
         trace=_thinned(search.trace),
     )
 

@@ -30,6 +30,7 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import Policy
 from missmdp.plan.alpha import AlphaVectorPolicy
+from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.solving import SolveResult
 from missmdp.words import count
 
@@ -187,7 +188,7 @@ class RunFindings:
         return self.learned[self.recommendation.label]
 
     @property
-    def policy(self) -> AlphaVectorPolicy:
+    def policy(self) -> AlphaVectorPolicy | MemoryPolicy:
         """The policy for what the recommended learner learned."""
         return self.solved[self.recommendation.label].policy
 

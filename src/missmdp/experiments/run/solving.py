@@ -12,7 +12,7 @@ from missmdp.experiments.run.settings import RunSettings
 from missmdp.experiments.run.stages import Stages
 from missmdp.model.missmdp import MissMDP, prior_model
 from missmdp.model.policy import Policy, UniformPolicy
-from missmdp.plan.sarsop.loop import make_ready
+from missmdp.plan.sarsop.ready import make_ready
 from missmdp.plan.solving import SolveResult
 
 _QUICK = 2.0

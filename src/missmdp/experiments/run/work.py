@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from missmdp.errors import AssumptionWarning, DataError, MissMDPError
+from missmdp.errors import AssumptionWarning, DataError, MissMDPError, ModelError
 from missmdp.evaluation.heldout import HeldOutScore, held_out_likelihood
 from missmdp.evaluation.sensitivity import SensitivityRow, sensitivity
 from missmdp.experiments.record.coding import RunIdentity
@@ -164,6 +164,7 @@ class RunWork:
         self, log: Log, reasons: Reasons, learned: Mapping[str, Learned]
     ) -> tuple[dict[str, HeldOutScore] | None, Recommendation]:
         """Return how well learners predict what they have not seen, and which one to trust."""
+        unscored = ""
         with self.stages.stage("heldout", "Holding out", f"{self.settings.folds} folds") as stage:
             try:
                 scores = held_out_likelihood(
@@ -174,14 +175,14 @@ class RunWork:
                     self.seeds.heldout,
                     progress=False,
                 )
-            except DataError:
-                # Too short a log, or one in which nothing is possible: then there is no telling.
-                scores = None
+            except (DataError, ModelError) as error:
+                # Too short a log, or one in which nothing is possible, or too large a model: then there is no telling.
+                scores, unscored = None, f" without: {error}" if isinstance(error, ModelError) else ""
             fitted = {label: found.learner for label, found in learned.items()}
             diagnosis = reasons.diagnosis if AUTO in self.settings.learners else None
             recommended = recommend(fitted, scores, self.settings.confidence, diagnosis)
             self.tables.write_heldout(scores, recommended.label)
-            stage.result = f"{learned[recommended.label].name} is recommended"
+            stage.result = f"{learned[recommended.label].name} is recommended{unscored}"
         return scores, recommended
 
     def evaluate(

@@ -16,13 +16,14 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.errors import FormatError, MissMDPError
+from missmdp.checks import checked_instance
+from missmdp.errors import FormatError, MissMDPError, ModelError
 from missmdp.files import read_bytes, write_atomically
 from missmdp.interop.outgoing import number_text
 from missmdp.interop.pomdpx.factorise import factorise
@@ -30,6 +31,7 @@ from missmdp.interop.pomdpx.positioned_xml import Element, read_xml
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.alpha import AlphaVectorPolicy
+from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.value_function import ComponentVectors, state_components
 
 _COMMENT = "outside its block a vector has the value"
@@ -51,6 +53,11 @@ def write_policyx(policy: AlphaVectorPolicy, path: str | Path, *, factored: bool
     factored
         Whether the file is for the model as `write_pomdpx` writes it; by default for that of `write_pomdp`.
     """
+    if isinstance(cast("object", policy), MemoryPolicy):
+        raise ModelError(
+            "a .policyx file holds α-vectors, and this policy has a memory of nodes instead: write an .mmpolicy file"
+        )
+    checked_instance("policy", policy, AlphaVectorPolicy, "an AlphaVectorPolicy")
     layout = _layout(policy.model, factored=factored)
     filler = _filler(policy)
     name = (policy.model.name if isinstance(policy.model, MissMDP) else None) or "model"

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,8 @@ class Cluster:
 
     hidden: tuple[int, ...]
     """Positions of the features that go missing."""
+    moved: frozenset[int]
+    """Positions of the features whose next value depends on these, themselves included."""
     kept: tuple[int, ...]
     """Positions of all its features, in order."""
     mdp: FactoredMDP
@@ -116,7 +118,7 @@ def clusters_of_log(
 def find_clusters(
     mdp: FactoredMDP, hidden: NDArray[np.bool_], joined: Iterable[Iterable[int]]
 ) -> list[Cluster]:
-    """Return the clusters of an MDP; none if it does not fall into several.
+    """Return the clusters of an MDP; none if there is one that needs all features.
 
     Parameters
     ----------
@@ -134,13 +136,10 @@ def find_clusters(
     ends = _features_that_end(mdp)
     ties = [*joined, *((i, *scope.parents) for i, scope in enumerate(scopes)), ends]
     groups = _connected([[i for i in tie if hidden[i]] for tie in ties], np.flatnonzero(hidden).tolist())
-    if len(groups) < 2:
+    outlines = [_outline(mdp, scopes, hidden, group, joined, ends) for group in groups]
+    if all(len(outline.kept) == len(hidden) for outline in outlines):
         return []
-    reasons = [{i for tie in joined if {*tie} & {*group} for i in tie} for group in groups]
-    clusters = [
-        _cluster(mdp, scopes, hidden, group, reason, ends)
-        for group, reason in zip(groups, reasons, strict=True)
-    ]
+    clusters = [_cluster(mdp, scopes, outline) for outline in outlines]
     return clusters if _starts_apart(mdp, hidden, clusters) else []
 
 
@@ -169,26 +168,42 @@ def _connected(ties: Sequence[Sequence[int]], members: Sequence[int]) -> list[tu
     return [tuple(m for m in members if home[m] == group) for group in dict.fromkeys(home.values())]
 
 
-def _cluster(
+class _Outline(NamedTuple):
+    group: tuple[int, ...]
+    """The features of a cluster that go missing."""
+    moved: frozenset[int]
+    """Those whose next value depends on the cluster: its own, and some that are always seen."""
+    kept: tuple[int, ...]
+    ending: bool
+    """Whether the cluster has a part in whether a state is terminal."""
+
+
+def _outline(
     mdp: FactoredMDP,
     scopes: Sequence[Scope],
     hidden: NDArray[np.bool_],
     group: tuple[int, ...],
-    reasons: set[int],
+    joined: Sequence[Sequence[int]],
     ends: Sequence[int],
-) -> Cluster:
+) -> _Outline:
+    """Return which features a cluster needs, and others that are always seen as long as states stay few."""
+    sizes, own = [int(size) for size in mdp.space.features.sizes], {*group}
+    moved = own | {i for i, scope in enumerate(scopes) if not hidden[i] and {*scope.parents} & own}
+    kept = moved | {p for i in moved for p in scopes[i].parents}
+    kept |= {i for tie in joined if {*tie} & own for i in tie}
+    ending = bool({*ends} & own)
+    if ending:
+        kept |= {*ends}
+    for i in np.flatnonzero(~hidden).tolist():
+        if math.prod(sizes[j] for j in kept | {i}) <= _MOST_STATES:
+            kept.add(i)
+    return _Outline(group, frozenset(moved), tuple(sorted(kept)), ending)
+
+
+def _cluster(mdp: FactoredMDP, scopes: Sequence[Scope], outline: _Outline) -> Cluster:
+    group, moved, kept, ending = outline
     features = mdp.space.features
     sizes = [int(size) for size in features.sizes]
-    # Features whose next value depends on one of the cluster: those of the cluster, and some that are always seen.
-    moved = {*group, *(i for i, scope in enumerate(scopes) if not hidden[i] and {*scope.parents} & {*group})}
-    needed = {*moved, *(p for i in moved for p in scopes[i].parents), *reasons}
-    ending = bool({*ends} & {*group})
-    if ending:
-        needed |= {*ends}
-    for i in np.flatnonzero(~hidden).tolist():
-        if math.prod(sizes[j] for j in needed | {i}) <= _MOST_STATES:
-            needed.add(i)
-    kept = tuple(sorted(needed))
     own = FeatureSpace({features.names[i]: features.values[i] for i in kept})
     tables: dict[str, Any] = {
         features.names[i]: ([features.names[p] for p in scopes[i].parents], scopes[i].table)
@@ -208,7 +223,7 @@ def _cluster(
         mdp.discount,
     )
     at_random = one_by_one(math.log(sizes[i]) for i in kept if i not in moved)
-    return Cluster(group, kept, made, (math.log(n_first), at_random))
+    return Cluster(group, moved, kept, made, (math.log(n_first), at_random))
 
 
 def _summed(values: NDArray[np.float64], sizes: Sequence[int], kept: Sequence[int]) -> NDArray[np.float64]:

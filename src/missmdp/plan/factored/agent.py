@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,17 +17,20 @@ from missmdp.data.simulation import EpisodeRunner, Episodes, empty_episodes, row
 from missmdp.errors import ModelError
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.space import MISSING
-from missmdp.plan.agent import NOTHING, check_first
+from missmdp.plan.agent import NOTHING, CountsFallbacks, check_first
 from missmdp.plan.factored.explain import Situation
+from missmdp.words import listed
 
 if TYPE_CHECKING:
     from missmdp.plan.factored.policy import MemoryPolicy
+
+_log = logging.getLogger(__name__)
 
 _EVENTS = ("admitted",)
 """What is counted: observations that lack a feature which is always seen; the values that are there are believed."""
 
 
-class MemoryAgent:
+class MemoryAgent(CountsFallbacks):
     """An agent that keeps one node per feature that can go missing.
 
     Observations are tuples or mappings of feature values with None or NaN for missing; a feature that a mapping leaves
@@ -36,13 +40,16 @@ class MemoryAgent:
     ----------
     policy : MemoryPolicy
         The policy.
-    impossible : int
-        How many observations lacked a feature that should always be seen; see `MemoryPolicy`.
+
+    Notes
+    -----
+    What counts as an impossible observation is one that lacks a feature which should always be seen (`impossible`, and
+    `fallbacks`: "admitted", since the values that are there are believed); see `MemoryPolicy`. The first one is logged.
     """
 
     def __init__(self, policy: MemoryPolicy, *, seed: int | None = None) -> None:
+        super().__init__()
         self.policy = policy
-        self.impossible = 0
         self._random = np.random.default_rng(None if seed is None else checked_seed(seed))
         features = policy.model.space.features
         self._sites = [features.position(name) for name in policy.sites]
@@ -71,6 +78,11 @@ class MemoryAgent:
                 self.policy.sites, self.policy.beliefs, self.situation.nodes, strict=True
             )
         }
+
+    @property
+    def belief(self) -> NDArray[np.float64]:
+        """What the scene and the nodes stand for as a distribution over states, shape (S,); features independent."""
+        return self.policy.belief(self.situation)
 
     @property
     def last_action(self) -> Any:
@@ -105,8 +117,16 @@ class MemoryAgent:
 
     def _next_scene(self, codes: tuple[int, ...]) -> int:
         """Return the scene after an observation; what is missing of it stays as it was."""
-        if any(codes[i] == MISSING for i in self._seen):
-            self.impossible += 1
+        lacking = [i for i in self._seen if codes[i] == MISSING]
+        if lacking:
+            if not self.impossible:
+                names = self.policy.model.space.features.names
+                _log.warning(
+                    "%s is missing, which is always seen under the model that the policy was made for; the agent "
+                    "goes on with the value before and counts such observations",
+                    listed([repr(names[i]) for i in lacking], "and"),
+                )
+            self._fallbacks["admitted"] += 1
         self._values = [
             last if codes[i] == MISSING else codes[i]
             for i, last in zip(self._seen, self._values, strict=True)

@@ -51,7 +51,9 @@ class MemoryExplanation:
         if self.seen:
             parts.append("Seen\n" + "\n".join(f"  {name}={value}" for name, value in self.seen))
         if self.remembered:
-            parts.append("Believed of each feature, and what would be done if it were known\n" + self._rows())
+            parts.append(
+                "Remembered of each feature, and what would be done if it were known\n" + self._rows()
+            )
         return "\n\n".join(parts)
 
     def _rows(self) -> str:
@@ -85,8 +87,8 @@ def explain(policy: MemoryPolicy, situation: Situation) -> MemoryExplanation:
 
 def _belief_text(one: FeatureMemory) -> str:
     if len(one.belief) == 1:
-        return f"{one.belief[0][0]} for certain"
-    return ", ".join(f"{value} {p:.3f}" for value, p in one.belief)
+        return str(one.belief[0][0])
+    return ", ".join(f"{value}: {p:.3f}" for value, p in one.belief)
 
 
 def _actions_text(one: FeatureMemory) -> str:

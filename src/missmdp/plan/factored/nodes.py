@@ -66,6 +66,21 @@ def _weights(off: Tensor, share: Tensor) -> Tensor:
     return weights
 
 
+class Nodes(NamedTuple):
+    """A set of nodes of one site."""
+
+    log_pairs: float
+    """The log of the number of pairs of a node and a value."""
+    loss: float
+    """What it costs to have these nodes only."""
+    nodes: list[int]
+
+
+def _rate(one: Nodes, other: Nodes) -> float:
+    """Return what a smaller set costs per log of the pairs that it saves."""
+    return (other.loss - one.loss) / (one.log_pairs - other.log_pairs)
+
+
 class _Chain(NamedTuple):
     """What happens while a site is missing and the same is done all the time."""
 
@@ -101,7 +116,6 @@ class Site:
         ]
         self.beliefs = np.array(self._beliefs)
         self.losses = _losses(grid, occupancy, site, self.beliefs, clock)
-        self.nodes = list(range(len(self.beliefs)))
         self._near = [
             _between(self.beliefs, one_step_later(self.beliefs, chain.kernel)) for chain in self._chains
         ]
@@ -140,18 +154,35 @@ class Site:
                 total += float(chain.often[:, step] @ (now * losses[chain.ages[:, step]]).sum(axis=1))
         return total
 
-    def cost_without(self, node: int) -> float:
-        """Return what it costs to take out a node, per log of the pairs that this saves; infinite if it saves none."""
-        rest = [other for other in self.nodes if other != node]
-        now, pairs = self.pairs(self.nodes), self.pairs(rest)
-        # Without a node, others may stand for more values, so that nothing is saved.
-        if pairs >= now:
-            return math.inf
-        return (self.loss(rest) - self.loss(self.nodes)) / math.log(now / pairs)
+    def path(self, clock: Stopwatch) -> list[Nodes]:
+        """Return sets of nodes, from all to few, such that none costs more than what two others cost on average."""
+        nodes = list(range(len(self.beliefs)))
+        found = [Nodes(math.log(self.pairs(nodes)), self.loss(nodes), nodes)]
+        # Costs mostly rise as nodes go, so that only the least ones are worked out anew.
+        costs = [(0.0, node) for node in nodes[self.size :]]
+        while costs:
+            clock.check()
+            node = heapq.heappop(costs)[1]
+            rest = [other for other in found[-1].nodes if other != node]
+            step = Nodes(math.log(self.pairs(rest)), self.loss(rest), rest)
+            # Without a node, others may stand for more values, so that nothing is saved.
+            saved = found[-1].log_pairs - step.log_pairs
+            if saved <= 0.0:
+                continue
+            cost = (step.loss - found[-1].loss) / saved
+            if costs and cost > costs[0][0]:
+                heapq.heappush(costs, (cost, node))
+            else:
+                found.append(step)
+        hull = found[:1]
+        for step in found[1:]:
+            while len(hull) > 1 and _rate(hull[-2], hull[-1]) >= _rate(hull[-1], step):
+                hull.pop()
+            hull.append(step)
+        return hull
 
-    def averages(self) -> Tensor:
+    def averages(self, nodes: list[int]) -> Tensor:
         """Return what nodes stand for: the average belief while at each of them."""
-        nodes = self.nodes
         sums = 1e-9 * self.beliefs[nodes]
         for chain, steps in self._steps(nodes):
             now = np.eye(len(nodes))[: self.size]
@@ -211,22 +242,39 @@ def _losses(grid: Grid, occupancy: list[Tensor], site: int, beliefs: Tensor, clo
 
 
 def chosen_nodes(
-    grid: Grid, occupancy: list[Tensor], most: float, clock: Stopwatch
+    grid: Grid, occupancy: list[Tensor], entries: tuple[float, float], loss: float, clock: Stopwatch
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Return nodes for a memory, corners first, so that pairs with values have at most so many entries.
+    """Return nodes for a memory, corners first, and the average beliefs while at each of them.
 
-    Also returned: the average beliefs while at each node.
+    Parameters
+    ----------
+    grid, occupancy
+        Values, and how often beliefs of the grid are met.
+    entries
+        How many entries pairs with values should have, and how many they may have at most.
+    loss
+        What nodes may cost to have no more entries than they should.
+    clock
+        When to stop.
     """
     sites = [Site(grid, occupancy, site, clock) for site in range(len(grid.shape))]
-    room = most / len(grid.values)
-    # Costs mostly rise as nodes go, so that only the least ones are worked out anew.
-    costs = [(0.0, k, node) for k, site in enumerate(sites) for node in site.nodes[site.size :]]
-    while costs and math.prod(float(site.pairs(site.nodes)) for site in sites) > room:
-        clock.check()
-        _, k, node = heapq.heappop(costs)
-        cost = sites[k].cost_without(node)
-        if not costs or cost <= costs[0][0]:
-            sites[k].nodes.remove(node)
-        elif math.isfinite(cost):
-            heapq.heappush(costs, (cost, k, node))
-    return [site.beliefs[site.nodes] for site in sites], [site.averages() for site in sites]
+    wanted, most = (bound / len(grid.values) for bound in entries)
+    paths = [site.path(clock) for site in sites]
+    places = [0] * len(sites)
+    while True:
+        now = [path[place] for path, place in zip(paths, places, strict=True)]
+        size = math.exp(sum(step.log_pairs for step in now))
+        if size <= wanted or (size <= most and sum(step.loss for step in now) > loss):
+            break
+        smaller = [
+            (_rate(path[place], path[place + 1]), k)
+            for k, (path, place) in enumerate(zip(paths, places, strict=True))
+            if place + 1 < len(path)
+        ]
+        if not smaller:
+            break
+        places[min(smaller)[1]] += 1
+    return (
+        [site.beliefs[step.nodes] for site, step in zip(sites, now, strict=True)],
+        [site.averages(step.nodes) for site, step in zip(sites, now, strict=True)],
+    )

@@ -33,7 +33,7 @@ from missmdp.model.missmdp import (
     model_parts,
 )
 from missmdp.model.pomdp import POMDP
-from missmdp.model.probabilities import as_floats, as_integers, checked_table
+from missmdp.model.probabilities import as_floats, as_integers, checked_distribution, checked_table
 from missmdp.plan.acting import check_acts_in, check_interface
 from missmdp.plan.factored.explain import MemoryExplanation, Situation, explain
 from missmdp.words import count, listed
@@ -48,6 +48,10 @@ _MODEL = "model_"
 """Prefix of the model's arrays in a file, to keep them apart from the policy's."""
 _KINDS = ("beliefs", "steps", "first")
 """The arrays that there are for each site."""
+_OF_VECTORS = frozenset(
+    ("action_values", "components", "graph", "initial_value", "n_vectors", "pomdp", "value", "value_function")
+)
+"""What only policies of α-vectors have."""
 
 
 class MemoryPolicy:
@@ -148,6 +152,16 @@ class MemoryPolicy:
             np.full((n_scenes, *sizes), number),
         )
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in _OF_VECTORS:
+                raise AttributeError(
+                    f"a MemoryPolicy has no {name!r}: it has nodes, not α-vectors over states; `explain` says what "
+                    "it does, `evaluate` what it is worth"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def __repr__(self) -> str:
         return (
             f"MemoryPolicy({count(self.n_nodes, 'node')} of {count(len(self.sites), 'feature')}, "
@@ -184,14 +198,37 @@ class MemoryPolicy:
         return True
 
     @cached_property
+    def _scene_of(self) -> NDArray[np.int64]:
+        """The scene of each state, shape (S,)."""
+        features = self.model.space.features
+        scene = np.zeros(self.model.n_states, dtype=np.int64)
+        for i in map(features.position, self.scene_features):
+            scene = scene * int(features.sizes[i]) + self.model.space.codes[:, i]
+        return scene
+
+    @cached_property
     def likely_scene(self) -> int:
         """The most likely first scene."""
-        names, sizes = self.model.space.features.names, self.model.space.features.sizes
-        scene = np.zeros(self.model.n_states, dtype=np.int64)
-        for name in self.scene_features:
-            i = names.index(name)
-            scene = scene * int(sizes[i]) + self.model.space.codes[:, i]
-        return int(np.argmax(np.bincount(scene, weights=self.model.mdp.initial, minlength=self.n_scenes)))
+        return int(
+            np.argmax(np.bincount(self._scene_of, weights=self.model.mdp.initial, minlength=self.n_scenes))
+        )
+
+    @cached_property
+    def first_actions(self) -> tuple[Any, ...]:
+        """All actions that the policy may begin with; none if everything has ended before."""
+        mdp, codes = self.model.mdp, self.model.space.codes
+        begins = np.flatnonzero((mdp.initial > 0.0) & ~mdp.terminal)
+        found: set[int] = set()
+        for scene in np.unique(self._scene_of[begins]).tolist():
+            states = begins[self._scene_of[begins] == scene]
+            nodes = [
+                np.union1d(
+                    codes[states, self.model.space.features.position(name)], np.flatnonzero(first[scene])
+                )
+                for name, first in zip(self.sites, self.first, strict=True)
+            ]
+            found |= set(np.unique(self.table[scene][np.ix_(*nodes)]).tolist())
+        return tuple(self.model.actions[a] for a in sorted(found))
 
     def scene_values(self, scene: int) -> dict[str, Any]:
         """Return the values of the features that are always seen in a scene."""
@@ -201,18 +238,45 @@ class MemoryPolicy:
             name: self._values[name][int(code)] for name, code in zip(self.scene_features, codes, strict=True)
         }
 
-    def action(self, situation: Situation) -> Any:
-        """Return the action in a situation, such as an agent's."""
+    def action(self, situation: Situation | NDArray[np.float64]) -> Any:
+        """Return the action in a situation, such as an agent's, or at a belief over states; see `explain`."""
         return self.model.actions[int(self.table[self.checked_situation(situation)])]
 
+    def belief(self, situation: Situation) -> NDArray[np.float64]:
+        """Return what a situation stands for as a distribution over states, shape (S,); features independent."""
+        scene, *nodes = self.checked_situation(situation)
+        belief = (self._scene_of == scene).astype(np.float64)
+        for name, beliefs, node in zip(self.sites, self.beliefs, nodes, strict=True):
+            belief *= beliefs[node][self.model.space.codes[:, self.model.space.features.position(name)]]
+        total = float(belief.sum())
+        if not total:
+            raise ModelError("the model has no state that fits what the nodes stand for")
+        return belief / total
+
+    def _nearest(self, belief: NDArray[np.float64]) -> tuple[int, ...]:
+        """Return the most likely scene of a belief, and the nodes that are nearest to it in that scene."""
+        space = self.model.space
+        scene = int(np.argmax(np.bincount(self._scene_of, weights=belief, minlength=self.n_scenes)))
+        inside = np.where(self._scene_of == scene, belief, 0.0)
+        place = [scene]
+        for name, beliefs in zip(self.sites, self.beliefs, strict=True):
+            codes = space.codes[:, space.features.position(name)]
+            wanted = np.bincount(codes, weights=inside, minlength=beliefs.shape[1]) / inside.sum()
+            place.append(int(np.argmin(np.abs(beliefs - wanted).sum(axis=1))))
+        return tuple(place)
+
     def checked_situation(self, situation: Any) -> tuple[int, ...]:
-        """Return a situation as a place in `table`."""
+        """Return a situation, or what is nearest to a belief over states, as a place in `table`."""
+        if isinstance(situation, np.ndarray):
+            belief = as_floats(cast("object", situation), "a belief")
+            if belief.shape == (self.model.n_states,):
+                return self._nearest(checked_distribution(belief, "the belief", self.model.space.state))
         expected = f"a scene from 0 to {self.n_scenes - 1} and a node for each of {listed(self.sites, 'and')}"
         try:
             scene, nodes = situation
             place = (int(scene), *map(int, nodes))
         except (TypeError, ValueError):
-            raise ParameterError("situation", situation, expected) from None
+            raise ParameterError("situation", cast("object", situation), expected) from None
         fits = len(place) == self.table.ndim
         if not fits or any(not 0 <= k < n for k, n in zip(place, self.table.shape, strict=True)):
             raise ParameterError("situation", cast("object", situation), expected)
@@ -244,13 +308,14 @@ class MemoryPolicy:
         assert isinstance(model, MissMDP)
         return memory_runner(self, model, simulation, words, horizon)
 
-    def explain(self, situation: Situation) -> MemoryExplanation:
+    def explain(self, situation: Situation | NDArray[np.float64]) -> MemoryExplanation:
         """Return what the policy does in a situation and what that depends on, to be printed.
 
         Parameters
         ----------
         situation
-            Such as an agent's `situation`.
+            Such as an agent's `situation`. A belief over states stands for its most likely scene and, feature by
+            feature, the nearest nodes.
         """
         return explain(self, Situation(*_split(self.checked_situation(situation))))
 

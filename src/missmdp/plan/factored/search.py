@@ -52,10 +52,12 @@ _STALLED = 0.01
 """Of the gap: a round that closes less, and that could not have more entries, is the last one."""
 _WORTH = 0.05
 """Of the gap: what a finer grid must gain so that the next one comes before memories."""
-_REFINE_FIRST = 0.4
+_REFINE_FIRST = 0.3
 """Of all the time, when memories come at the latest."""
-_CLIMB_SWEEPS = 70.0
-"""Sweeps that it takes, about."""
+_CLIMB_SWEEPS = 150.0, 35.0
+"""Sweeps that there should be time for, and those that there must be time for."""
+_LOSS = 0.4
+"""Of the gap: what nodes may cost to have time for all these sweeps."""
 _SPEED = 5e8
 """Multiplications per second, at least."""
 _CLOSE = 0.02
@@ -119,9 +121,7 @@ class StructuredSearch:
                 most = self._most_entries(entries, _SHARE, _SWEEPS)
                 self._refine(ties, most)
                 if self.rounds == 0 or not self._goes_on_refining(before[1]):
-                    # Where a memory cannot be improved any more, one that is larger gets fewer tries.
-                    sweeps = _CLIMB_SWEEPS / (3.0 if stuck else 1.0)
-                    stuck = self._climb(self._most_entries(self._wanted(entries), _CLIMB_SHARE, sweeps))
+                    stuck = self._climb(self._wanted(entries))
                 self.rounds += 1
                 self._check()
                 if stuck and (most < entries or entries == _LARGEST):
@@ -214,7 +214,7 @@ class StructuredSearch:
             if before - self.upper < 0.05 * (self.upper - self.lower):
                 break
 
-    def _climb(self, most: float) -> bool:
+    def _climb(self, wanted: float) -> bool:
         """Improve a controller: the best one so far, or one with more nodes if there is time for it.
 
         Returned is whether nothing more was found.
@@ -222,7 +222,7 @@ class StructuredSearch:
         clock = self.limits
         end = clock.seconds + self._time_to_climb()
         try:
-            memory, value = self._begin_climb(most)
+            memory, value = self._begin_climb(wanted)
         except TooTiedError:  # not even with the fewest nodes
             return True
         gains = [math.inf] * _PATIENCE
@@ -249,13 +249,14 @@ class StructuredSearch:
             return math.inf
         return (_CLIMB_SHARE if self.rounds else _CLIMB_FIRST) * self.limits.left
 
-    def _begin_climb(self, most: float) -> tuple[Memory, float]:
+    def _begin_climb(self, wanted: float) -> tuple[Memory, float]:
+        few, most = (self._most_entries(wanted, _CLIMB_SHARE, sweeps) for sweeps in _CLIMB_SWEEPS)
         clock, grid = self.limits, self._grid
         assert grid is not None
         if self.memory is not None and most < _LARGER * self.memory.entries:
             return self.memory, self.lower
         occupancy = grid.occupancy(clock)
-        nodes, averages = chosen_nodes(grid, occupancy, most, clock)
+        nodes, averages = chosen_nodes(grid, occupancy, (few, most), _LOSS * (self.upper - self.lower), clock)
         self._shares = {"actions": 1.0, "steps": 1.0}
         best = Memory(
             self.parts,

@@ -24,6 +24,13 @@ class Team:
         self._threads = threads
         self._executor = ThreadPoolExecutor(threads, "missmdp-structured") if threads > 1 else None
 
+    def __enter__(self) -> Team:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._executor is not None:
+            self._executor.shutdown()
+
     def results(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yield the results in the order of the items; not many more are ready than have been taken."""
         if self._executor is None:

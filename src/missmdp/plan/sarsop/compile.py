@@ -27,8 +27,12 @@ from missmdp.model.equal_rows import canonical, equal_rows
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.value_function import state_components
 
+SWEEPS, WORK_FOR_LEAST = 200, 50_000_000
+"""Sweeps for the least values, and multiplications that they may take."""
 WIDE = 128
-"""A component with more classes is wide: then a search makes fewer passes over everything."""
+"""A component with more classes is wide: mixtures there have few points besides corners."""
+MANY = 3000
+"""A search makes fewer passes over everything if it has wide components and more classes than this altogether."""
 
 
 def what_can_be_seen(pomdp: POMDP, live: NDArray[np.int64], observe_initial: bool) -> list[sparse.csr_array]:
@@ -170,9 +174,14 @@ class Compilation:
         return max(1.0, 0.05 / (1.0 - self.discount))
 
     @cached_property
-    def is_wide(self) -> bool:
-        """Whether some component is so large that work for every class of it, over and over, takes too long."""
+    def has_wide_component(self) -> bool:
+        """Whether some component is so large that a backup takes long."""
         return int(np.diff(self.arrays.component_start).max(initial=0)) > self.narrow
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether work for every class, over and over, takes too long."""
+        return self.has_wide_component and self.n_classes > MANY
 
     @property
     def narrow(self) -> int:
@@ -233,7 +242,7 @@ def compile_pomdp(
         component_of = np.append(component_of, len(component_states))
         start, mass = np.append(np.zeros(len(first_states)), 1.0), 1.0
     check()
-    arrays = _arrays(rewards, rows, component_of, pair_class, node_start)
+    arrays = _arrays(rewards, rows, component_of, pair_class, node_start, lowest)
     node_of = np.stack(nodes.of_observation)
     return Compilation(
         arrays, class_of, component_states, start / mass, mass, pomdp.discount, lowest, highest, node_of
@@ -246,6 +255,7 @@ def _arrays(
     component_of: NDArray[np.int64],
     pair_class: NDArray[np.int64],
     node_start: NDArray[np.int64],
+    lowest: float,
 ) -> Compiled:
     """Return everything as the kernels want it."""
     start, pair, prob = _interleaved(rows)
@@ -268,7 +278,25 @@ def _arrays(
         component_of=component_of.astype(np.int32),
         next_start=next_start,
         next_node=next_node.astype(np.int32),
+        least=_least(rewards, start, prob, pair_class[pair], lowest),
     )
+
+
+def _least(
+    rewards: NDArray[np.float64],
+    start: NDArray[np.int64],
+    prob: NDArray[np.float64],
+    target: NDArray[np.int64],
+    lowest: float,
+) -> NDArray[np.float64]:
+    """Return what every plan is worth in each class, at least: the value of the worst one that sees the class."""
+    n_classes, n_actions = rewards.shape
+    joint = sparse.csr_array((prob, target, start), shape=(n_classes * n_actions, n_classes))
+    least = np.full(n_classes, lowest)
+    # Any number of sweeps from below will do.
+    for _ in range(min(SWEEPS, WORK_FOR_LEAST // max(len(prob), 1))):
+        least = np.maximum(least, (rewards + (joint @ least).reshape(rewards.shape)).min(axis=1))
+    return least
 
 
 def _first_rows(

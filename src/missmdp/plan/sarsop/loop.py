@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-import sys
-import threading
-import time
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,29 +12,23 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp._kernels.sarsop.arrays import ENTRIES, POINTS, WEIGHTS
-from missmdp.model.pomdp import POMDP
-from missmdp.plan.sarsop.compile import compile_pomdp
 from missmdp.plan.sarsop.lower import improve_lower, settle_lower, start_lower
-from missmdp.plan.sarsop.sampling import Visited, refine, sample, visit
-from missmdp.plan.sarsop.search import Search, SearchLimits
-from missmdp.plan.sarsop.start import begin_with, beliefs_over_states, set_up
+from missmdp.plan.sarsop.sampling import Visited, refine, sample, visit, worth_backing_up
+from missmdp.plan.sarsop.search import Search
+from missmdp.plan.sarsop.start import begin_with, set_up
 from missmdp.plan.sarsop.upper import expand, improve_upper, inform_upper, start_upper
 from missmdp.plan.stopping import Status, Stop
 from missmdp.plan.trace import TraceBuilder
 
-EXPANSIONS = 3
-"""How often per trial the optimistic policy is followed to where nothing is known yet."""
+ROUNDS, MOST_ROUNDS = 10, 100
+"""How often per trial the upper bound is made better where it is loosest, before the lower bound has its turn."""
+EXPANSIONS = 2
+"""How often per round the optimistic policy is followed to where nothing is known yet."""
 EXPANSIONS_IF_WIDE = 20
 ROUNDING = 1e-15
 """Of the largest value that is possible: smaller gaps and changes are those of the arithmetic."""
 PATIENCE = 3
 """Trials without any change after which a search has converged."""
-_SILENCE = 1.5
-"""Seconds of compiling before anything is said: kernels that are on disk load faster."""
-
-_log = logging.getLogger(__name__)
-_lock = threading.Lock()
-_done = threading.Event()
 
 
 @dataclass(frozen=True)
@@ -64,25 +56,27 @@ class Loop:
         When to stop, besides the limits of the search.
     say
         Is told about progress in words.
+    threads
+        How many threads to use; None for one per core.
     """
 
-    def __init__(self, search: Search, goal: Goal, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, search: Search, goal: Goal, say: Callable[[str], None], *, threads: int | None = None
+    ) -> None:
         self.search = search
         self.goal = goal
         self.trace = TraceBuilder()
         self.trials = 0
+        self._work_on_lower = 0
         self._say = say
+        self._threads = threads or os.cpu_count() or 1
 
     def run(self, beliefs: sparse.csr_array | None = None) -> Status:
         """Search until the goal or a limit is reached, and return which; `beliefs` over states are explored first."""
         search = self.search
         set_up(search)
         try:
-            start_lower(search)
-            self._record()
-            start_upper(search)
-            if search.compiled.is_wide:
-                self._record()
+            self._start()
             inform_upper(search)
             self._record()
             if beliefs is not None:
@@ -101,18 +95,52 @@ class Loop:
             return stop.status
         return "converged"
 
+    def _start(self) -> None:
+        """Set both bounds: in a wide model, where that takes time, side by side, for neither looks at the other."""
+        search = self.search
+        if search.compiled.is_wide and self._threads > 1:
+            with ThreadPoolExecutor(1, thread_name_prefix="missmdp-sarsop") as executor:
+                upper = executor.submit(start_upper, search)
+                start_lower(search)
+                upper.result()
+        else:
+            start_lower(search)
+            if not search.compiled.is_wide:
+                self._record()
+            start_upper(search)
+        if search.compiled.is_wide:
+            self._record()
+
     def _trial(self) -> None:
         search = self.search
         search.limits.check_memory(search.pools.nbytes)
+        n_points = search.pools.n_points
+        if not search.compiled.is_wide:
+            self._tighten()
         visited = self._follow()
         improve_upper(search, np.arange(search.pools.n_points)[::-1].copy(), sweeps=1)
         self._check_goal()
-        n_points = search.pools.n_points
         refine(search, visited)
         sample(search)
         self.trials += 1
         new = np.arange(n_points, search.pools.n_points)[::-1]
-        improve_lower(search, np.concatenate([new, visited.points]))
+        begin = search.work
+        if search.compiled.has_wide_component and not search.compiled.is_wide:
+            order = worth_backing_up(search, visit(search))
+        else:
+            order = np.concatenate([new, visited.points])
+        improve_lower(search, order)
+        self._work_on_lower = search.work - begin
+
+    def _tighten(self) -> None:
+        """Make the upper bound better where it is loosest, again and again: as much work as the lower bound took."""
+        search = self.search
+        begin = search.work
+        for k in range(MOST_ROUNDS):
+            if k >= ROUNDS and search.work - begin >= self._work_on_lower:
+                break
+            refine(search, self._follow())
+            self._check_goal()
 
     def _follow(self) -> Visited:
         """Work out what follows the optimistic policy, which that changes; return where it goes in the end."""
@@ -165,61 +193,3 @@ class Loop:
             f"{seconds:.0f} s, {self.trials} trials: value in [{search.lower:.5g}, {search.upper:.5g}], "
             f"gap {search.gap:.3g}{relative}"
         )
-
-
-def make_ready(progress: bool | None) -> None:
-    """Compile or load all kernels, once per process, by an exercise on a small model."""
-    if _done.is_set():
-        return
-    with _lock:
-        if not _done.is_set():
-            _exercise_announced(sys.stderr.isatty() if progress is None else progress)
-            _done.set()
-
-
-def _exercise_announced(shown: bool) -> None:
-    start = time.perf_counter()
-
-    def announce() -> None:
-        _log.info("compiling the solver's kernels (once on this machine)")
-        if shown:
-            print("compiling the solver's kernels: half a minute, once on this machine", file=sys.stderr)
-
-    timer = threading.Timer(_SILENCE, announce)
-    timer.daemon = True
-    timer.start()
-    try:
-        _exercise(_noisy())
-    finally:
-        timer.cancel()
-    _log.info("kernels ready after %.1f s", time.perf_counter() - start)
-
-
-def _exercise(pomdp: POMDP) -> None:
-    """Run every step of the search once."""
-    beliefs: sparse.csr_array | None = None
-    for _ in range(2):
-        search = Search(compile_pomdp(pomdp, observe_initial=True), SearchLimits(), np.random.default_rng(0))
-        Loop(search, Goal(precision=0.0, max_trials=3), say=lambda _: None).run(beliefs)
-        search.pools.rehash()
-        assert search.controller is not None
-        search.controller.policy_vectors(search.compiled)
-        beliefs = beliefs_over_states(search, pomdp.n_states)
-
-
-def _noisy() -> POMDP:
-    """Return a model in which every step of the search has something to do."""
-    stay = sparse.csr_array(np.array([[0.9, 0.1, 0.0], [0.2, 0.7, 0.1], [0.0, 0.0, 1.0]]))
-    leave = sparse.csr_array(np.array([[0.4, 0.6, 0.0], [0.5, 0.4, 0.1], [0.0, 0.0, 1.0]]))
-    return POMDP(
-        states=(0, 1, 2),
-        actions=(0, 1),
-        observations=(0, 1),
-        transition=(stay, leave),
-        reward=np.array([[1.0, 0.0], [-1.0, 0.5], [0.0, 0.0]]),
-        observation=(sparse.csr_array(np.array([[0.8, 0.2], [0.3, 0.7], [0.5, 0.5]])),),
-        initial=np.array([0.5, 0.5, 0.0]),
-        terminal=np.array([False, False, True]),
-        discount=0.9,
-        observe_initial=True,
-    )

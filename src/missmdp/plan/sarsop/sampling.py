@@ -19,17 +19,21 @@ from missmdp._kernels.sarsop.exploring import refine_entries
 from missmdp._kernels.sarsop.points import follow_policy
 from missmdp.plan.sarsop.search import BUDGET, Search
 
-SWEEPS = 20
+SWEEPS, SWEEPS_IF_WIDE = 3, 20
 """Sweeps over the expected visits, at most; they go on where they ended last time."""
 SMALL = 1e-4
 """Changes of expected visits below it end the sweeps."""
-RARELY = 1e-7
+RARELY, RARELY_IF_WIDE = 1e-5, 1e-7
 """Of the gap at the start: what a point's gap times its expected visits must be for it to count as visited."""
 CLASSES = 250_000
 """Classes of all visited points of a trial, at most, in a wide model."""
 FEWEST = 100
 GROWTH = 0.05
 """New points per trial: this share of all points, and not fewer than `FEWEST`."""
+SHARE, SHARE_IF_WIDE = 0.7, 1.0
+"""Of what all mixtures add to the gap: what those add that are made better at a time."""
+BACKED_UP = 0.9
+"""Of what all visited points add to the gap: what those add that are backed up in a trial, where backups take long."""
 CANDIDATES = 10
 """Entries to look at per trial, for each point that may be new."""
 FRESH = 0.8
@@ -65,7 +69,7 @@ def visit(search: Search) -> Visited:
     actions = np.empty(n_points, dtype=np.int32)
     kernels.optimistic_actions(pools.points, n_points, actions)
     space = np.empty(n_points)
-    for _ in range(SWEEPS):
+    for _ in range(SWEEPS_IF_WIDE if search.compiled.is_wide else SWEEPS):
         search.limits.check()
         change = kernels.sweep_visits(
             pools.points,
@@ -82,10 +86,14 @@ def visit(search: Search) -> Visited:
     points = pools.points
     matters = points.visits[:n_points] * (points.upper[:n_points] - points.lower[:n_points])
     matters[search.root] = np.inf
-    visited = np.flatnonzero(matters > RARELY * search.gap)
+    visited = np.flatnonzero(matters > _rarely(search))
     if search.compiled.is_wide:
         visited = _worst(search, visited, matters)
     return Visited(visited[::-1].copy(), actions)
+
+
+def _rarely(search: Search) -> float:
+    return (RARELY_IF_WIDE if search.compiled.is_wide else RARELY) * search.gap
 
 
 def _worst(search: Search, visited: NDArray[np.int64], matters: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -94,6 +102,21 @@ def _worst(search: Search, visited: NDArray[np.int64], matters: NDArray[np.float
     order = np.argsort(-matters[visited], kind="stable")
     few = order[np.cumsum(sizes[order]) - sizes[order] < CLASSES]
     return visited[np.sort(few)]
+
+
+def worth_backing_up(search: Search, visited: Visited) -> NDArray[np.int64]:
+    """Return the points that add most to the gap at the start, newest first: where backups take long."""
+    points, chosen = search.pools.points, visited.points
+    matters = np.maximum(points.visits[chosen] * (points.upper[chosen] - points.lower[chosen]), 0.0)
+    worst = np.argsort(-matters, kind="stable")
+    count = _how_many(matters[worst], BACKED_UP * float(matters.sum()))
+    return chosen[np.sort(worst[:count])]
+
+
+def _how_many(parts: NDArray[np.float64], total: float) -> int:
+    """Return how many parts, in their order, it takes to make up a total; all if they do not."""
+    sums: NDArray[np.float64] = np.cumsum(parts)
+    return 1 + int(np.searchsorted(sums, total))
 
 
 def refine(search: Search, visited: Visited) -> None:
@@ -108,7 +131,7 @@ def refine(search: Search, visited: Visited) -> None:
         pools.weights,
         visited.actions,
         n_points,
-        RARELY * search.gap,
+        _rarely(search),
         score,
         of_point,
         entry,
@@ -116,6 +139,9 @@ def refine(search: Search, visited: Visited) -> None:
     most = max(FEWEST, int(GROWTH * n_points))
     shuffled = search.random.permutation(count)
     worst = shuffled[np.argsort(-score[shuffled], kind="stable")[: CANDIDATES * most]]
+    # What follows the worst ones comes next, and may be worse than the rest.
+    share = SHARE_IF_WIDE if search.compiled.is_wide else SHARE
+    worst = worst[: _how_many(score[worst], share * float(score[:count].sum()))]
     of_point, entry = of_point[worst], entry[worst]
     of_action = visited.actions[of_point].astype(np.int64)
     search.work_off(

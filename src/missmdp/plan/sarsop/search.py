@@ -39,6 +39,8 @@ BUDGET = 20_000_000
 SWEEPS_AT_START = 1000
 SMALL_AT_START = 1e-6
 """Of the largest value that is possible: changes below it end the sweeps at the start."""
+CANDIDATES = 16
+"""Points that are looked at again and again for a mixture, before all are."""
 _POINTS_PER_CALL = 4096
 _SHARE_OF_MEMORY = 0.75
 
@@ -182,6 +184,7 @@ def _new_entries(size: int) -> Entries:
         first=np.zeros(size, np.int64),
         size=np.zeros(size, np.int32),
         room=np.zeros(size, np.int32),
+        excess=np.zeros(size),
         stamp=np.zeros(size, np.int64),
     )
 
@@ -223,7 +226,9 @@ def _new_scratch(model: Compiled, narrow: int) -> Scratch:
         share=np.zeros(narrow),
         level=np.zeros(largest),
         rest=np.zeros(largest),
-        price=np.full(n_classes, -np.inf),
+        price=model.least.copy(),
+        candidate=np.zeros(CANDIDATES, np.int32),
+        saving=np.zeros(CANDIDATES),
         direction=np.zeros(largest),
         basis=np.zeros(largest, np.int32),
         weight=np.zeros(2 * largest),

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from missmdp.checks import checked_flag, checked_instance, checked_integer, checked_number, checked_seed
+from missmdp.checks import (
+    checked_flag,
+    checked_instance,
+    checked_integer,
+    checked_number,
+    checked_seed,
+    checked_threads,
+)
 from missmdp.errors import ParameterError
 from missmdp.memory import check_fits
 from missmdp.model.missmdp import MissMDP
@@ -18,7 +25,8 @@ from missmdp.plan.acting import checked_planning_model
 from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.sarsop.compile import Compilation, compile_pomdp, extremes, joint_entries
-from missmdp.plan.sarsop.loop import Goal, Loop, make_ready
+from missmdp.plan.sarsop.loop import Goal, Loop
+from missmdp.plan.sarsop.ready import make_ready
 from missmdp.plan.sarsop.search import Search, SearchLimits
 from missmdp.plan.sarsop.start import beliefs_over_states
 from missmdp.plan.sarsop.structured import solve_structured
@@ -68,6 +76,9 @@ class Sarsop:
     warm_start
         The result for a similar model, with the same states: the lower bound begins at its beliefs. Values are never
         taken over, since they do not hold in another model.
+    threads
+        How many threads to use where steps do not depend on each other, which is at the start of a search in a large
+        model; by default one per core. The result does not depend on it.
     progress
         Whether to show bounds and gap while solving; None for on a terminal only.
 
@@ -90,6 +101,7 @@ class Sarsop:
         observe_initial: bool | None = None,
         seed: int | None = 0,
         warm_start: SolveResult | None = None,
+        threads: int | None = None,
         progress: bool | None = None,
     ) -> None:
         self.precision = _limit("precision", precision)
@@ -102,6 +114,7 @@ class Sarsop:
         )
         self.seed = None if seed is None else checked_seed(seed)
         self.warm_start = _checked_result(warm_start)
+        self.threads = checked_threads(threads)
         self.progress = progress
 
     def __repr__(self) -> str:
@@ -141,7 +154,7 @@ class Sarsop:
         with limits.catch_interrupts(), show_status("solving", enabled=self.progress) as say:
             before = None
             if isinstance(model, MissMDP) and self.observe_initial is not False:
-                before = solve_structured(model, limits, goal, say)
+                before = solve_structured(model, limits, goal, say, self.threads)
             if before is not None and not before.goes_on:
                 result = before.result(limits)
             else:
@@ -166,7 +179,7 @@ class Sarsop:
         except Stop as stop:
             return _nothing_yet(model, pomdp, observe_initial, limits, stop.status)
         search = Search(compiled, limits, np.random.default_rng(self.seed))
-        loop = Loop(search, goal, say)
+        loop = Loop(search, goal, say, threads=self.threads)
         status = loop.run(None if warm_start is None else warm_start.beliefs)
         assert search.controller is not None
         if search.upper < search.lower - 1e-9 * compiled.scale:

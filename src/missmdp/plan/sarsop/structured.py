@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,7 @@ from scipy import sparse
 from missmdp.model.missmdp import MissMDP
 from missmdp.plan.factored.cores import TooTiedError
 from missmdp.plan.factored.search import StructuredSearch, listed_entries, structured_parts
+from missmdp.plan.factored.team import Team
 from missmdp.plan.sarsop.loop import Goal
 from missmdp.plan.sarsop.search import SearchLimits
 from missmdp.plan.solving import SolveResult
@@ -66,15 +68,20 @@ class Structured:
 
 
 def solve_structured(
-    model: MissMDP, limits: SearchLimits, goal: Goal, say: Callable[[str], None]
+    model: MissMDP,
+    limits: SearchLimits,
+    goal: Goal,
+    say: Callable[[str], None],
+    threads: int | None,
 ) -> Structured | None:
-    """Return what the structured search finds; None if the model is not one for it."""
+    """Return what the structured search finds, with so many threads; None if the model is not one for it."""
     parts = structured_parts(model)
     if parts is None:
         return None
-    search = StructuredSearch(parts, limits, goal, say)
-    try:
-        status = search.run()
-    except TooTiedError:
-        return None
+    with Team(threads or os.cpu_count() or 1) as team:
+        search = StructuredSearch(parts, limits, goal, say, team)
+        try:
+            status = search.run()
+        except TooTiedError:
+            return None
     return Structured(search, status, status == "converged" and listed_entries(parts) <= _MOST_LISTED)

@@ -9,7 +9,7 @@ from missmdp._kernels.sarsop import upper as kernels
 from missmdp._kernels.sarsop.exploring import expand_corners, expand_points
 from missmdp.plan.sarsop.search import BUDGET, SMALL_AT_START, SWEEPS_AT_START, Search
 
-SWEEPS = 15
+SWEEPS, SWEEPS_IF_WIDE = 2, 15
 """Sweeps over the points that are visited, at most."""
 SMALL = 1e-3
 """Of the gap at the start: changes below it end the sweeps."""
@@ -71,7 +71,7 @@ def expand(
     )
 
 
-def improve_upper(search: Search, order: NDArray[np.int64], *, sweeps: int = SWEEPS) -> float:
+def improve_upper(search: Search, order: NDArray[np.int64], *, sweeps: int | None = None) -> float:
     """Back up the upper bounds of points, several times unless little changes; return the last change."""
     pools = search.pools
     search.limits.check()
@@ -80,7 +80,9 @@ def improve_upper(search: Search, order: NDArray[np.int64], *, sweeps: int = SWE
         search.corners = corners.copy()
         kernels.sweep_seen(pools.points, pools.seen, pools.n_points)
     change = 0.0
-    for _ in range(int(sweeps * search.compiled.slowness) if sweeps > 1 else sweeps):
+    if sweeps is None:
+        sweeps = int((SWEEPS_IF_WIDE if search.compiled.is_wide else SWEEPS) * search.compiled.slowness)
+    for _ in range(sweeps):
         change = search.sweep(
             lambda part: kernels.sweep_upper(
                 pools.points, pools.entries, pools.weights, pools.counters, part
