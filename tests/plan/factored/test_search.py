@@ -18,7 +18,7 @@ from missmdp.plan.sarsop.search import SearchLimits
 from oracles.factored import Ticks, memory_value, searched
 from random_factored import random_factored
 
-N_FAST, N_ALL = 24, 320
+N_FAST, N_ALL = 16, 320
 SLACK = 1e-9
 
 
@@ -72,14 +72,16 @@ def test_bounds_hold_however_it_ends(seed):
     search.policy()
 
 
-@pytest.mark.parametrize("seed", [2, 3, 11, 13, 18, 23])
+@pytest.mark.parametrize(
+    "seed", [2, 3, 13, *(pytest.param(k, marks=pytest.mark.slow) for k in (11, 18, 23, 192))]
+)
 def test_bounds_hold_at_every_moment(seed):
-    for ticks in range(0, 400, 23):
+    for ticks in (0, 7, 19, 41, 83, 167, 311):
         search, _ = searched(random_factored(seed), Ticks(ticks))
         assert_between(search, listed(seed))
 
 
-@pytest.mark.parametrize("seed", [9, 13, 21, 30, pytest.param(22, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [9, 13, *(pytest.param(k, marks=pytest.mark.slow) for k in (21, 22, 30))])
 def test_the_policy_is_worth_the_lower_bound(seed):
     model = random_factored(seed)
     search, _ = searched(model, Ticks(1500), max_trials=2)
@@ -190,7 +192,7 @@ HOSTILE = {
 def test_hostile_models(name):
     model = HOSTILE[name]()
     try:
-        search, _ = searched(model, Ticks(250), max_trials=1)
+        search, _ = searched(model, Ticks(120), max_trials=1)
     except TooTiedError:
         assert name == "a hub"
         return

@@ -258,7 +258,7 @@ class Grid:
 
     def bound(self) -> float:
         """Return the upper bound at the start, before the first observation."""
-        total = self.excess * float(self.parts.initial.sum())
+        total = self.excess * float(self.parts.beginning.sum())
         for scene, weights, operator in self._first:
             total += float((weights * operator.pull(self.values[scene])).sum())
         return total

@@ -236,5 +236,6 @@ def marginals_of(grid: Grid, occupancy: list[Tensor]) -> list[Tensor]:
     found: list[Tensor] = []
     for site, rows in enumerate(grid.beliefs):
         mass = _usage(grid, occupancy, site) @ rows
-        found.append(mass / mass.sum())
+        total = float(mass.sum())
+        found.append(mass / total if total > 0.0 else np.full(len(mass), 1.0 / len(mass)))
     return found
