@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -38,7 +38,9 @@ _COMMENT = "outside its block a vector has the value"
 _FILLER = re.compile(rf"<!-- {_COMMENT} (\S+) -->".encode())
 
 
-def write_policyx(policy: AlphaVectorPolicy, path: str | Path, *, factored: bool = False) -> None:
+def write_policyx(
+    policy: AlphaVectorPolicy | MemoryPolicy, path: str | Path, *, factored: bool = False
+) -> None:
     """Write a policy as a `.policyx` file.
 
     Numbers have up to 17 significant digits and read back as the same floats. A file has no names: states and
@@ -53,7 +55,7 @@ def write_policyx(policy: AlphaVectorPolicy, path: str | Path, *, factored: bool
     factored
         Whether the file is for the model as `write_pomdpx` writes it; by default for that of `write_pomdp`.
     """
-    if isinstance(cast("object", policy), MemoryPolicy):
+    if isinstance(policy, MemoryPolicy):
         raise ModelError(
             "a .policyx file holds α-vectors, and this policy has a memory of nodes instead: write an .mmpolicy file"
         )

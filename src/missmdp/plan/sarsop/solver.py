@@ -54,6 +54,10 @@ class Sarsop:
     beliefs and vectors into components, states with the same future are merged, and both bounds are improved
     by sweeps over all sampled beliefs at once. With the same seed the result is the same, unless time runs out.
 
+    Where three or more features can go missing and the model has factors, observations are too many to be listed. Then
+    a structured search comes first: from above a grid of beliefs with one axis per feature, from below a memory with
+    one node per feature, which is the policy (`MemoryPolicy`). `result.sources` says where the bounds came from.
+
     Parameters
     ----------
     precision
@@ -77,8 +81,8 @@ class Sarsop:
         The result for a similar model, with the same states: the lower bound begins at its beliefs. Values are never
         taken over, since they do not hold in another model.
     threads
-        How many threads to use where steps do not depend on each other, which is at the start of a search in a large
-        model; by default one per core. The result does not depend on it.
+        How many threads to use where steps do not depend on each other: in a structured search, and at the start of a
+        search in a large model; by default one per core. The result does not depend on it.
     progress
         Whether to show bounds and gap while solving; None for on a terminal only.
 
