@@ -143,7 +143,7 @@ evaluate_options = grouped(
         type=Whole(min=0),
         default=0,
         show_default=True,
-        help="Seed for making policies. online and pomcp plan while they act, so their searches follow --seed.",
+        help="Seed for making policies. pomcp plans while it acts, so its search follows --seed; so does online.",
     ),
     click.option(
         "--save-policies",
