@@ -82,13 +82,13 @@ class MemoryPolicy:
         The model.
     sites : tuple of str
         The features that can go missing.
-    beliefs, steps, first : tuple of ndarray
-        As given.
     table : ndarray
         The action at each scene and nodes.
 
     Notes
     -----
+    The arrays for each feature are attributes too, under the names of the parameters.
+
     Scenes are all combinations of values of the features that are always seen, the last one changing fastest. Such a
     feature can be missing all the same if the model is wrong. Then its last value counts on, or, in a first
     observation, its value in the most likely first scene; agents count it (`impossible`).
