@@ -38,6 +38,8 @@ class Goal:
     precision: float
     absolute_precision: float | None = None
     max_trials: int | None = None
+    until: float = float("inf")
+    """Seconds after which it is as if there had been enough trials."""
 
     def is_reached(self, lower: float, upper: float, scale: float) -> bool:
         """Return whether bounds are close enough; `scale` is the largest value that is possible."""
@@ -160,6 +162,8 @@ class Loop:
         if goal.is_reached(search.lower, search.lower + search.gap, search.compiled.scale):
             raise Stop("precision")
         if goal.max_trials is not None and self.trials >= goal.max_trials:
+            raise Stop("trials")
+        if search.limits.seconds >= goal.until:
             raise Stop("trials")
 
     def _state(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

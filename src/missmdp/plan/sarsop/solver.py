@@ -23,13 +23,15 @@ from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.acting import checked_planning_model
 from missmdp.plan.alpha import AlphaVectorPolicy
+from missmdp.plan.factored.parts import Parts
+from missmdp.plan.factored.search import structured_parts
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.sarsop.compile import Compilation, compile_pomdp, extremes, joint_entries
 from missmdp.plan.sarsop.loop import Goal, Loop
 from missmdp.plan.sarsop.ready import make_ready
 from missmdp.plan.sarsop.search import Search, SearchLimits
 from missmdp.plan.sarsop.start import beliefs_over_states
-from missmdp.plan.sarsop.structured import solve_structured
+from missmdp.plan.sarsop.structured import brief, joined, lists_first, lists_last, solve_structured
 from missmdp.plan.solving import SolveResult
 from missmdp.plan.stopping import Status, Stop
 from missmdp.plan.trace import TraceBuilder
@@ -156,15 +158,38 @@ class Sarsop:
         limits = SearchLimits(self.timeout, self.memory)
         goal = Goal(self.precision, self.absolute_precision, self.max_trials)
         with limits.catch_interrupts(), show_status("solving", enabled=self.progress) as say:
-            before = None
+            parts = None
             if isinstance(model, MissMDP) and self.observe_initial is not False:
-                before = solve_structured(model, limits, goal, say, self.threads)
-            if before is not None and not before.goes_on:
-                result = before.result(limits)
-            else:
+                parts = structured_parts(model)
+            if parts is None:
                 result = self._listed(model, warm_start, limits, goal, say)
-                result = result if before is None else before.joined(result, limits)
+            else:
+                result = self._by_features(model, parts, warm_start, limits, goal, say)
         _log.info("%s", result)
+        return result
+
+    def _by_features(
+        self,
+        model: MissMDP | POMDP,
+        parts: Parts,
+        warm_start: SolveResult | None,
+        limits: SearchLimits,
+        goal: Goal,
+        say: Callable[[str], None],
+    ) -> SolveResult:
+        """Return what is found where many features go missing: by features, and by lists where these are short."""
+        result = None
+        if lists_first(parts):
+            shorter = brief(goal, self.timeout)
+            result = warm_start = self._listed(model, warm_start, limits, shorter, say)
+            if result.status != "trials" or shorter.max_trials == goal.max_trials:
+                return result
+        structured = solve_structured(parts, limits, goal, say, self.threads)
+        if structured is not None:
+            result = joined(result, structured)
+        if lists_last(parts, structured):
+            result = joined(result, self._listed(model, warm_start, limits, goal, say))
+        assert result is not None
         return result
 
     def _listed(

@@ -4,84 +4,89 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from scipy import sparse
 
-from missmdp.model.missmdp import MissMDP
 from missmdp.plan.factored.cores import TooTiedError
-from missmdp.plan.factored.search import StructuredSearch, listed_entries, structured_parts
+from missmdp.plan.factored.parts import Parts
+from missmdp.plan.factored.policy import MemoryPolicy
+from missmdp.plan.factored.search import StructuredSearch, listed_entries
 from missmdp.plan.factored.team import Team
 from missmdp.plan.sarsop.loop import Goal
 from missmdp.plan.sarsop.search import SearchLimits
 from missmdp.plan.solving import SolveResult
-from missmdp.plan.stopping import Status
 
+_FEW_LISTED = 1e5
+"""Joint probabilities up to which a search with listed states and observations comes first."""
 _MOST_LISTED = 2e7
-"""Joint probabilities up to which a search with listed states and observations follows the structured one."""
+"""Joint probabilities up to which it follows where the structured search finds nothing more."""
+_BRIEF_TRIALS = 30
+_BRIEF_SHARE = 0.25
+"""How many trials, and which share of the time, it has if it comes first."""
+_BY_VECTORS = "lower bound and policy from α-vectors"
 _BY_MEMORY = "lower bound and policy from a memory with one node per feature"
+_BY_POINTS = "upper bound from beliefs that were explored"
 _BY_GRID = "upper bound from a grid of beliefs, one axis per feature"
 
 
-@dataclass
-class Structured:
-    """What the structured search found."""
+def lists_first(parts: Parts) -> bool:
+    """Return whether states and observations are so few that they are listed first."""
+    return listed_entries(parts) <= _FEW_LISTED
 
-    search: StructuredSearch
-    status: Status
-    goes_on: bool
-    """Whether the model is small enough to go on with listed states and observations, and there is reason to."""
 
-    def result(self, limits: SearchLimits) -> SolveResult:
-        """Return it as a result."""
-        search = self.search
-        return SolveResult(
-            policy=search.policy(),
-            lower=search.lower,
-            upper=max(search.upper, search.lower),
-            status=self.status,
-            trace=search.trace.build(),
-            beliefs=sparse.csr_array((0, search.parts.model.n_states)),
-            seconds=limits.seconds,
-            sources=f"{_BY_MEMORY}; {_BY_GRID}",
-        )
+def lists_last(parts: Parts, structured: SolveResult | None) -> bool:
+    """Return whether to go on with listed states and observations after what the structured search has found."""
+    return structured is None or (structured.status == "converged" and listed_entries(parts) <= _MOST_LISTED)
 
-    def joined(self, listed: SolveResult, limits: SearchLimits) -> SolveResult:
-        """Return the better of both, bound by bound."""
-        search = self.search
-        is_better = listed.lower >= search.lower
-        lower, upper = max(listed.lower, search.lower), min(listed.upper, search.upper)
-        sources = [
-            "lower bound and policy from α-vectors" if is_better else _BY_MEMORY,
-            "upper bound from beliefs that were explored" if listed.upper <= search.upper else _BY_GRID,
-        ]
-        return replace(
-            listed,
-            policy=listed.policy if is_better else search.policy(),
-            controller=listed.controller if is_better else None,
-            lower=lower,
-            upper=max(upper, lower),
-            trace=search.trace.build().followed_by(listed.trace),
-            seconds=limits.seconds,
-            sources="; ".join(sources),
-        )
+
+def brief(goal: Goal, timeout: float | None) -> Goal:
+    """Return a goal for a search that comes first: the same, but it ends sooner."""
+    trials = _BRIEF_TRIALS if goal.max_trials is None else min(goal.max_trials, _BRIEF_TRIALS)
+    until = float("inf") if timeout is None else _BRIEF_SHARE * timeout
+    return replace(goal, max_trials=trials, until=until)
 
 
 def solve_structured(
-    model: MissMDP,
-    limits: SearchLimits,
-    goal: Goal,
-    say: Callable[[str], None],
-    threads: int | None,
-) -> Structured | None:
-    """Return what the structured search finds, with so many threads; None if the model is not one for it."""
-    parts = structured_parts(model)
-    if parts is None:
-        return None
+    parts: Parts, limits: SearchLimits, goal: Goal, say: Callable[[str], None], threads: int | None
+) -> SolveResult | None:
+    """Return what the structured search finds, with so many threads; None if too much is tied together."""
     with Team(threads or os.cpu_count() or 1) as team:
         search = StructuredSearch(parts, limits, goal, say, team)
         try:
             status = search.run()
         except TooTiedError:
             return None
-    return Structured(search, status, status == "converged" and listed_entries(parts) <= _MOST_LISTED)
+    return SolveResult(
+        policy=search.policy(),
+        lower=search.lower,
+        upper=max(search.upper, search.lower),
+        status=status,
+        trace=search.trace.build(),
+        beliefs=sparse.csr_array((0, parts.model.n_states)),
+        seconds=limits.seconds,
+        sources=f"{_BY_MEMORY}; {_BY_GRID}",
+    )
+
+
+def joined(first: SolveResult | None, second: SolveResult) -> SolveResult:
+    """Return the better of both results, bound by bound; the second one came later."""
+    if first is None:
+        return second
+    better = second if second.lower >= first.lower else first
+    tighter = second if second.upper <= first.upper else first
+    return replace(
+        second,
+        policy=better.policy,
+        controller=better.controller,
+        lower=better.lower,
+        upper=max(tighter.upper, better.lower),
+        trace=first.trace.followed_by(second.trace),
+        beliefs=second.beliefs if second.beliefs.shape[0] else first.beliefs,
+        sources="; ".join(
+            [
+                _BY_MEMORY if isinstance(better.policy, MemoryPolicy) else _BY_VECTORS,
+                _BY_GRID if _BY_GRID in tighter.sources else _BY_POINTS,
+            ]
+        ),
+    )
