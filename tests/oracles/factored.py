@@ -10,9 +10,7 @@ import missmdp as mm
 from missmdp.plan.factored.parts import Parts
 from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.factored.search import StructuredSearch
-from missmdp.plan.sarsop.loop import Goal
-from missmdp.plan.sarsop.search import SearchLimits
-from missmdp.plan.stopping import Status, Stop
+from missmdp.plan.stopping import Goal, SearchLimits, Status, Stop
 
 Array = np.ndarray
 

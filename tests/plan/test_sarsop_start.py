@@ -10,8 +10,7 @@ from missmdp.benchmarks.rocksample import Map, rocksample
 from missmdp.plan.sarsop import compile as compile_module
 from missmdp.plan.sarsop import solver as solver_module
 from missmdp.plan.sarsop.compile import compile_pomdp, joint_entries
-from missmdp.plan.sarsop.search import SearchLimits
-from missmdp.plan.stopping import Stop
+from missmdp.plan.stopping import SearchLimits, Stop
 from oracles.pomdp import optimum
 from oracles.solvers import assert_policy_keeps_its_promise, assert_same_result, assert_sound, start_bounds
 from random_pomdps import random_pomdp

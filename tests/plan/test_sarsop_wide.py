@@ -13,9 +13,10 @@ from missmdp._kernels.sarsop.successors import mix
 from missmdp.benchmarks.rocksample import Map, rocksample
 from missmdp.plan.sarsop import compile as compile_module
 from missmdp.plan.sarsop.compile import compile_pomdp
-from missmdp.plan.sarsop.loop import Goal, Loop
-from missmdp.plan.sarsop.search import Search, SearchLimits
+from missmdp.plan.sarsop.loop import Loop
+from missmdp.plan.sarsop.search import Search
 from missmdp.plan.sarsop.start import set_up
+from missmdp.plan.stopping import Goal, SearchLimits
 from oracles.pomdp import optimum
 from oracles.solvers import assert_policy_keeps_its_promise, assert_sound, start_bounds
 from random_pomdps import random_pomdp

@@ -1,17 +1,23 @@
-"""When a solver stops early: time, and Ctrl-C."""
+"""When a solver stops: its goal, limits on time and memory, and Ctrl-C."""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Literal
 
 Status = Literal["precision", "converged", "timeout", "memory", "trials", "interrupted", "trained", "online"]
 """Why a solver ended: the precision was reached, nothing was left to do, a limit was hit, Ctrl-C, all training steps
 were made, or planning happens while acting (online)."""
+
+ROUNDING = 1e-15
+"""Of the largest value that is possible: smaller gaps and changes are those of the arithmetic."""
+_SHARE_OF_MEMORY = 0.75
 
 
 def raise_if_interrupted(status: str | None) -> None:
@@ -86,3 +92,48 @@ class Stopwatch:
             yield
         finally:
             signal.signal(signal.SIGINT, before)
+
+
+class SearchLimits(Stopwatch):
+    """The limits of one search.
+
+    Parameters
+    ----------
+    timeout
+        In seconds; None for no limit.
+    memory
+        In megabytes; None for three quarters of the machine's.
+    """
+
+    def __init__(self, timeout: float | None = None, memory: float | None = None) -> None:
+        super().__init__(timeout)
+        self.memory = _machine_memory() * _SHARE_OF_MEMORY if memory is None else memory * 1e6
+        """In bytes."""
+
+    def check_memory(self, nbytes: int) -> None:
+        """Raise `Stop` if that many bytes are too many."""
+        if nbytes > self.memory:
+            raise Stop("memory")
+
+
+def _machine_memory() -> float:
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):  # not on this system
+        return float("inf")
+
+
+@dataclass(frozen=True)
+class Goal:
+    """When a search has done enough."""
+
+    precision: float
+    absolute_precision: float | None = None
+    max_trials: int | None = None
+    until: float = float("inf")
+    """Seconds after which it is as if there had been enough trials."""
+
+    def is_reached(self, lower: float, upper: float, scale: float) -> bool:
+        """Return whether bounds are close enough; `scale` is the largest value that is possible."""
+        absolute = 0.0 if self.absolute_precision is None else self.absolute_precision
+        return upper - lower <= max(self.precision * abs(lower), absolute, ROUNDING * scale)

@@ -14,7 +14,7 @@ from missmdp.plan.factored.cores import TooTiedError
 from missmdp.plan.factored.parts import Parts
 from missmdp.plan.factored.search import StructuredSearch
 from missmdp.plan.sarsop import solver
-from missmdp.plan.sarsop.search import SearchLimits
+from missmdp.plan.stopping import SearchLimits
 from oracles.factored import Ticks, memory_value, searched
 from random_factored import random_factored
 
@@ -230,6 +230,6 @@ def test_parts_count_no_terms_of_what_is_too_tied():
 
 
 def searched_goal():
-    from missmdp.plan.sarsop.loop import Goal
+    from missmdp.plan.stopping import Goal
 
     return Goal(1e-3, None, 1)

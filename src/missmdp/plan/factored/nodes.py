@@ -155,7 +155,7 @@ class Site:
         return total
 
     def path(self, clock: Stopwatch) -> list[Nodes]:
-        """Return sets of nodes, from all to few, such that none costs more than what two others cost on average."""
+        """Return sets of nodes, from all to few: each time without the one that costs least for what it saves."""
         nodes = list(range(len(self.beliefs)))
         found = [Nodes(math.log(self.pairs(nodes)), self.loss(nodes), nodes)]
         # Costs mostly rise as nodes go, so that only the least ones are worked out anew.
@@ -174,12 +174,7 @@ class Site:
                 heapq.heappush(costs, (cost, node))
             else:
                 found.append(step)
-        hull = found[:1]
-        for step in found[1:]:
-            while len(hull) > 1 and _rate(hull[-2], hull[-1]) >= _rate(hull[-1], step):
-                hull.pop()
-            hull.append(step)
-        return hull
+        return found
 
     def averages(self, nodes: list[int]) -> Tensor:
         """Return what nodes stand for: the average belief while at each of them."""
@@ -243,8 +238,10 @@ def _losses(grid: Grid, occupancy: list[Tensor], site: int, beliefs: Tensor, clo
 
 def chosen_nodes(
     grid: Grid, occupancy: list[Tensor], entries: tuple[float, float], loss: float, clock: Stopwatch
-) -> tuple[list[Tensor], list[Tensor]]:
-    """Return nodes for a memory, corners first, and the average beliefs while at each of them.
+) -> list[tuple[list[Tensor], list[Tensor]]]:
+    """Return one or two choices of nodes for a memory, corners first, with the average beliefs while at each of them.
+
+    In the first, sites have about as many nodes; in the second, some have all that they need and others few.
 
     Parameters
     ----------
@@ -260,21 +257,42 @@ def chosen_nodes(
     sites = [Site(grid, occupancy, site, clock) for site in range(len(grid.shape))]
     wanted, most = (bound / len(grid.values) for bound in entries)
     paths = [site.path(clock) for site in sites]
-    places = [0] * len(sites)
+    found: list[tuple[list[Tensor], list[Tensor]]] = []
+    for some in (paths, [_hull(path) for path in paths]):
+        steps = _allotted(some, wanted, most, loss)
+        found.append(
+            (
+                [site.beliefs[step.nodes] for site, step in zip(sites, steps, strict=True)],
+                [site.averages(step.nodes) for site, step in zip(sites, steps, strict=True)],
+            )
+        )
+    same = all(np.array_equal(*pair) for pair in zip(found[0][0], found[1][0], strict=True))
+    return found[:1] if same else found
+
+
+def _hull(path: list[Nodes]) -> list[Nodes]:
+    """Return those sets that cost no more than what two others cost on average."""
+    hull = path[:1]
+    for step in path[1:]:
+        while len(hull) > 1 and _rate(hull[-2], hull[-1]) >= _rate(hull[-1], step):
+            hull.pop()
+        hull.append(step)
+    return hull
+
+
+def _allotted(paths: list[list[Nodes]], wanted: float, most: float, loss: float) -> list[Nodes]:
+    """Return a set of nodes for each site: smaller ones, where that costs least, until all together are small enough."""
+    places = [0] * len(paths)
     while True:
         now = [path[place] for path, place in zip(paths, places, strict=True)]
         size = math.exp(sum(step.log_pairs for step in now))
         if size <= wanted or (size <= most and sum(step.loss for step in now) > loss):
-            break
+            return now
         smaller = [
             (_rate(path[place], path[place + 1]), k)
             for k, (path, place) in enumerate(zip(paths, places, strict=True))
             if place + 1 < len(path)
         ]
         if not smaller:
-            break
+            return now
         places[min(smaller)[1]] += 1
-    return (
-        [site.beliefs[step.nodes] for site, step in zip(sites, now, strict=True)],
-        [site.averages(step.nodes) for site, step in zip(sites, now, strict=True)],
-    )

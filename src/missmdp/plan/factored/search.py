@@ -23,9 +23,7 @@ from missmdp.plan.factored.parts import Parts
 from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.factored.refine import first_beliefs, marginals_of, refined
 from missmdp.plan.factored.team import Team
-from missmdp.plan.sarsop.loop import ROUNDING, Goal
-from missmdp.plan.sarsop.search import SearchLimits
-from missmdp.plan.stopping import Status, Stop
+from missmdp.plan.stopping import ROUNDING, Goal, SearchLimits, Status, Stop
 from missmdp.plan.trace import TraceBuilder
 
 Tensor = NDArray[np.float64]
@@ -256,21 +254,17 @@ class StructuredSearch:
         if self.memory is not None and most < _LARGER * self.memory.entries:
             return self.memory, self.lower
         occupancy = grid.occupancy(clock)
-        nodes, averages = chosen_nodes(grid, occupancy, (few, most), _LOSS * (self.upper - self.lower), clock)
+        choices = chosen_nodes(grid, occupancy, (few, most), _LOSS * (self.upper - self.lower), clock)
         self._shares = {"actions": 1.0, "steps": 1.0}
-        best = Memory(
-            self.parts,
-            nodes,
-            marginals_of(grid, occupancy),
-            grid.greedy_at(averages, clock),
-            self.team,
-            clock,
-            _ROOM * most,
-        )
-        value = self._solve_memory(best)
-        starts = [grid.greedy_at(nodes, clock)]
+        usual, found = marginals_of(grid, occupancy), list[tuple[float, int, Memory]]()
+        for number, (nodes, averages) in enumerate(choices):
+            actions = grid.greedy_at(averages, clock)
+            memory = Memory(self.parts, nodes, usual, actions, self.team, clock, _ROOM * most)
+            found.append((self._solve_memory(memory), -number, memory))
+        value, _, best = max(found)
+        starts = [grid.greedy_at(best.beliefs, clock)]
         if self.memory is not None and value < self.lower:
-            starts.append(self.memory.actions_at(nodes))
+            starts.append(self.memory.actions_at(best.beliefs))
         for actions in starts:
             other = best.changed(actions, best.steps)
             better = self._solve_memory(other)

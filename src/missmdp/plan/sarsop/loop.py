@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from missmdp.plan.sarsop.sampling import Visited, refine, sample, visit, worth_b
 from missmdp.plan.sarsop.search import Search
 from missmdp.plan.sarsop.start import begin_with, set_up
 from missmdp.plan.sarsop.upper import expand, improve_upper, inform_upper, start_upper
-from missmdp.plan.stopping import Status, Stop
+from missmdp.plan.stopping import ROUNDING, Goal, Status, Stop
 from missmdp.plan.trace import TraceBuilder
 
 ROUNDS, MOST_ROUNDS = 10, 100
@@ -25,26 +24,8 @@ ROUNDS, MOST_ROUNDS = 10, 100
 EXPANSIONS = 2
 """How often per round the optimistic policy is followed to where nothing is known yet."""
 EXPANSIONS_IF_WIDE = 20
-ROUNDING = 1e-15
-"""Of the largest value that is possible: smaller gaps and changes are those of the arithmetic."""
 PATIENCE = 3
 """Trials without any change after which a search has converged."""
-
-
-@dataclass(frozen=True)
-class Goal:
-    """When a search has done enough."""
-
-    precision: float
-    absolute_precision: float | None = None
-    max_trials: int | None = None
-    until: float = float("inf")
-    """Seconds after which it is as if there had been enough trials."""
-
-    def is_reached(self, lower: float, upper: float, scale: float) -> bool:
-        """Return whether bounds are close enough; `scale` is the largest value that is possible."""
-        absolute = 0.0 if self.absolute_precision is None else self.absolute_precision
-        return upper - lower <= max(self.precision * abs(lower), absolute, ROUNDING * scale)
 
 
 class Loop:

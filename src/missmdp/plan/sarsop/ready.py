@@ -18,11 +18,12 @@ from missmdp._kernels.cache import is_kept_on_disk
 from missmdp._kernels.sarsop.exploring import refine_entries
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.sarsop.compile import compile_pomdp
-from missmdp.plan.sarsop.loop import Goal, Loop
+from missmdp.plan.sarsop.loop import Loop
 from missmdp.plan.sarsop.lower import improve_lower
 from missmdp.plan.sarsop.sampling import sample
-from missmdp.plan.sarsop.search import Search, SearchLimits
+from missmdp.plan.sarsop.search import Search
 from missmdp.plan.sarsop.start import beliefs_over_states, set_up
+from missmdp.plan.stopping import Goal, SearchLimits
 
 _SILENCE = 1.5
 """Seconds after which kernels are being compiled, not loaded: that takes less."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -32,7 +31,7 @@ from missmdp._kernels.sarsop.arrays import (
 from missmdp._kernels.sarsop.successors import fill_slots
 from missmdp.plan.sarsop.compile import Compilation
 from missmdp.plan.sarsop.controller import Controller
-from missmdp.plan.stopping import Stop, Stopwatch
+from missmdp.plan.stopping import SearchLimits
 
 BUDGET = 20_000_000
 """Multiplications between two looks at the clock: some hundredths of a second."""
@@ -42,7 +41,6 @@ SMALL_AT_START = 1e-6
 CANDIDATES = 16
 """Points that are looked at again and again for a mixture, before all are."""
 _POINTS_PER_CALL = 4096
-_SHARE_OF_MEMORY = 0.75
 
 Pool = TypeVar("Pool", Points, Seen, Entries, MixtureWeights, Vectors)
 
@@ -50,35 +48,6 @@ _FEW = 1024
 """What pools have room for at least."""
 _SHARED = ("first_in_component", "n_in_component", "slots", "default")
 """Arrays in pools that have one entry per component or node, or a growth of their own."""
-
-
-class SearchLimits(Stopwatch):
-    """The limits of one search.
-
-    Parameters
-    ----------
-    timeout
-        In seconds; None for no limit.
-    memory
-        In megabytes; None for three quarters of the machine's.
-    """
-
-    def __init__(self, timeout: float | None = None, memory: float | None = None) -> None:
-        super().__init__(timeout)
-        self.memory = _machine_memory() * _SHARE_OF_MEMORY if memory is None else memory * 1e6
-        """In bytes."""
-
-    def check_memory(self, nbytes: int) -> None:
-        """Raise `Stop` if that many bytes are too many."""
-        if nbytes > self.memory:
-            raise Stop("memory")
-
-
-def _machine_memory() -> float:
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):  # not on this system
-        return float("inf")
 
 
 class Pools:

@@ -27,13 +27,13 @@ from missmdp.plan.factored.parts import Parts
 from missmdp.plan.factored.search import structured_parts
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.sarsop.compile import Compilation, compile_pomdp, extremes, joint_entries
-from missmdp.plan.sarsop.loop import Goal, Loop
+from missmdp.plan.sarsop.loop import Loop
 from missmdp.plan.sarsop.ready import make_ready
-from missmdp.plan.sarsop.search import Search, SearchLimits
+from missmdp.plan.sarsop.search import Search
 from missmdp.plan.sarsop.start import beliefs_over_states
 from missmdp.plan.sarsop.structured import brief, joined, lists_first, lists_last, solve_structured
 from missmdp.plan.solving import SolveResult
-from missmdp.plan.stopping import Status, Stop
+from missmdp.plan.stopping import Goal, SearchLimits, Status, Stop
 from missmdp.plan.trace import TraceBuilder
 from missmdp.plan.value_function import ComponentVectors, state_components
 from missmdp.progress import show_status

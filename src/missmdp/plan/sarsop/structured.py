@@ -13,9 +13,8 @@ from missmdp.plan.factored.parts import Parts
 from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.factored.search import StructuredSearch, listed_entries
 from missmdp.plan.factored.team import Team
-from missmdp.plan.sarsop.loop import Goal
-from missmdp.plan.sarsop.search import SearchLimits
 from missmdp.plan.solving import SolveResult
+from missmdp.plan.stopping import Goal, SearchLimits
 
 _FEW_LISTED = 1e5
 """Joint probabilities up to which a search with listed states and observations comes first."""
