@@ -14,6 +14,7 @@ from missmdp.plan.factored.cores import TooTiedError
 from missmdp.plan.factored.parts import Parts
 from missmdp.plan.factored.search import StructuredSearch
 from missmdp.plan.sarsop import solver
+from missmdp.plan.sarsop import structured as structured_module
 from missmdp.plan.stopping import SearchLimits
 from oracles.factored import Ticks, memory_value, searched
 from random_factored import random_factored
@@ -107,6 +108,7 @@ def test_no_memory_at_all():
 
 def test_sarsop_takes_the_same_path(monkeypatch):
     monkeypatch.setattr(search_module, "_FEW_OBSERVATIONS", 1)
+    monkeypatch.setattr(structured_module, "_FEW_LISTED", 0.0)
     model = random_factored(13)
     result = mm.Sarsop(max_trials=1, timeout=20.0).solve(model)
     assert result.status in ("trials", "precision", "timeout")

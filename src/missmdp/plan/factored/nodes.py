@@ -281,7 +281,7 @@ def _hull(path: list[Nodes]) -> list[Nodes]:
 
 
 def _allotted(paths: list[list[Nodes]], wanted: float, most: float, loss: float) -> list[Nodes]:
-    """Return a set of nodes for each site: smaller ones, where that costs least, until all together are small enough."""
+    """Return a set of nodes for each site: smaller ones, where that costs least, until all are small enough."""
     places = [0] * len(paths)
     while True:
         now = [path[place] for path, place in zip(paths, places, strict=True)]
