@@ -25,15 +25,20 @@ from benchmarks.solve_report import (
 )
 from benchmarks.timing import row
 from missmdp.benchmarks.predator import SCATTERED_JUNGLE, predator
+from missmdp.benchmarks.rocksample import ROCKSAMPLE_7_8, ROCKSAMPLE_11_11, rocksample
 from missmdp.interop import read_model
 
 PRECISION = 1e-3
 TINY = "example-1"
 """Solved in no time, once kernels are compiled."""
-PRIORS = {"icu-smar prior": "icu-smar", "predator-smar prior": "predator-smar"}
-"""Where nothing is seen for certain: the general POMDP, one block."""
 SCATTERED = "predator scattered"
 """predator-mnar-unid with the map that the C++ SARSOP was run on."""
+PRIORS = {f"{name} prior": name for name in ("icu-smar", "predator-smar", "predator-mcar")}
+"""Where nothing is seen for certain: the general POMDP, one block."""
+LARGE = ("fleet-4", "fleet-5", "fleet-6", "fleet-8", "plant-4", "plant-6")
+"""Where many features go missing."""
+ROCKSAMPLES = {"rocksample-7-8": ROCKSAMPLE_7_8, "rocksample-11-11": ROCKSAMPLE_11_11}
+"""Where there are many states."""
 
 
 def run(arguments: Sequence[str] = ()) -> None:
@@ -56,7 +61,7 @@ def run(arguments: Sequence[str] = ()) -> None:
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
-    known = [*mm.list_benchmarks(), SCATTERED, *PRIORS]
+    known = [*mm.list_benchmarks(), SCATTERED, *PRIORS, *LARGE, *ROCKSAMPLES]
     parser = argparse.ArgumentParser(prog="python -m benchmarks solve", description=__doc__)
     parser.add_argument(
         "--seconds", type=float, default=10.0, help="time per model; the search may end before"
@@ -79,6 +84,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--act-first", action="store_true", help="act before the first observation, as other solvers do"
     )
+    parser.add_argument("--threads", type=int, default=1, help="how many threads a search may use")
     parser.add_argument("--no-compilation", action="store_true", help="do not time compilation, a minute")
     parser.add_argument("--page", type=Path, metavar="FILE.md", help="write the tables into a page")
     parser.add_argument(
@@ -95,6 +101,7 @@ def _measure(options: argparse.Namespace) -> Iterator[Measured]:
         precision=PRECISION,
         timeout=options.seconds,
         observe_initial=False if options.act_first else None,
+        threads=options.threads,
         progress=False,
     )
     for name, model in _models(options.models, options.files):
@@ -113,6 +120,8 @@ def _models(names: Sequence[str], files: Sequence[Path]) -> Iterator[tuple[str, 
             yield name, mm.prior_model(mm.load_benchmark(PRIORS[name]))
         elif name == SCATTERED:
             yield name, predator("mnar-unid", SCATTERED_JUNGLE)
+        elif name in ROCKSAMPLES:
+            yield name, rocksample(ROCKSAMPLES[name])
         else:
             yield name, mm.load_benchmark(name)
     for path in files:

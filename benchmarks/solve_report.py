@@ -75,14 +75,14 @@ def gap_table(measured: Sequence[Measured]) -> Table:
     """Return the relative gap after some seconds, and the bounds at the end."""
     longest = max((one.limit for one in measured), default=0.0)
     times = [time for time in TIMES if time <= longest]
-    table = [["model", *(f"{time} s" for time in times), "lower", "upper", "vectors", "points", "CPU"]]
+    table = [["model", *(f"{time} s" for time in times), "lower", "upper", "gap", "CPU"]]
     for one in measured:
         last = one.trace.rows()[-1]
         gaps = [_percent(gap_after(one.trace, time)) if time <= one.limit else "" for time in times]
         # Rounded outwards, so that they still hold.
         bounds = [f"{math.floor(1e3 * last.lower) / 1e3:.3f}", f"{math.ceil(1e3 * last.upper) / 1e3:.3f}"]
-        sizes = [f"{last.vectors:,}", f"{last.points:,}", f"{100 * one.cpu_share:.0f} %"]
-        table.append([one.name, *gaps, *(_signed(bound) for bound in bounds), *sizes])
+        gap, share = f"{last.upper - last.lower:.3g}", f"{100 * one.cpu_share:.0f} %"
+        table.append([one.name, *gaps, *(_signed(bound) for bound in bounds), gap, share])
     return table
 
 

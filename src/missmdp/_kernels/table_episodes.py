@@ -152,6 +152,8 @@ class NodeTables(NamedTuple):
     rows: RowSampler
     action: NDArray[np.int32]
     """The action at scene · n_nodes[0] ⋯ + Σ stride[i] · node."""
+    alike: NDArray[np.int32]
+    """The actions that do to each site what an action does to one, −1 for none, shape (A, k) or nothing."""
     n_scenes: int
     codes: NDArray[np.int32]
     """The observations of the model as codes, shape (Z, n), or nothing where they are numbered by rank."""
@@ -204,6 +206,27 @@ def _remember(
     return after, complete
 
 
+@inner
+def _one_of_alike(alike: NDArray[np.int32], action: int, nodes: NDArray[np.int64], number: float) -> int:
+    """Return an action on a site, drawn from those on sites at the same node; other actions as they are."""
+    own = -1
+    for j in range(alike.shape[1]):
+        if alike[action, j] == action:
+            own = j
+    if own < 0:
+        return action
+    tied = 0
+    for j in range(len(nodes)):
+        tied += alike[action, j] >= 0 and nodes[j] == nodes[own]
+    chosen = min(int(number * tied), tied - 1)
+    for j in range(len(nodes)):
+        if alike[action, j] >= 0 and nodes[j] == nodes[own]:
+            if chosen == 0:
+                return int(alike[action, j])
+            chosen -= 1
+    return action
+
+
 @kernel
 def run_memory_episodes(
     model: Simulation,
@@ -245,6 +268,8 @@ def run_memory_episodes(
             for j in range(len(nodes)):
                 place += tables.stride[j] * nodes[j]
             action = int(tables.action[place])
+            if len(tables.alike) > 0:
+                action = _one_of_alike(tables.alike, action, nodes, nth_uniform(random, len(nodes)))
             earn(model, score, state, action, discount)
             step += 1
             state = next_state(model, key, step, state, action)

@@ -57,6 +57,7 @@ class MemoryAgent(CountsFallbacks):
         self._sizes = [int(features.sizes[i]) for i in self._seen]
         self._values: list[int] = []
         self._situation: Situation | None = None
+        self._taken = 0
 
     def __repr__(self) -> str:
         return f"MemoryAgent({self.policy!r}, {self.impossible} impossible observations)"
@@ -87,7 +88,7 @@ class MemoryAgent(CountsFallbacks):
     @property
     def last_action(self) -> Any:
         """The action that was returned last, or None before the first."""
-        return None if self._situation is None else self._action(self._situation)
+        return None if self._situation is None else self.policy.model.actions[self._taken]
 
     def reset(self, observation: Any = NOTHING) -> Any:
         """Start an episode with its first observation and return the first action."""
@@ -101,13 +102,12 @@ class MemoryAgent(CountsFallbacks):
         """Return the action after the next observation, which followed the last action."""
         before = self.situation
         codes = self._codes(observation)
-        action = int(self.policy.table[before.scene, *before.nodes])
         scene = self._next_scene(codes)
         return self._act(
             scene,
             codes,
             [
-                steps[action, before.scene, scene, node]
+                steps[self._taken, before.scene, scene, node]
                 for steps, node in zip(self.policy.steps, before.nodes, strict=True)
             ],
         )
@@ -142,7 +142,9 @@ class MemoryAgent(CountsFallbacks):
             for i, row in zip(self._sites, missing, strict=True)
         ]
         self._situation = Situation(scene, tuple(nodes))
-        return self._action(self._situation)
+        tied = self.policy.tied(int(self.policy.table[scene, *nodes]), nodes)
+        self._taken = tied[0] if len(tied) == 1 else tied[int(self._random.integers(len(tied)))]
+        return self.policy.model.actions[self._taken]
 
     def _draw(self, row: NDArray[np.float64]) -> int:
         possible = np.flatnonzero(row)
@@ -151,9 +153,6 @@ class MemoryAgent(CountsFallbacks):
         sums = np.cumsum(row[possible])
         place = int((sums <= self._random.random() * sums[-1]).sum())
         return int(possible[min(place, len(possible) - 1)])
-
-    def _action(self, situation: Situation) -> Any:
-        return self.policy.model.actions[int(self.policy.table[situation.scene, *situation.nodes])]
 
 
 def _digits(number: int, sizes: list[int]) -> list[int]:
@@ -217,6 +216,7 @@ def _tables(policy: MemoryPolicy, model: MissMDP, simulation: Simulation) -> Nod
         rows=_stacked(parts),
         # Copies: kernels are compiled anew for arrays that cannot be written to.
         action=np.array(policy.table.reshape(-1)),
+        alike=np.array(policy.alike if policy.alike is not None else np.empty((0, 0)), dtype=np.int32),
         n_scenes=policy.n_scenes,
         codes=np.ascontiguousarray(codes, dtype=np.int32),
         sizes=np.array(features.sizes),

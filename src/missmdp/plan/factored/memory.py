@@ -495,13 +495,13 @@ class Memory:
         actions, steps = self.actions, self.steps
         best, gains = self._better[what]
         if what == "actions":
-            least = _threshold([gain.ravel() for gain in gains], share)
+            least = threshold([gain.ravel() for gain in gains], share)
             actions = [
                 np.where(gain >= least, new, old)
                 for new, old, gain in zip(best, self.actions, gains, strict=True)
             ]
         else:
-            least = _threshold([one for of_move in gains.values() for one in of_move], share)
+            least = threshold([one for of_move in gains.values() for one in of_move], share)
             steps = {
                 key: [
                     np.where((gain >= least)[:, None], new, old)
@@ -530,7 +530,7 @@ class Memory:
         return other
 
 
-def _threshold(gains: list[Tensor], share: float) -> float:
+def threshold(gains: list[Tensor], share: float) -> float:
     """Return the least gain of those that together make a share of all."""
     positive: Tensor = np.concatenate([gain[gain > 0.0] for gain in gains])
     positive[::-1].sort()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -75,6 +75,11 @@ class Nodes(NamedTuple):
     """What it costs to have these nodes only."""
     nodes: list[int]
 
+    @property
+    def n_pairs(self) -> int:
+        """The number of pairs of a node and a value."""
+        return round(math.exp(self.log_pairs))
+
 
 def _rate(one: Nodes, other: Nodes) -> float:
     """Return what a smaller set costs per log of the pairs that it saves."""
@@ -97,25 +102,30 @@ class Site:
 
     Parameters
     ----------
-    grid
-        The values, and the policy that is followed.
-    occupancy
-        How often beliefs of the grid are met.
-    site
-        Which site.
-    clock
-        When to stop.
+    size
+        How many values the site has.
+    kernels
+        What happens to it while it is missing, P(next value, missing | value), and how often that begins at each value.
+    losses
+        What is lost at each of some beliefs by the action that is best at each other one.
+    most
+        How many beliefs are looked at.
     """
 
-    def __init__(self, grid: Grid, occupancy: list[Tensor], site: int, clock: Stopwatch) -> None:
-        self.size = grid.parts.sizes[site]
+    def __init__(
+        self,
+        size: int,
+        kernels: Sequence[tuple[Tensor, Tensor]],
+        losses: Callable[[Tensor], Tensor],
+        most: int = _MOST_BELIEFS,
+    ) -> None:
+        self.size = size
+        self._most = most
         self._beliefs: list[Tensor] = list(np.eye(self.size))
         self._places = {row.tobytes(): k for k, row in enumerate(np.eye(self.size))}
-        self._chains = [
-            self._passed(kernel, often) for kernel, often in missing_kernels(grid, occupancy, site)
-        ]
+        self._chains = [self._passed(kernel, often) for kernel, often in kernels]
         self.beliefs = np.array(self._beliefs)
-        self.losses = _losses(grid, occupancy, site, self.beliefs, clock)
+        self.losses = losses(self.beliefs)
         self._near = [
             _between(self.beliefs, one_step_later(self.beliefs, chain.kernel)) for chain in self._chains
         ]
@@ -137,7 +147,7 @@ class Site:
     def _place(self, belief: Tensor) -> int:
         rounded = np.round(belief, 3)
         key = (rounded + 0.0).tobytes()
-        if key not in self._places and len(self._beliefs) >= _MOST_BELIEFS:
+        if key not in self._places and len(self._beliefs) >= self._most:
             return int(np.argmin(np.abs(np.array(self._beliefs) - belief).sum(axis=1)))
         if key not in self._places:
             self._places[key] = len(self._beliefs)
@@ -157,23 +167,24 @@ class Site:
     def path(self, clock: Stopwatch) -> list[Nodes]:
         """Return sets of nodes, from all to few: each time without the one that costs least for what it saves."""
         nodes = list(range(len(self.beliefs)))
-        found = [Nodes(math.log(self.pairs(nodes)), self.loss(nodes), nodes)]
+        now = Nodes(math.log(self.pairs(nodes)), self.loss(nodes), nodes)
+        found = [now]
         # Costs mostly rise as nodes go, so that only the least ones are worked out anew.
         costs = [(0.0, node) for node in nodes[self.size :]]
         while costs:
             clock.check()
             node = heapq.heappop(costs)[1]
-            rest = [other for other in found[-1].nodes if other != node]
+            rest = [other for other in now.nodes if other != node]
             step = Nodes(math.log(self.pairs(rest)), self.loss(rest), rest)
-            # Without a node, others may stand for more values, so that nothing is saved.
-            saved = found[-1].log_pairs - step.log_pairs
-            if saved <= 0.0:
-                continue
-            cost = (step.loss - found[-1].loss) / saved
+            # Without a node, others may stand for more values, so that nothing is saved: such nodes go last.
+            saved = now.log_pairs - step.log_pairs
+            cost = (step.loss - now.loss) / saved if saved > 0.0 else math.inf
             if costs and cost > costs[0][0]:
                 heapq.heappush(costs, (cost, node))
-            else:
-                found.append(step)
+                continue
+            now = step
+            if now.log_pairs < found[-1].log_pairs:
+                found.append(now)
         return found
 
     def averages(self, nodes: list[int]) -> Tensor:
@@ -212,6 +223,40 @@ def one_step_later(beliefs: Tensor, kernel: Tensor) -> Tensor:
     return np.where(sums > 0.0, mass / np.maximum(sums, 1e-300), beliefs)
 
 
+def _site(grid: Grid, occupancy: list[Tensor], site: int, clock: Stopwatch) -> Site:
+    """Return the beliefs that a site passes through under the policy of a grid."""
+    return Site(
+        grid.parts.sizes[site],
+        missing_kernels(grid, occupancy, site),
+        lambda beliefs: _losses(grid, occupancy, site, beliefs, clock),
+    )
+
+
+def lost_by_confusion(values: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
+    """Return what is lost at each belief by the action that is best at each other one, shape (beliefs, beliefs).
+
+    Parameters
+    ----------
+    values
+        Of actions, by beliefs and contexts, shape (A, beliefs, contexts) each.
+    weights
+        How likely the contexts are, shape (contexts,) each.
+    """
+    n = values[0].shape[1]
+    lost = np.zeros((n, n))
+    for value, weight in zip(values, weights, strict=True):
+        best, chosen = value.max(axis=0), value.argmax(axis=0)
+        for other in range(n):
+            taken = np.take_along_axis(value, chosen[other][None, None], axis=0)[0]
+            lost[:, other] += (best - taken) @ weight
+    return lost
+
+
+def with_drift(lost: Tensor, beliefs: Tensor) -> Tensor:
+    """Return losses with a little for being at another belief, although the same is done there now."""
+    return lost + _DRIFT * lost.max() * np.abs(beliefs[:, None] - beliefs[None]).sum(axis=2)
+
+
 def _losses(grid: Grid, occupancy: list[Tensor], site: int, beliefs: Tensor, clock: Stopwatch) -> Tensor:
     """Return what is lost at each belief by the action that is best at each other one, shape (beliefs, beliefs)."""
     others = [k for k in range(len(grid.shape)) if k != site]
@@ -227,13 +272,7 @@ def _losses(grid: Grid, occupancy: list[Tensor], site: int, beliefs: Tensor, clo
     values = [np.full((grid.parts.n_actions, n, len(weight)), -np.inf) for weight in weights]
     for action, scene, value in grid.action_values(rows, clock):
         values[scene][action] = np.moveaxis(value, site, 0).reshape(n, -1)
-    lost = np.zeros((n, n))
-    for value, weight in zip(values, weights, strict=True):
-        best, chosen = value.max(axis=0), value.argmax(axis=0)
-        for other in range(n):
-            taken = np.take_along_axis(value, chosen[other][None, None], axis=0)[0]
-            lost[:, other] += (best - taken) @ weight
-    return lost + _DRIFT * lost.max() * np.abs(beliefs[:, None] - beliefs[None]).sum(axis=2)
+    return with_drift(lost_by_confusion(values, weights), beliefs)
 
 
 def chosen_nodes(
@@ -254,7 +293,7 @@ def chosen_nodes(
     clock
         When to stop.
     """
-    sites = [Site(grid, occupancy, site, clock) for site in range(len(grid.shape))]
+    sites = [_site(grid, occupancy, site, clock) for site in range(len(grid.shape))]
     wanted, most = (bound / len(grid.values) for bound in entries)
     paths = [site.path(clock) for site in sites]
     found: list[tuple[list[Tensor], list[Tensor]]] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -75,6 +75,10 @@ class MemoryPolicy:
         For each of them, P(node | scene) where it is missing in the first observation, shape (X, N).
     actions
         The action at each scene and nodes, as a number, shape (X, N₁, …, N_k).
+    alike
+        Where features are alike: for each action on one of these features, the actions that do the same to each of
+        them, as numbers, shape (A, k); −1 for other actions. Where the action is on a feature and others are at the
+        same node, one of all these is drawn, each as likely. None if there are no such actions.
 
     Attributes
     ----------
@@ -101,6 +105,7 @@ class MemoryPolicy:
         steps: Sequence[ArrayLike],
         first: Sequence[ArrayLike],
         actions: ArrayLike,
+        alike: ArrayLike | None = None,
     ) -> None:
         self.model = checked_model(model)
         self.sites: tuple[str, ...] = tuple(model.missingness.can_go_missing)
@@ -123,6 +128,7 @@ class MemoryPolicy:
             for site, array, n in zip(self.sites, given[2], self.nodes, strict=True)
         )
         self.table = _checked_actions(actions, (self.n_scenes, *self.nodes), model.n_actions)
+        self.alike = None if alike is None else _checked_alike(alike, (model.n_actions, len(self.sites)))
 
     @classmethod
     def from_memory(cls, model: MissMDP, memory: Memory) -> MemoryPolicy:
@@ -227,8 +233,41 @@ class MemoryPolicy:
                 )
                 for name, first in zip(self.sites, self.first, strict=True)
             ]
-            found |= set(np.unique(self.table[scene][np.ix_(*nodes)]).tolist())
+            table = self.table[scene][np.ix_(*nodes)]
+            for action in np.unique(table).tolist():
+                found |= {action, *self._drawn_with(action, nodes, table == action)}
         return tuple(self.model.actions[a] for a in sorted(found))
+
+    def _drawn_with(
+        self, action: int, nodes: Sequence[NDArray[np.int64]], taken: NDArray[np.bool_]
+    ) -> Iterator[int]:
+        """Yield the actions that may be drawn instead of one, where it is taken at some of all these nodes."""
+        own = self.feature_of(action)
+        if own is None:
+            return
+        grids = np.meshgrid(*nodes, indexing="ij", sparse=True)
+        for site, other in enumerate(self._alike_of(action)):
+            if bool((taken & (grids[site] == grids[own])).any()):
+                yield other
+
+    def _alike_of(self, action: int) -> list[int]:
+        return [] if self.alike is None else self.alike[action].tolist()
+
+    def feature_of(self, action: int) -> int | None:
+        """Return which of the features that are alike an action is on, as a place in `sites`; None if on none."""
+        alike = self._alike_of(action)
+        return alike.index(action) if action in alike else None
+
+    def tied(self, action: int, nodes: Sequence[int]) -> list[int]:
+        """Return the actions of which one is drawn where the table says `action` at some nodes; often just that."""
+        own = self.feature_of(action)
+        if own is None:
+            return [action]
+        return [
+            other
+            for other, node in zip(self._alike_of(action), nodes, strict=True)
+            if other >= 0 and node == nodes[own]
+        ]
 
     def scene_values(self, scene: int) -> dict[str, Any]:
         """Return the values of the features that are always seen in a scene."""
@@ -322,8 +361,12 @@ class MemoryPolicy:
     def save(self, path: str | Path) -> None:
         """Save the policy with its model, such as `fleet.mmpolicy`: arrays and JSON, no pickle."""
         meta, arrays = model_parts(self.model)
-        own = MemoryMeta(cast("dict[str, Any]", msgspec.to_builtins(meta)), list(self.sites))
+        own = MemoryMeta(
+            cast("dict[str, Any]", msgspec.to_builtins(meta)), list(self.sites), self.alike is not None
+        )
         mine = {f"{kind}_{k}": array for kind in _KINDS for k, array in enumerate(getattr(self, kind))}
+        if self.alike is not None:
+            mine["alike"] = self.alike
         write_archive(
             path,
             MEMORY_FILE.kind,
@@ -350,6 +393,7 @@ class MemoryMeta(msgspec.Struct):
 
     model: dict[str, Any]
     sites: list[str]
+    alike: bool = False
 
 
 def _memory_arrays(meta: MemoryMeta) -> dict[str, Array]:
@@ -365,6 +409,8 @@ def _memory_arrays(meta: MemoryMeta) -> dict[str, Array]:
             f"first_{k}": Array(FLOATS, (scenes, nodes)),
         }
     shape = (scenes, *(f"nodes of feature {k}" for k in range(len(meta.sites))))
+    if meta.alike:
+        arrays["alike"] = Array(CODES, (n_actions, len(meta.sites)), -1, n_actions)
     return arrays | {"actions": Array(CODES, shape, 0, n_actions)}
 
 
@@ -377,7 +423,7 @@ def _from_parts(meta: MemoryMeta, arrays: Mapping[str, NDArray[Any]]) -> MemoryP
     if list(model.missingness.can_go_missing) != meta.sites:
         raise ModelError(f"it has nodes of {meta.sites}, and what can go missing is something else")
     given = {kind: [arrays[f"{kind}_{k}"] for k in range(len(meta.sites))] for kind in _KINDS}
-    return MemoryPolicy(model, **given, actions=arrays["actions"])
+    return MemoryPolicy(model, **given, actions=arrays["actions"], alike=arrays.get("alike"))
 
 
 def _split(place: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
@@ -424,6 +470,22 @@ def _checked_actions(actions: Any, shape: tuple[int, ...], n_actions: int) -> ND
     for extreme in (int(numbers.min()), int(numbers.max())):
         if not 0 <= extreme < n_actions:
             raise ParameterError("actions", extreme, f"from 0 to {n_actions - 1}")
+    table = numbers.astype(np.int32)
+    table.setflags(write=False)
+    return table
+
+
+def _checked_alike(alike: Any, shape: tuple[int, int]) -> NDArray[np.int32]:
+    """Return which actions do the same to which features, an array that cannot be written to."""
+    numbers = checked_shape(
+        "alike", as_integers(alike, "alike"), shape, "(actions, features that go missing)"
+    )
+    for action, row in enumerate(numbers):
+        used = row[row >= 0]
+        fits = len(set(used.tolist())) == len(used) and (row < shape[0]).all() and (row >= -1).all()
+        if len(used) and not (fits and action in used and (numbers[used] == row).all()):
+            expected = "for each action on a feature, the same row of actions, one for each feature"
+            raise ParameterError("alike", row.tolist(), expected, f"that is not so in row {action}")
     table = numbers.astype(np.int32)
     table.setflags(write=False)
     return table

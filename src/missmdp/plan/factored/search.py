@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from missmdp.plan.factored.parts import Parts
 from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.factored.refine import first_beliefs, marginals_of, refined
 from missmdp.plan.factored.team import Team
-from missmdp.plan.stopping import ROUNDING, Goal, SearchLimits, Status, Stop
+from missmdp.plan.stopping import ROUNDING, Goal, SearchLimits, Status, Stop, Stopwatch
 from missmdp.plan.trace import TraceBuilder
 
 Tensor = NDArray[np.float64]
@@ -73,6 +74,30 @@ _MOST_MOVES = 20_000
 """Moves (actions × scenes × next scenes) above which the structured search does not begin."""
 
 
+class Upper(Protocol):
+    """An upper bound that gets closer by sweeps; see `Grid`."""
+
+    shape: tuple[int, ...]
+    sweeps: int
+    excess: float
+
+    def work(self) -> float: ...
+    def solve(self, clock: Stopwatch, precision: float, max_sweeps: int = ...) -> float: ...
+    def bound(self) -> float: ...
+
+
+class Lower(Protocol):
+    """A controller whose value gets closer by sweeps; see `Memory`."""
+
+    nodes: tuple[int, ...]
+    sweeps: int
+    lack: float
+
+    def work(self) -> float: ...
+    def solve(self, clock: Stopwatch, precision: float, max_sweeps: int = ...) -> float: ...
+    def bound(self) -> float: ...
+
+
 @dataclass
 class StructuredSearch:
     """One search; `run` fills in the bounds, the controller and the trace."""
@@ -84,7 +109,7 @@ class StructuredSearch:
     team: Team = field(default_factory=Team)
     lower: float = field(init=False)
     upper: float = field(init=False)
-    memory: Memory | None = None
+    memory: Lower | None = None
     """The controller that the lower bound belongs to; None if it is one action for ever."""
     blind_action: int = 0
     rounds: int = 0
@@ -92,8 +117,8 @@ class StructuredSearch:
     trace: TraceBuilder = field(default_factory=TraceBuilder)
     _scale: float = 0.0
     _short_of_memory: bool = False
-    _grid: Grid | None = None
-    _trying: Memory | None = None
+    _grid: Upper | None = None
+    _trying: Lower | None = None
     _shares: dict[str, float] = field(default_factory=dict)
     """Of what the memory that is improved could gain, the share that is tried next."""
     _speed: float = _SPEED
@@ -161,7 +186,7 @@ class StructuredSearch:
     def _most_entries(self, wanted: float, share: float, sweeps: float) -> float:
         """Return how many entries a grid or a memory may have, for the memory and a share of the time that are left."""
         grid = self._grid
-        assert grid is not None
+        assert isinstance(grid, Grid)
         by_memory = self.limits.memory / (_PER_ENTRY * self._ties)
         # Per entry, a sweep multiplies by the length of an axis so and so many times.
         length = float(np.mean(grid.shape))
@@ -171,7 +196,7 @@ class StructuredSearch:
         self._short_of_memory = by_memory < min(wanted, by_time)
         return min(wanted, by_memory, by_time, _LARGEST)
 
-    def _solve_grid(self, grid: Grid) -> None:
+    def _solve_grid(self, grid: Upper) -> None:
         start, before = self.limits.seconds, grid.sweeps
         try:
             self.upper = min(self.upper, grid.solve(self.limits, self._exactness()))
@@ -192,7 +217,7 @@ class StructuredSearch:
 
     def _refine(self, ties: Ties, most: float) -> None:
         clock, grid = self.limits, self._grid
-        assert grid is not None
+        assert isinstance(grid, Grid)
         if self.rounds == 0:
             beliefs = first_beliefs(grid, grid.occupancy(clock), most)
             prices = [(rows**2).sum(axis=1) for rows in beliefs]
@@ -250,9 +275,10 @@ class StructuredSearch:
     def _begin_climb(self, wanted: float) -> tuple[Memory, float]:
         few, most = (self._most_entries(wanted, _CLIMB_SHARE, sweeps) for sweeps in _CLIMB_SWEEPS)
         clock, grid = self.limits, self._grid
-        assert grid is not None
-        if self.memory is not None and most < _LARGER * self.memory.entries:
-            return self.memory, self.lower
+        assert isinstance(grid, Grid)
+        present = self.memory if isinstance(self.memory, Memory) else None
+        if present is not None and most < _LARGER * present.entries:
+            return present, self.lower
         occupancy = grid.occupancy(clock)
         choices = chosen_nodes(grid, occupancy, (few, most), _LOSS * (self.upper - self.lower), clock)
         self._shares = {"actions": 1.0, "steps": 1.0}
@@ -263,15 +289,15 @@ class StructuredSearch:
             found.append((self._solve_memory(memory), -number, memory))
         value, _, best = max(found)
         starts = [grid.greedy_at(best.beliefs, clock)]
-        if self.memory is not None and value < self.lower:
-            starts.append(self.memory.actions_at(best.beliefs))
+        if present is not None and value < self.lower:
+            starts.append(present.actions_at(best.beliefs))
         for actions in starts:
             other = best.changed(actions, best.steps)
             better = self._solve_memory(other)
             best, value = (other, better) if better > value else (best, value)
         return best, value
 
-    def _solve_memory(self, memory: Memory) -> float:
+    def _solve_memory(self, memory: Lower) -> float:
         start, before = self.limits.seconds, memory.sweeps
         self._trying = memory
         try:
@@ -284,7 +310,7 @@ class StructuredSearch:
         self._check()
         return value
 
-    def _take(self, memory: Memory, value: float) -> None:
+    def _take(self, memory: Lower, value: float) -> None:
         if value > self.lower:
             self.lower, self.memory = value, memory
         self._record()
@@ -331,7 +357,7 @@ class StructuredSearch:
     def policy(self) -> MemoryPolicy:
         """Return the policy that the lower bound belongs to."""
         model = self.parts.model
-        if self.memory is None:
+        if not isinstance(self.memory, Memory):
             return MemoryPolicy.from_action(model, model.actions[self.blind_action])
         return MemoryPolicy.from_memory(model, self.memory)
 

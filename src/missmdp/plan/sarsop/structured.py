@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from scipy import sparse
 
+from missmdp.plan.factored.alike.model import find_alike
+from missmdp.plan.factored.alike.search import AlikeSearch
 from missmdp.plan.factored.cores import TooTiedError
 from missmdp.plan.factored.parts import Parts
 from missmdp.plan.factored.policy import MemoryPolicy
@@ -51,7 +53,12 @@ def solve_structured(
 ) -> SolveResult | None:
     """Return what the structured search finds, with so many threads; None if too much is tied together."""
     with Team(threads or os.cpu_count() or 1) as team:
-        search = StructuredSearch(parts, limits, goal, say, team)
+        alike = find_alike(parts)
+        search = (
+            StructuredSearch(parts, limits, goal, say, team)
+            if alike is None
+            else AlikeSearch(parts, limits, goal, say, team, alike=alike)
+        )
         try:
             status = search.run()
         except TooTiedError:
