@@ -92,19 +92,28 @@ def memory_value(policy: MemoryPolicy) -> float:
     matrix = np.eye(model.n_states * n_nodes)
     constant = np.zeros(model.n_states * n_nodes)
     for s, (number, place) in product(range(model.n_states), enumerate(nodes)):
-        action = int(policy.table[(scene_of[s], *place)])
-        constant[s * n_nodes + number] = reward[s, action]
-        for after in np.flatnonzero(transition[action, s]):
-            rows = [
-                steps[action, scene_of[s], scene_of[after], place[k]] for k, steps in enumerate(policy.steps)
-            ]
-            columns = slice(after * n_nodes, (after + 1) * n_nodes)
-            matrix[s * n_nodes + number, columns] -= (
-                model.discount * transition[action, s, after] * settled(int(after), rows)
-            )
+        tied = _tied(policy, int(policy.table[(scene_of[s], *place)]), place)
+        for action in tied:
+            constant[s * n_nodes + number] += reward[s, action] / len(tied)
+            for after in np.flatnonzero(transition[action, s]):
+                rows = [
+                    steps[action, scene_of[s], scene_of[after], place[k]]
+                    for k, steps in enumerate(policy.steps)
+                ]
+                columns = slice(after * n_nodes, (after + 1) * n_nodes)
+                weight = model.discount * transition[action, s, after] / len(tied)
+                matrix[s * n_nodes + number, columns] -= weight * settled(int(after), rows)
     values = np.linalg.solve(matrix, constant).reshape(model.n_states, n_nodes)
     return sum(
         float(weight * settled(s, [first[scene_of[s]] for first in policy.first]) @ values[s])
         for s, weight in enumerate(model.mdp.initial)
         if weight > 0.0
     )
+
+
+def _tied(policy: MemoryPolicy, action: int, nodes: tuple[int, ...]) -> list[int]:
+    """Return the actions of which one is drawn: on features that are alike and at the same node."""
+    if policy.alike is None or (policy.alike[action] < 0).all():
+        return [action]
+    own = nodes[policy.alike[action].tolist().index(action)]
+    return [other for other, node in zip(policy.alike[action].tolist(), nodes, strict=True) if node == own]
