@@ -12,7 +12,7 @@ import missmdp as mm
 from missmdp.plan.factored import search as search_module
 from missmdp.plan.factored.cores import TooTiedError
 from missmdp.plan.factored.parts import Parts
-from missmdp.plan.factored.search import StructuredSearch
+from missmdp.plan.factored.search import StructuredSearch, structured_parts
 from missmdp.plan.sarsop import solver
 from missmdp.plan.sarsop import structured as structured_module
 from missmdp.plan.stopping import SearchLimits
@@ -161,6 +161,9 @@ HOSTILE = {
         {f"f{i}": ([], lambda action: {0: 1.0}) for i in range(3)},
         missing={f"f{i}": (f"f{i}", [0.0, 1.0]) for i in range(3)},
     ),
+    "hardly ever missing by value": lambda: hostile(
+        [3, 3, 3, 2], missing={"f0": 0.5, "f1": 0.5, "f2": 0.5, "f3": ("f3", [0.0, 1e-13])}
+    ),
     "one action": lambda: hostile([2, 2, 3], n_actions=1),
     "ten actions": lambda: hostile([3, 3, 3], n_actions=10),
     "self-censoring": lambda: hostile(
@@ -219,6 +222,14 @@ def test_only_the_first_reward_where_all_is_over_next():
     best = float(model.mdp.reward[model.mdp.initial > 0.0].max())
     assert search.lower == pytest.approx(best)
     assert search.upper == pytest.approx(best)
+
+
+def test_every_site_needs_a_factor_of_its_gaps(monkeypatch):
+    model = hostile([3, 3, 3, 3], missing=0.5)
+    assert structured_parts(model) is not None
+    fewer = model.missingness.factors[1:]
+    monkeypatch.setattr(mm.MissingnessFunction, "factors", property(lambda missingness: fewer))
+    assert structured_parts(model) is None
 
 
 def test_parts_count_no_terms_of_what_is_too_tied():

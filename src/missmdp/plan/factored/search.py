@@ -351,7 +351,10 @@ def structured_parts(model: MissMDP) -> Parts | None:
         return None
     if model.mdp.n_actions * n_scenes**2 > _MOST_MOVES or model.n_states > _LARGEST:
         return None
-    if model.mdp.factors is None or model.missingness.factors is None:
+    gaps = model.missingness.factors
+    if model.mdp.factors is None or gaps is None:
+        return None
+    if {feature for factor in gaps for feature in factor.features} != set(hidden):
         return None
     return Parts(model)
 
