@@ -60,6 +60,8 @@ _SPEED = 5e8
 """Multiplications per second, at least."""
 _CLOSE = 0.02
 """Of the gap: how exactly bounds are worked out."""
+_ROUGHLY = 1e-3
+"""Of the first gap: how exactly one action for ever is worked out."""
 _ROOM = 2.0
 """How many times more entries a memory may have than it should, where fewer nodes would not help."""
 _LARGER = 1.5
@@ -138,18 +140,21 @@ class StructuredSearch:
             return "converged"
 
     def _begin(self, ties: Ties) -> None:
-        """Work out full observation, and the best action for ever."""
+        """Work out full observation, and then the best action for ever."""
         corners = [np.eye(size) for size in self.parts.sizes]
         self.limits.check_memory(int(_PER_ENTRY * self.parts.initial.size))
         grid = Grid(ties, corners, [np.zeros(len(rows)) for rows in corners], team=self.team)
-        for action in range(self.parts.n_actions):
-            value = grid.blind(action, self.limits)
-            if value > self.lower:
-                self.lower, self.blind_action = value, action
         self._grid = grid
         entries = math.prod(map(float, grid.shape))
         self._ties = max([1.0, *(operator.peak() / entries for _, operator in grid.moves)])
         self._solve_grid(grid)
+        # What is best to do for ever is only a beginning, so that it need not be known closely.
+        precision = max(_ROUGHLY * (self.upper - self.lower), ROUNDING * self._scale)
+        for action in range(self.parts.n_actions):
+            value = grid.blind(action, self.limits, precision)
+            if value > self.lower:
+                self.lower, self.blind_action = value, action
+        self._record()
         self._check()
 
     def _wanted(self, entries: float) -> float:
