@@ -49,7 +49,7 @@ def test_a_search_that_was_to_be_brief_has_not_reached_the_limit_of_the_user(mon
     monkeypatch.setattr(solver, "solve_structured", solve_structured)
     found = mm.Sarsop(precision=0.0, max_trials=1, timeout=60.0).solve(mm.load_benchmark("fleet-3"))
     assert len(called) == 1
-    assert (found.status, found.trace.trials[-1]) == ("trials", 1)
+    assert (found.status, found.trace.trials[-1], found.sources) == ("trials", 1, "")
 
 
 def test_no_second_search_where_the_trials_of_the_user_are_made(monkeypatch):

@@ -110,13 +110,16 @@ def joined(parts: Parts, first: SolveResult | None, second: SolveResult, goal: G
         status="precision" if goal.is_reached(better.lower, upper, scale) else second.status,
         trace=first.trace.followed_by(second.trace),
         beliefs=second.beliefs if second.beliefs.shape[0] else first.beliefs,
-        sources="; ".join(
-            [
-                _BY_MEMORY if isinstance(better.policy, MemoryPolicy) else _BY_VECTORS,
-                _BY_GRID if _BY_GRID in tighter.sources else _BY_POINTS,
-            ]
+        sources=_sources(
+            by_memory=isinstance(better.policy, MemoryPolicy), by_grid=_BY_GRID in tighter.sources
         ),
     )
+
+
+def _sources(*, by_memory: bool, by_grid: bool) -> str:
+    if not by_memory and not by_grid:
+        return ""
+    return "; ".join([_BY_MEMORY if by_memory else _BY_VECTORS, _BY_GRID if by_grid else _BY_POINTS])
 
 
 def _scale(parts: Parts) -> float:
