@@ -53,13 +53,18 @@ class Ties:
             for scene in range(len(parts.scenes))
         ]
         self._kernels: dict[tuple[int, int], list[Tie]] = {}
+        self.bonds = [0.0] * parts.n_sites
+        """For each site, how many matrices over beliefs the operators of all moves have."""
         n_terms = 0.0
         for move in self.moves:
             self.clock.check()
-            terms = [1.0] * parts.n_sites
+            terms, bonds = [1.0] * parts.n_sites, [1.0] * parts.n_sites
             for tie in self.of(move):
-                for site in {site for term in tie for site in term}:
+                touched = {site for term in tie for site in term}
+                for site in touched:
                     terms[site] *= len(tie)
+                    bonds[site] *= len(tie) if len(touched) > 1 else 1
+            self.bonds = [old + new for old, new in zip(self.bonds, bonds, strict=True)]
             n_terms += sum(terms)
             if n_terms > MOST_TERMS:
                 raise TooTiedError
