@@ -134,6 +134,24 @@ def test_dependent_indicators_stay_together(seed):
     np.testing.assert_allclose(factors[1].table[:, 0], rate, atol=1e-12)
 
 
+@pytest.mark.parametrize("rates", [[0.0, 1e-13], [1e-13, 0.0], [1.0, 1.0 - 1e-13], [1e-13, 2e-13]])
+def test_what_hardly_ever_goes_missing_is_not_lost(rates):
+    """Features with a factor are those that can go missing, however rarely."""
+    features = {"a": range(2), "b": range(3)}
+    mdp = mm.FactoredMDP.from_factors(
+        features, ["x"], {n: ([], lambda action: {0: 1.0}) for n in features}, 0.0, dict.fromkeys(features, 0)
+    )
+    M = mm.MissingnessFunction.independent(mdp, {"a": ("a", rates), "b": 0.5})
+    whole = mm.MissingnessFunction(mdp.space, M.patterns, M.probabilities)
+    for one in (M, whole):
+        assert one.can_go_missing == ("a", "b")
+        assert one.factors is not None
+        assert [factor.features for factor in one.factors] == [(0,), (1,)]
+        # Only where nothing that is possible changes is a difference this small rounding.
+        is_rounding = min(rates) > 0.0 and max(rates) < 1.0
+        assert one.factors[0].parents == (() if is_rounding else (0,))
+
+
 def test_a_dependence_of_three_is_one_factor():
     """Any two indicators are independent, the three are not: all three belong together."""
     features = {name: range(2) for name in "abcd"}

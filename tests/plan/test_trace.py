@@ -140,3 +140,13 @@ def test_anything_that_solves_is_a_solver():
 
     assert isinstance(Mine(), Solver)
     assert not isinstance(object(), Solver)
+
+
+def test_a_trace_that_follows_counts_on():
+    both = trace().followed_by(trace())
+    assert both.trials.tolist() == [0, 10, 1200, 1200, 1210, 2400]
+    assert both.backups.tolist() == [0, 130, 5210, 5210, 5340, 10420]
+    assert both.upper.tolist() == [200.0, 1 / 3, 0.1, 0.1, 0.1, 0.1]
+    assert trace([]).followed_by(trace()).rows() == ROWS
+    assert trace().followed_by(trace([])).rows() == ROWS
+    assert trace().rows() == ROWS

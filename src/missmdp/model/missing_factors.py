@@ -193,7 +193,7 @@ def _without_idle(
 ) -> MissingFactor:
     """Return a factor without parents that do not matter, patterns that never occur, and features always seen."""
     for axis in reversed(range(len(parents))):
-        if float(np.ptp(table, axis=axis).max(initial=0.0)) <= ROUNDING:
+        if _is_idle(table, axis):
             table = np.asarray(table.take(0, axis=axis))
             parents = parents[:axis] + parents[axis + 1 :]
     occurs = np.flatnonzero(table.reshape(-1, len(patterns)).max(axis=0) > 0.0)
@@ -205,6 +205,14 @@ def _without_idle(
         np.ascontiguousarray(patterns[np.ix_(order, goes)]),
         np.ascontiguousarray(table[..., order]),
     )
+
+
+def _is_idle(table: NDArray[np.float64], axis: int) -> bool:
+    """Return whether a table is the same along an axis but for rounding; what is possible must be exactly the same."""
+    occurs = table > 0.0
+    # However rare it is: a feature that goes missing somewhere must not become one that is always seen.
+    same_support = bool((occurs == occurs.take([0], axis=axis)).all())
+    return same_support and float(np.ptp(table, axis=axis).max(initial=0.0)) <= ROUNDING
 
 
 def _split(factor: MissingFactor) -> list[MissingFactor]:

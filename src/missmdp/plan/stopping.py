@@ -132,8 +132,12 @@ class Goal:
     max_trials: int | None = None
     until: float = float("inf")
     """Seconds after which it is as if there had been enough trials."""
+    lower: float = -float("inf")
+    """What is known from an earlier search, which counts besides what a search finds itself."""
+    upper: float = float("inf")
 
     def is_reached(self, lower: float, upper: float, scale: float) -> bool:
         """Return whether bounds are close enough; `scale` is the largest value that is possible."""
+        lower, upper = max(lower, self.lower), min(upper, self.upper)
         absolute = 0.0 if self.absolute_precision is None else self.absolute_precision
         return upper - lower <= max(self.precision * abs(lower), absolute, ROUNDING * scale)

@@ -75,8 +75,10 @@ class Trace:
         ]
 
     def followed_by(self, other: Trace) -> Trace:
-        """Return both traces as one, in which bounds never get worse."""
+        """Return both traces as one, in which bounds never get worse and trials and backups are counted on."""
         columns = {name: np.concatenate([self.column(name), other.column(name)]) for name in TraceRow._fields}
+        for name in ("trials", "backups"):
+            columns[name][len(self) :] += self.column(name)[-1] if len(self) else 0
         columns["lower"] = np.maximum.accumulate(columns["lower"])
         columns["upper"] = np.minimum.accumulate(columns["upper"])
         return Trace(**columns)

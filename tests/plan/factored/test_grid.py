@@ -35,8 +35,30 @@ def test_corners_are_full_observation(seed):
     assert wanted - 1e-11 * scale <= found <= wanted + 2e-9 * scale
     blind = blind_values(model)
     for action, value in enumerate(blind):
-        found = grid.blind(action, Stopwatch(None))
+        found = grid.blind(action, Stopwatch(None), 1e-5 * scale)
         assert value - 2e-5 * scale <= found <= value + 1e-11 * scale
+
+
+@pytest.mark.parametrize("seed", [3, 13, 18, 32])
+def test_one_action_for_ever_is_a_bound_after_any_number_of_sweeps(seed):
+    model = random_factored(seed)
+    assert not model.mdp.terminal.any()
+    grid = corners(seed)
+    scale = float(np.abs(model.mdp.reward).max()) / (1.0 - model.discount)
+    for action, value in enumerate(blind_values(model)):
+        for sweeps in (1, 2, 3, 5):
+            found = grid.blind(action, Stopwatch(None), 0.0, max_sweeps=sweeps)
+            assert found <= value + 1e-11 * scale
+
+
+@pytest.mark.parametrize("seed", [3, 13, 18, 32])
+def test_one_action_for_ever_takes_no_more_sweeps_than_it_needs(seed):
+    grid, limits = corners(seed), Ticks(10**9)
+    scale = float(np.abs(grid.parts.reward).max()) / (1.0 - grid.parts.discount)
+    grid.blind(0, limits, 1e-3 * scale)
+    moves = sum(move.action == 0 for move, _ in grid.moves)
+    needed = math.log(2e3) / -math.log(grid.parts.discount) + 2.0
+    assert 10**9 - limits.ticks <= needed * moves
 
 
 @pytest.mark.parametrize("seed", [3, 13, 18, 32])

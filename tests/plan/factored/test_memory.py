@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 
+from missmdp.plan.factored import mixtures
 from missmdp.plan.factored.memory import Memory
 from missmdp.plan.factored.nodes import near
 from missmdp.plan.factored.parts import Parts
@@ -82,3 +84,26 @@ def test_near(seed):
     np.testing.assert_allclose(weights[8:] @ nodes, nodes, atol=1e-12)
     # A belief that holds all values possible is never taken for one that does not.
     assert (weights[:8, :n_values] == 0.0).all()
+
+
+def test_nodes_that_are_near_piece_by_piece(monkeypatch):
+    rng = np.random.default_rng(4)
+    nodes, wanted = np.vstack([np.eye(4), rng.dirichlet(np.ones(4), 9)]), rng.dirichlet(np.ones(4), 30)
+    whole = near(nodes, wanted)
+    for numbers in (1, 60, 700, 5000):
+        monkeypatch.setattr(mixtures, "_AT_A_TIME", numbers)
+        np.testing.assert_array_equal(near(nodes, wanted), whole)
+
+
+def test_many_values_take_little_memory():
+    rng = np.random.default_rng(4)
+    nodes, wanted = np.eye(50), rng.dirichlet(np.ones(50), 50)
+    tracemalloc.start()
+    try:
+        near(nodes, wanted)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # All at once, that would be 50⁴ numbers of 8 bytes.
+    assert peak < 1.5 * 8 * 50**4
+    assert peak < 120e6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from functools import cache
 from typing import Any
 
@@ -12,7 +13,7 @@ import missmdp as mm
 from missmdp.plan.factored import search as search_module
 from missmdp.plan.factored.cores import TooTiedError
 from missmdp.plan.factored.parts import Parts
-from missmdp.plan.factored.search import StructuredSearch
+from missmdp.plan.factored.search import StructuredSearch, structured_parts
 from missmdp.plan.sarsop import solver
 from missmdp.plan.sarsop import structured as structured_module
 from missmdp.plan.stopping import SearchLimits
@@ -106,6 +107,66 @@ def test_no_memory_at_all():
     assert_between(search, listed(3))
 
 
+class Short(Ticks):
+    """A limit under which there never seems to be time for anything large."""
+
+    left = 1e-3
+
+
+def test_what_time_kept_small_has_not_converged():
+    search, status = searched(hostile([2, 2, 2]), Short(1000), precision=0.0)
+    assert status == "timeout"
+    assert search.memory is not None
+
+
+def test_time_for_entries_does_not_depend_on_how_many_are_wanted():
+    search, _ = searched(hostile([2, 2, 2]), Short(100), precision=0.0)
+    grid = search._grid
+    most = [search._most_entries(grid, wanted, 0.5, 30.0) for wanted in (3000.0, 5000.0)]
+    assert most[0] == most[1] < 3000.0
+    assert search._short_of == "time"
+    # So many entries are worth that time: work grows with the length of an axis.
+    n_scenes, length = len(search.parts.scenes), (most[0] / len(search.parts.scenes)) ** (1.0 / 3.0)
+    per_entry = grid.work() / (np.prod(grid.shape) * n_scenes * np.mean(grid.shape)) * length
+    share = min(0.5 * search._pressed, 1.0)
+    assert 30.0 * per_entry * most[0] == pytest.approx(share * Short.left * search._speed)
+
+
+def test_where_no_finer_grid_fits_memories_are_improved_all_the_same(monkeypatch):
+    def refine(search, ties, most):
+        raise TooTiedError
+
+    monkeypatch.setattr(StructuredSearch, "_refine", refine)
+    search, _ = searched(hostile([2, 2, 2]), Ticks(400), precision=0.0)
+    assert search.memory is not None
+    assert search.lower <= search.upper
+
+
+@pytest.mark.parametrize("megabytes", [0.02, 0.1, 0.5])
+def test_little_memory(megabytes):
+    limits = Ticks(20_000)
+    limits.memory = 1e6 * megabytes
+    search, status = searched(random_factored(13), limits, precision=0.0)
+    assert status == "memory"
+    assert_between(search, listed(13))
+
+
+def test_many_values_in_little_memory():
+    """Nodes for so many values do not fit; bounds hold, and no more is taken than there is."""
+    limits = Ticks(10_000)
+    limits.memory = 20e6
+    model = hostile([60, 2, 2], deterministic([60, 2, 2]))
+    tracemalloc.start()
+    try:
+        search, status = searched(model, limits, 0.0, max_trials=1)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert status in ("memory", "trials", "timeout")
+    assert search.lower <= search.upper
+    assert peak < 5.0 * limits.memory
+
+
 def test_sarsop_takes_the_same_path(monkeypatch):
     monkeypatch.setattr(search_module, "_FEW_OBSERVATIONS", 1)
     monkeypatch.setattr(structured_module, "_FEW_LISTED", 0.0)
@@ -160,6 +221,9 @@ HOSTILE = {
         [2, 2, 2],
         {f"f{i}": ([], lambda action: {0: 1.0}) for i in range(3)},
         missing={f"f{i}": (f"f{i}", [0.0, 1.0]) for i in range(3)},
+    ),
+    "hardly ever missing by value": lambda: hostile(
+        [3, 3, 3, 2], missing={"f0": 0.5, "f1": 0.5, "f2": 0.5, "f3": ("f3", [0.0, 1e-13])}
     ),
     "one action": lambda: hostile([2, 2, 3], n_actions=1),
     "ten actions": lambda: hostile([3, 3, 3], n_actions=10),
@@ -219,6 +283,14 @@ def test_only_the_first_reward_where_all_is_over_next():
     best = float(model.mdp.reward[model.mdp.initial > 0.0].max())
     assert search.lower == pytest.approx(best)
     assert search.upper == pytest.approx(best)
+
+
+def test_every_site_needs_a_factor_of_its_gaps(monkeypatch):
+    model = hostile([3, 3, 3, 3], missing=0.5)
+    assert structured_parts(model) is not None
+    fewer = model.missingness.factors[1:]
+    monkeypatch.setattr(mm.MissingnessFunction, "factors", property(lambda missingness: fewer))
+    assert structured_parts(model) is None
 
 
 def test_parts_count_no_terms_of_what_is_too_tied():

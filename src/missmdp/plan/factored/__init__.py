@@ -2,5 +2,6 @@
 
 `search` is the loop. `parts` is a model in small tables, `grid` the upper bound and `refine` where it gets finer.
 `memory` is the lower bound and `nodes` what it remembers. `cores`, `mixtures`, `causes` and `told` do their arithmetic,
+`sizes` says what they take,
 and `team` the threads. `policy` is what is deployed, `agent` how it acts, and `explain` what it says of itself.
 """

@@ -53,13 +53,18 @@ class Ties:
             for scene in range(len(parts.scenes))
         ]
         self._kernels: dict[tuple[int, int], list[Tie]] = {}
+        self.bonds = [0.0] * parts.n_sites
+        """For each site, how many matrices over beliefs the operators of all moves have."""
         n_terms = 0.0
         for move in self.moves:
             self.clock.check()
-            terms = [1.0] * parts.n_sites
+            terms, bonds = [1.0] * parts.n_sites, [1.0] * parts.n_sites
             for tie in self.of(move):
-                for site in {site for term in tie for site in term}:
+                touched = {site for term in tie for site in term}
+                for site in touched:
                     terms[site] *= len(tie)
+                    bonds[site] *= len(tie) if len(touched) > 1 else 1
+            self.bonds = [old + new for old, new in zip(self.bonds, bonds, strict=True)]
             n_terms += sum(terms)
             if n_terms > MOST_TERMS:
                 raise TooTiedError
@@ -227,30 +232,39 @@ class Grid:
                 self.excess -= shift
         return self.bound()
 
-    def blind(self, action: int, clock: Stopwatch, max_sweeps: int = 2000) -> float:
-        """Return a lower bound at the start for one action for ever, on a grid of corners."""
+    def blind(self, action: int, clock: Stopwatch, precision: float, max_sweeps: int = 2000) -> float:
+        """Return a lower bound at the start for one action for ever, on a grid of corners.
+
+        Parameters
+        ----------
+        action
+            The action.
+        clock
+            When to stop.
+        precision
+            How far the bound may be below the value.
+        max_sweeps
+            After so many sweeps, the bound is further below it.
+        """
         parts, discount = self.parts, self.parts.discount
-        values = [np.zeros(self.shape) for _ in parts.scenes]
-        low = -math.inf
+        future = discount / (1.0 - discount)
+        values, lack = [np.zeros(self.shape) for _ in parts.scenes], 0.0
         for _ in range(max_sweeps):
-            new = [
-                self.rewards[scene][..., action]
-                + sum(
-                    discount * move.weight * operator.pull(values[move.after])
-                    for move, operator in self._by_start()[action, scene]
-                )
-                for scene in range(len(parts.scenes))
-            ]
-            clock.check()
+            new = [self.rewards[scene][..., action].copy() for scene in range(len(parts.scenes))]
+            for scene, value in enumerate(new):
+                for move, operator in self._by_start()[action, scene]:
+                    clock.check()
+                    value += discount * move.weight * operator.pull(values[move.after])
             low = min(float((a - b).min()) for a, b in zip(new, values, strict=True))
             high = max(float((a - b).max()) for a, b in zip(new, values, strict=True))
-            values = new
-            low, high = (min(low, 0.0), max(high, 0.0)) if parts.ends else (low, high)
-            if high - low <= 1e-6 * (abs(high) + abs(low)) + 1e-12:
+            if parts.ends:
+                low, high = min(low, 0.0), max(high, 0.0)
+            values, lack = new, future * low
+            if future * (high - low) <= precision:
                 break
             if not parts.ends:
-                values = [v + discount / (1.0 - discount) * (low + high) / 2.0 for v in values]
-        lack = discount / (1.0 - discount) * low
+                shift = future * (low + high) / 2.0
+                values, lack = [value + shift for value in values], lack - shift
         return sum(
             float((belief * (value + lack)).sum())
             for belief, value in zip(parts.beginning, values, strict=True)

@@ -8,7 +8,7 @@ history, so its value is a lower bound; it is worked out exactly, on pairs (node
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from missmdp.plan.factored.cores import Core, Operator, TooTiedError, one_row
 from missmdp.plan.factored.nodes import near, one_step_later
 from missmdp.plan.factored.parts import Gaps, Move, Part, Parts
 from missmdp.plan.factored.team import Team
-from missmdp.plan.stopping import Stopwatch
+from missmdp.plan.stopping import Stop, Stopwatch
 
 Tensor = NDArray[np.float64]
 Steps = dict[tuple[int, int, int], list[NDArray[np.float64]]]
@@ -44,11 +44,15 @@ class Memory:
         When to stop while the controller is made; never if not given.
     most
         How many entries it may have.
+    fits
+        Says of the numbers of pairs and of nodes, by sites, whether there is memory for them; always if not given.
 
     Raises
     ------
     TooTiedError
-        If it would have more.
+        If it would have more entries.
+    Stop
+        If there is too little memory.
     """
 
     def __init__(
@@ -60,6 +64,7 @@ class Memory:
         team: Team | None = None,
         clock: Stopwatch | None = None,
         most: float = math.inf,
+        fits: Callable[[Sequence[float], Sequence[float]], bool] | None = None,
     ) -> None:
         clock = clock or Stopwatch(None)
         self.parts = parts
@@ -72,10 +77,11 @@ class Memory:
         self._goes_on = [parts.goes_on(scene) for scene in range(len(parts.scenes))]
         self.nodes = tuple(len(site) for site in beliefs)
         self.steps: Steps = {}
+        known: dict[tuple[int, bytes], Tensor] = {}
         for move in self.moves:
             clock.check()
             key = (move.action, move.scene, move.after)
-            self.steps[key] = [self._moved(move, k) for k in range(parts.n_sites)]
+            self.steps[key] = [self._moved(move, k, clock, known) for k in range(parts.n_sites)]
         self.first = [
             [self._first(scene, k) for k in range(parts.n_sites)] for scene in range(len(parts.scenes))
         ]
@@ -83,6 +89,8 @@ class Memory:
         self.shape = tuple(len(pairs) for pairs in self.pairs)
         if self.entries > most:
             raise TooTiedError
+        if fits is not None and not fits(self.shape, self.nodes):
+            raise Stop("memory")
         self.rewards = [self._at_pairs(reward) for reward in parts.reward]
         self.values = [np.zeros(self.shape) for _ in parts.scenes]
         self.lack = math.inf
@@ -113,9 +121,15 @@ class Memory:
         table = self._usual(gaps.given, (site,))[..., hidden].sum(axis=-1)
         return np.broadcast_to(table, (self.parts.sizes[site],))
 
-    def _moved(self, move: Move, site: int) -> Tensor:
+    def _moved(
+        self, move: Move, site: int, clock: Stopwatch, known: dict[tuple[int, bytes], Tensor]
+    ) -> Tensor:
+        """Return where nodes go at first; `known` is where they go in other moves, most of which are the same."""
         kernel = self._usual(move.kernels[site]) * self._missing(move.after, site)
-        return near(self.beliefs[site], one_step_later(self.beliefs[site], kernel))
+        key = (site, kernel.tobytes())
+        if key not in known:
+            known[key] = near(self.beliefs[site], one_step_later(self.beliefs[site], kernel), clock)
+        return known[key]
 
     def _nearest(self, site: int, belief: Tensor) -> int:
         """Return the node whose belief is nearest to one; nodes that exclude what is possible come last."""
@@ -239,18 +253,12 @@ class Memory:
         gap = shown[1].reshape(*(1 for _ in lengths[0]), *lengths[1], 1, size, 2)
         chance = moved[..., None] * gap
         if labelled:
-            hidden = np.zeros((len(pairs), n_nodes * size, size))
-            for value in range(size):
-                hidden[np.arange(len(pairs)), pairs[:, 0] * size + value, value] = 1.0
-            values_of = np.tile(np.arange(size), n_nodes)
-            table = np.einsum("...pv,pcv->...pc", chance[..., 0], hidden)
+            values_of, nodes_of = np.tile(np.arange(size), n_nodes), np.repeat(np.arange(n_nodes), size)
+            table = chance[..., values_of, 0] * (nodes_of == pairs[:, :1])
         else:
             step = self.steps[move.action, move.scene, move.after][site]
-            hidden = np.zeros((len(pairs), len(pairs), size))
-            for column, (node, value) in enumerate(pairs):
-                hidden[:, column, value] = step[pairs[:, 0], node]
             values_of = pairs[:, 1]
-            table = np.einsum("...pv,pcv->...pc", chance[..., 0], hidden)
+            table = chance[..., values_of, 0] * step[np.ix_(pairs[:, 0], pairs[:, 0])]
             # A seen value sets the node of its corner.
             for column in np.flatnonzero(pairs[:, 0] == pairs[:, 1]):
                 table[..., column] += chance[..., pairs[column, 1], 1]

@@ -17,6 +17,15 @@ _MOST_VALUES = 5
 _SAME = 1e-13
 """Beliefs that differ by less are the same."""
 
+_AT_A_TIME = 2_000_000
+"""Numbers that are worked out at a time, about."""
+
+
+def pieces(length: int, each: int) -> list[slice]:
+    """Return slices of a length for which, with so many numbers each, not too many are worked out at a time."""
+    step = max(_AT_A_TIME // max(each, 1), 1)
+    return [slice(begin, begin + step) for begin in range(0, length, step)]
+
 
 class Mixer:
     """Mixtures of the beliefs of one site.
@@ -50,7 +59,9 @@ class Mixer:
     def _mixed(self, wanted: NDArray[np.float64]) -> NDArray[np.float64]:
         rows, n_beliefs = len(wanted), len(self.beliefs)
         weights = np.zeros((rows, n_beliefs))
-        distance = np.abs(wanted[:, None, :] - self.beliefs[None]).max(axis=2)
+        distance = np.empty((rows, n_beliefs))
+        for some in pieces(rows, self.beliefs.size):
+            distance[some] = np.abs(wanted[some, None] - self.beliefs[None]).max(axis=2)
         nearest = distance.argmin(axis=1)
         there = distance[np.arange(rows), nearest] < _SAME
         weights[there, nearest[there]] = 1.0

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.plan.factored.grid import Grid
+from missmdp.plan.factored.mixtures import pieces
 from missmdp.plan.factored.refine import missing_kernels, site_weights
-from missmdp.plan.stopping import Stopwatch
+from missmdp.plan.stopping import SearchLimits, Stopwatch
 
 Tensor = NDArray[np.float64]
 
@@ -31,28 +32,53 @@ _CONTEXTS = 2000
 """Combinations of beliefs about other sites that are looked at, those that are met most."""
 
 
-def near(nodes: Tensor, wanted: Tensor) -> Tensor:
+_FOR_LOSSES = 0.1
+"""Of all memory, what values in these combinations may take."""
+
+
+def near(nodes: Tensor, wanted: Tensor, clock: Stopwatch | None = None) -> Tensor:
     """Return weights of one or two nodes that together are about like each of some beliefs, shape (wanted, N).
 
     Nodes that hold impossible what is possible are taken only if there is no other.
     """
-    off, share = _between(nodes, wanted)
-    return _weights(off, share)
+    clock = clock or Stopwatch(None)
+    some = pieces(len(wanted), len(nodes) ** 2)
+    return np.concatenate([_weights(*_between(nodes, wanted[rows], clock)) for rows in some])
 
 
-def _between(nodes: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
-    """Return how far each two nodes together are from each belief, and the best share of the second."""
-    excluded: Tensor = ((nodes[None] <= 0.0) & (wanted[:, None] > 0.0)).max(axis=2).astype(np.float64)
-    apart = np.abs(wanted[:, None] - nodes[None]).sum(axis=2)
-    along = nodes[None] - nodes[:, None]  # [one, two]
-    length = np.maximum((along**2).sum(axis=2), 1e-300)
-    inner = np.einsum("wv,otv->wot", wanted, along) - np.einsum("ov,otv->ot", nodes, along)
-    share = np.clip(inner / length, 0.0, 1.0)
-    between = nodes[None, :, None] + share[..., None] * along
-    off = np.abs(between - wanted[:, None, None]).sum(axis=3)
-    off += 0.2 * ((1.0 - share) * apart[:, :, None] + share * apart[:, None, :])
-    off += 10.0 * np.maximum(excluded[:, :, None], excluded[:, None, :])
+def _between(nodes: Tensor, wanted: Tensor, clock: Stopwatch) -> tuple[Tensor, Tensor]:
+    """Return how far each two nodes together are from each belief, and the best share of the second.
+
+    Both have the shape (wanted, N, N); what is worked out on the way is larger, so that it is done piece by piece.
+    """
+    n, size = nodes.shape
+    off, share = np.empty((len(wanted), n, n)), np.empty((len(wanted), n, n))
+    for ones in pieces(n, n * size):
+        for rows in pieces(len(wanted), len(nodes[ones]) * n * size):
+            clock.check()
+            off[rows, ones], share[rows, ones] = _between_some(nodes[ones], nodes, wanted[rows])
     return off, share
+
+
+def _between_some(ones: Tensor, twos: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the same for some nodes with others, shape (wanted, ones, twos)."""
+    apart_one, excluded_one = _apart(ones, wanted)
+    apart_two, excluded_two = _apart(twos, wanted)
+    along = twos[None] - ones[:, None]  # [one, two]
+    length = np.maximum((along**2).sum(axis=2), 1e-300)
+    inner = np.einsum("wv,otv->wot", wanted, along) - np.einsum("ov,otv->ot", ones, along)
+    share = np.clip(inner / length, 0.0, 1.0)
+    between = ones[None, :, None] + share[..., None] * along
+    off = np.abs(between - wanted[:, None, None]).sum(axis=3)
+    off += 0.2 * ((1.0 - share) * apart_one[:, :, None] + share * apart_two[:, None, :])
+    off += 10.0 * np.maximum(excluded_one[:, :, None], excluded_two[:, None, :])
+    return off, share
+
+
+def _apart(nodes: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+    """Return how far nodes are from beliefs, and where they hold impossible what is possible, shape (wanted, nodes)."""
+    excluded: Tensor = ((nodes[None] <= 0.0) & (wanted[:, None] > 0.0)).max(axis=2).astype(np.float64)
+    return np.abs(wanted[:, None] - nodes[None]).sum(axis=2), excluded
 
 
 def _weights(off: Tensor, share: Tensor) -> Tensor:
@@ -108,8 +134,17 @@ class Site:
         What happens to it while it is missing, P(next value, missing | value), and how often that begins at each value.
     losses
         What is lost at each of some beliefs by the action that is best at each other one.
+    clock
+        When to stop, and how much memory there is.
+    taken
+        How many bytes of it other sites take.
     most
         How many beliefs are looked at.
+
+    Raises
+    ------
+    Stop
+        If there is too little memory.
     """
 
     def __init__(
@@ -117,6 +152,8 @@ class Site:
         size: int,
         kernels: Sequence[tuple[Tensor, Tensor]],
         losses: Callable[[Tensor], Tensor],
+        clock: SearchLimits,
+        taken: float = 0.0,
         most: int = _MOST_BELIEFS,
     ) -> None:
         self.size = size
@@ -125,9 +162,13 @@ class Site:
         self._places = {row.tobytes(): k for k, row in enumerate(np.eye(self.size))}
         self._chains = [self._passed(kernel, often) for kernel, often in kernels]
         self.beliefs = np.array(self._beliefs)
+        # One for each chain that is kept, and a copy of one that is looked at.
+        self.nbytes = 16.0 * (len(self._chains) + 1) * float(len(self.beliefs)) ** 3
+        clock.check_memory(int(taken + self.nbytes))
         self.losses = losses(self.beliefs)
         self._near = [
-            _between(self.beliefs, one_step_later(self.beliefs, chain.kernel)) for chain in self._chains
+            _between(self.beliefs, one_step_later(self.beliefs, chain.kernel), clock)
+            for chain in self._chains
         ]
 
     def _passed(self, kernel: Tensor, often: Tensor) -> _Chain:
@@ -207,11 +248,15 @@ class Site:
     def pairs(self, nodes: list[int]) -> int:
         """Return how many pairs of a node and a value can be met."""
         met = np.eye(len(nodes), self.size) > 0.0
-        ways = [(steps > 0.0, chain.kernel > 0.0) for chain, steps in self._steps(nodes)]
+        # Numbers, for products of truth values are slow.
+        ways = [
+            ((steps.T > 0.0).astype(np.float64), (chain.kernel > 0.0).astype(np.float64))
+            for chain, steps in self._steps(nodes)
+        ]
         while True:
             before = int(met.sum())
             for steps, kernel in ways:
-                met |= steps.T @ met @ kernel
+                met |= (steps @ met.astype(np.float64) @ kernel) > 0.0
             if int(met.sum()) == before:
                 return before
 
@@ -223,12 +268,14 @@ def one_step_later(beliefs: Tensor, kernel: Tensor) -> Tensor:
     return np.where(sums > 0.0, mass / np.maximum(sums, 1e-300), beliefs)
 
 
-def _site(grid: Grid, occupancy: list[Tensor], site: int, clock: Stopwatch) -> Site:
+def _site(grid: Grid, occupancy: list[Tensor], site: int, clock: SearchLimits, taken: float) -> Site:
     """Return the beliefs that a site passes through under the policy of a grid."""
     return Site(
         grid.parts.sizes[site],
         missing_kernels(grid, occupancy, site),
         lambda beliefs: _losses(grid, occupancy, site, beliefs, clock),
+        clock,
+        taken,
     )
 
 
@@ -257,10 +304,12 @@ def with_drift(lost: Tensor, beliefs: Tensor) -> Tensor:
     return lost + _DRIFT * lost.max() * np.abs(beliefs[:, None] - beliefs[None]).sum(axis=2)
 
 
-def _losses(grid: Grid, occupancy: list[Tensor], site: int, beliefs: Tensor, clock: Stopwatch) -> Tensor:
+def _losses(grid: Grid, occupancy: list[Tensor], site: int, beliefs: Tensor, clock: SearchLimits) -> Tensor:
     """Return what is lost at each belief by the action that is best at each other one, shape (beliefs, beliefs)."""
     others = [k for k in range(len(grid.shape)) if k != site]
-    most = max(int(_CONTEXTS ** (1.0 / max(len(others), 1))), 2)
+    each = 16.0 * len(occupancy) * grid.parts.n_actions * len(beliefs)
+    contexts = min(_CONTEXTS, _FOR_LOSSES * clock.memory / each)
+    most = max(int(contexts ** (1.0 / max(len(others), 1))), 2)
     few = [np.arange(len(grid.beliefs[site]))] * len(grid.shape)
     for k in others:
         axes = tuple(i for i in range(len(grid.shape)) if i != k)
@@ -276,7 +325,12 @@ def _losses(grid: Grid, occupancy: list[Tensor], site: int, beliefs: Tensor, clo
 
 
 def chosen_nodes(
-    grid: Grid, occupancy: list[Tensor], entries: tuple[float, float], loss: float, clock: Stopwatch
+    grid: Grid,
+    occupancy: list[Tensor],
+    entries: tuple[float, float],
+    loss: float,
+    clock: SearchLimits,
+    fits: Callable[[Sequence[float], Sequence[float]], bool],
 ) -> list[tuple[list[Tensor], list[Tensor]]]:
     """Return one or two choices of nodes for a memory, corners first, with the average beliefs while at each of them.
 
@@ -291,14 +345,23 @@ def chosen_nodes(
     loss
         What nodes may cost to have no more entries than they should.
     clock
-        When to stop.
+        When to stop, and how much memory there is.
+    fits
+        Says of the numbers of pairs and of nodes, by sites, whether there is memory for them.
+
+    Raises
+    ------
+    Stop
+        If there is too little memory to choose.
     """
-    sites = [_site(grid, occupancy, site, clock) for site in range(len(grid.shape))]
+    sites: list[Site] = []
+    for site in range(len(grid.shape)):
+        sites.append(_site(grid, occupancy, site, clock, sum(other.nbytes for other in sites)))
     wanted, most = (bound / len(grid.values) for bound in entries)
     paths = [site.path(clock) for site in sites]
     found: list[tuple[list[Tensor], list[Tensor]]] = []
     for some in (paths, [_hull(path) for path in paths]):
-        steps = _allotted(some, wanted, most, loss)
+        steps = _allotted(some, wanted, most, loss, fits)
         found.append(
             (
                 [site.beliefs[step.nodes] for site, step in zip(sites, steps, strict=True)],
@@ -319,13 +382,20 @@ def _hull(path: list[Nodes]) -> list[Nodes]:
     return hull
 
 
-def _allotted(paths: list[list[Nodes]], wanted: float, most: float, loss: float) -> list[Nodes]:
+def _allotted(
+    paths: list[list[Nodes]],
+    wanted: float,
+    most: float,
+    loss: float,
+    fits: Callable[[Sequence[float], Sequence[float]], bool],
+) -> list[Nodes]:
     """Return a set of nodes for each site: smaller ones, where that costs least, until all are small enough."""
     places = [0] * len(paths)
     while True:
         now = [path[place] for path, place in zip(paths, places, strict=True)]
         size = math.exp(sum(step.log_pairs for step in now))
-        if size <= wanted or (size <= most and sum(step.loss for step in now) > loss):
+        is_small = size <= wanted or (size <= most and sum(step.loss for step in now) > loss)
+        if is_small and fits([math.exp(step.log_pairs) for step in now], [len(step.nodes) for step in now]):
             return now
         smaller = [
             (_rate(path[place], path[place + 1]), k)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.plan.factored.grid import Grid
-from missmdp.plan.factored.mixtures import Mixer
+from missmdp.plan.factored.mixtures import Mixer, pieces
 from missmdp.plan.stopping import Stopwatch
 
 Tensor = NDArray[np.float64]
@@ -91,19 +91,25 @@ def _missing_beliefs(grid: Grid, occupancy: list[Tensor], site: int) -> tuple[Te
     joint = np.array(list(sums.values()))
     often = joint.sum(axis=1)
     wanted = joint / often[:, None]
-    far = np.abs(wanted[:, None] - grid.beliefs[site][None]).sum(axis=2).min(axis=1) > _APART
+    beliefs = grid.beliefs[site]
+    far = np.concatenate(
+        [
+            np.abs(wanted[some, None] - beliefs[None]).sum(axis=2).min(axis=1) > _APART
+            for some in pieces(len(wanted), beliefs.size)
+        ]
+    )
     wanted, often = wanted[far], often[far]
     top = np.argsort(-often, kind="stable")[:_MOST]
     return wanted[top], often[top]
 
 
-def first_beliefs(grid: Grid, occupancy: list[Tensor], most: float) -> list[Tensor]:
+def first_beliefs(grid: Grid, occupancy: list[Tensor], most: float, clock: Stopwatch) -> list[Tensor]:
     """Return a first grid: beliefs after a value was seen and then missing for some steps, always the same action."""
     share = (most / len(grid.values)) ** (1.0 / max(len(grid.shape), 1))
-    return [_spread_out(*_chains(grid, occupancy, site), share) for site in range(len(grid.shape))]
+    return [_spread_out(*_chains(grid, occupancy, site), share, clock) for site in range(len(grid.shape))]
 
 
-def _spread_out(chains: Tensor, often: Tensor, share: float, *, pairs: bool = False) -> Tensor:
+def _spread_out(chains: Tensor, often: Tensor, share: float, clock: Stopwatch) -> Tensor:
     """Return corners and some beliefs, such that mixtures of them are not far from any of many.
 
     Parameters
@@ -111,19 +117,22 @@ def _spread_out(chains: Tensor, often: Tensor, share: float, *, pairs: bool = Fa
     chains, often
         The many, with their weights.
     share
-        How many to return; or how many pairs of a belief and a value that it holds possible.
-    pairs
-        Whether pairs are counted.
+        How many to return.
+    clock
+        When to stop.
     """
     size = chains.shape[1]
-    beliefs, counted = np.eye(size), float(size)
+    beliefs = np.eye(size)
     square = (chains**2).sum(axis=1)
     while True:
         prices = (beliefs**2).sum(axis=1)
-        spread = often * (Mixer(beliefs, prices).weights(chains) @ prices - square)
+        mixer, mixed = Mixer(beliefs, prices), np.empty(len(chains))
+        for some in pieces(len(chains), beliefs.size):
+            clock.check()
+            mixed[some] = mixer.weights(chains[some]) @ prices
+        spread = often * (mixed - square)
         k = int(np.argmax(spread))
-        counted += float((chains[k] > 0.0).sum()) if pairs else 1.0
-        if counted > share or spread[k] <= 1e-3 * _APART**2 * often.max():
+        if len(beliefs) + 1 > share or spread[k] <= 1e-3 * _APART**2 * often.max():
             return beliefs
         beliefs = np.vstack([beliefs, chains[k]])
 
@@ -135,7 +144,7 @@ def missing_kernels(grid: Grid, occupancy: list[Tensor], site: int) -> list[tupl
     """
     size = grid.parts.sizes[site]
     axes = tuple(k for k in range(len(grid.shape)) if k != site)
-    found: dict[str, tuple[Tensor, Tensor]] = {}
+    found: dict[bytes, tuple[Tensor, Tensor]] = {}
     for action in range(grid.parts.n_actions):
         often = np.zeros(size)
         for whole, chosen in zip(occupancy, grid.chosen, strict=True):
@@ -146,7 +155,7 @@ def missing_kernels(grid: Grid, occupancy: list[Tensor], site: int) -> list[tupl
             for mass in grid.missing(move, site):
                 kernel += move.weight * mass[:size]
         kernel /= max(sum(move.weight for move in moves), 1e-300)
-        key = np.array2string(kernel, precision=9, threshold=size * size)
+        key = (np.round(kernel, 9) + 0.0).tobytes()
         found[key] = kernel, often + (found[key][1] if key in found else 0.0)
     return list(found.values())
 

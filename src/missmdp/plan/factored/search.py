@@ -8,7 +8,7 @@ steps that were tried out. Every number is a bound whenever the search is stoppe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -23,6 +23,7 @@ from missmdp.plan.factored.nodes import chosen_nodes
 from missmdp.plan.factored.parts import Parts
 from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.factored.refine import first_beliefs, marginals_of, refined
+from missmdp.plan.factored.sizes import Sizes
 from missmdp.plan.factored.team import Team
 from missmdp.plan.stopping import ROUNDING, Goal, SearchLimits, Status, Stop, Stopwatch
 from missmdp.plan.trace import TraceBuilder
@@ -37,8 +38,8 @@ _GROWTH = 4.0
 """How much larger grids get from round to round."""
 _LARGEST = 2e7
 """Entries of all tensors that no grid exceeds."""
-_PER_ENTRY = 60.0
-"""Bytes per entry that a grid or a memory needs, with all that is worked out on the way."""
+_HALF = 0.5
+"""Of the memory, what grids may take, and what memories may."""
 _SHARE = 0.12
 """Of the time that is left, what the sweeps of one solution may take."""
 _SWEEPS = 25.0
@@ -53,16 +54,18 @@ _WORTH = 0.05
 """Of the gap: what a finer grid must gain so that the next one comes before memories."""
 _REFINE_FIRST = 0.3
 """Of all the time, when memories come at the latest."""
-_CLIMB_SWEEPS = 150.0, 35.0
-"""Sweeps that there should be time for, and those that there must be time for."""
+_CLIMB_SWEEPS = 30.0, 300.0, 1500.0
+"""Sweeps that there must be time for; those where fewer nodes would cost much; and those that there should be."""
 _LOSS = 0.4
 """Of the gap: what nodes may cost to have time for all these sweeps."""
 _SPEED = 5e8
 """Multiplications per second, at least."""
+_MEASURABLE = 0.02
+"""Seconds from which the speed of a solution can be told."""
 _CLOSE = 0.02
 """Of the gap: how exactly bounds are worked out."""
-_ROOM = 2.0
-"""How many times more entries a memory may have than it should, where fewer nodes would not help."""
+_ROUGHLY = 1e-3
+"""Of the first gap: how exactly one action for ever is worked out."""
 _LARGER = 1.5
 """How many times more entries a memory needs to have to begin anew with it."""
 _PATIENCE = 6
@@ -116,14 +119,18 @@ class StructuredSearch:
     sweeps: int = 0
     trace: TraceBuilder = field(default_factory=TraceBuilder)
     _scale: float = 0.0
-    _short_of_memory: bool = False
+    _no_finer: str | None = None
+    """What a finer grid is short of, if none fits any more: "memory", or nothing where too much is tied together."""
+    _pressed: float = 1.0
+    """How many times more of the time that is left a grid or a memory may take: more where nothing else helps."""
     _grid: Upper | None = None
     _trying: Lower | None = None
     _shares: dict[str, float] = field(default_factory=dict)
     """Of what the memory that is improved could gain, the share that is tried next."""
     _speed: float = _SPEED
-    _ties: float = 1.0
-    """How much larger tensors get on the way, because sites are tied together."""
+    _sizes: Sizes | None = None
+    _short_of: str = ""
+    """What kept the last grid or memory smaller than it was wanted: "time", "memory", or nothing."""
 
     def __post_init__(self) -> None:
         parts = self.parts
@@ -141,40 +148,40 @@ class StructuredSearch:
             entries, stuck = _FIRST_ENTRIES, False
             while True:
                 before = (self.lower, self.upper)
-                most = self._most_entries(entries, _SHARE, _SWEEPS)
-                self._refine(ties, most)
+                short_of = {self._finer(ties, entries)}
                 if self.rounds == 0 or not self._goes_on_refining(before[1]):
                     stuck = self._climb(self._wanted(entries))
+                    short_of.add(self._short_of)
                 self.rounds += 1
                 self._check()
-                if stuck and (most < entries or entries == _LARGEST):
-                    gap, gained = self.upper - self.lower, before[1] - before[0] - self.upper + self.lower
-                    if gained <= _STALLED * gap:
-                        return "memory" if self._short_of_memory else "converged"
+                gap, gained = self.upper - self.lower, before[1] - before[0] - self.upper + self.lower
+                if stuck and gained <= _STALLED * gap:
+                    if "time" in short_of:
+                        self._pressed *= 2.0
+                    elif short_of == {"memory"} or entries == _LARGEST:
+                        return "memory" if "memory" in short_of else "converged"
                 entries = min(entries * _GROWTH, _LARGEST)
         except Stop as stop:
             self._harvest()
             return stop.status
-        except TooTiedError:
-            if self._grid is None:
-                raise
-            # A finer grid would not fit.
-            self._harvest()
-            return "converged"
 
     def _begin(self, ties: Ties) -> None:
-        """Work out full observation, and the best action for ever."""
+        """Work out full observation, and then the best action for ever."""
         corners = [np.eye(size) for size in self.parts.sizes]
-        self.limits.check_memory(int(_PER_ENTRY * self.parts.initial.size))
+        sizes = self._sizes = Sizes(ties)
+        self._check_grid(corners)
         grid = Grid(ties, corners, [np.zeros(len(rows)) for rows in corners], team=self.team)
-        for action in range(self.parts.n_actions):
-            value = grid.blind(action, self.limits)
-            if value > self.lower:
-                self.lower, self.blind_action = value, action
         self._grid = grid
         entries = math.prod(map(float, grid.shape))
-        self._ties = max([1.0, *(operator.peak() / entries for _, operator in grid.moves)])
+        sizes.peak = max([1.0, *(operator.peak() / entries for _, operator in grid.moves)])
         self._solve_grid(grid)
+        # What is best to do for ever is only a beginning, so that it need not be known closely.
+        precision = max(_ROUGHLY * (self.upper - self.lower), ROUNDING * self._scale)
+        for action in range(self.parts.n_actions):
+            value = grid.blind(action, self.limits, precision)
+            if value > self.lower:
+                self.lower, self.blind_action = value, action
+        self._record()
         self._check()
 
     def _wanted(self, entries: float) -> float:
@@ -183,18 +190,34 @@ class StructuredSearch:
             return _FIRST_MEMORY
         return 4.0 * entries if self.limits.timeout is None else _LARGEST
 
-    def _most_entries(self, wanted: float, share: float, sweeps: float) -> float:
-        """Return how many entries a grid or a memory may have, for the memory and a share of the time that are left."""
-        grid = self._grid
-        assert isinstance(grid, Grid)
-        by_memory = self.limits.memory / (_PER_ENTRY * self._ties)
+    def _most_entries(self, like: Grid | Memory, wanted: float, share: float, sweeps: float) -> float:
+        """Return how many entries a grid or a memory may have, for the memory and a share of the time that are left.
+
+        Its sweeps are taken to be like those of a present one.
+        """
+        assert self._sizes is not None
+        n_scenes, n_sites = len(self.parts.scenes), self.parts.n_sites
+        by_memory = self._sizes.most_entries(_HALF * self.limits.memory)
         # Per entry, a sweep multiplies by the length of an axis so and so many times.
-        length = float(np.mean(grid.shape))
-        times = max(grid.work(), 1.0) / (math.prod(map(float, grid.shape)) * len(self.parts.scenes) * length)
-        wanted_length = max((wanted / len(self.parts.scenes)) ** (1.0 / self.parts.n_sites), 2.0)
-        by_time = share * self.limits.left * self._speed / (sweeps * times * wanted_length)
-        self._short_of_memory = by_memory < min(wanted, by_time)
-        return min(wanted, by_memory, by_time, _LARGEST)
+        length = float(np.mean(like.shape))
+        times = max(like.work(), 1.0) / (math.prod(map(float, like.shape)) * n_scenes * length)
+        share = min(share * self._pressed, 1.0)
+        products = share * self.limits.left * self._speed / (sweeps * times)
+        # The length of an axis grows with the entries: it is what they leave for each site.
+        by_time = max((products * n_scenes ** (1.0 / n_sites)) ** (n_sites / (n_sites + 1.0)), 1.0)
+        most = min(wanted, by_memory, by_time, _LARGEST)
+        self._short_of = "" if most >= wanted else "memory" if most == by_memory else "time"
+        return most
+
+    def _check_grid(self, beliefs: list[Tensor]) -> None:
+        """Stop if a grid of these beliefs would take too much memory."""
+        assert self._sizes is not None
+        self.limits.check_memory(int(self._sizes.grid([len(rows) for rows in beliefs]) / _HALF))
+
+    def _fits(self, pairs: Sequence[float], nodes: Sequence[float]) -> bool:
+        """Return whether there is memory for a controller with so many pairs and nodes per site."""
+        assert self._sizes is not None
+        return self._sizes.memory(pairs, nodes) <= _HALF * self.limits.memory
 
     def _solve_grid(self, grid: Upper) -> None:
         start, before = self.limits.seconds, grid.sweeps
@@ -211,18 +234,35 @@ class StructuredSearch:
     def _count(self, work: float, sweeps: int, start: float) -> None:
         self.sweeps += sweeps
         seconds = self.limits.seconds - start
-        if seconds > 0.1 and sweeps:
+        if seconds > _MEASURABLE and sweeps:
             # Small tensors are slow for what they do, so the fastest counts.
             self._speed = max(self._speed, work * sweeps / seconds)
+
+    def _finer(self, ties: Ties, entries: float) -> str:
+        """Make the grid finer, as long as a finer one fits; return what it was short of."""
+        if self._no_finer is not None:
+            return self._no_finer
+        assert isinstance(self._grid, Grid)
+        most, short_of = self._most_entries(self._grid, entries, _SHARE, _SWEEPS), self._short_of
+        try:
+            self._refine(ties, most)
+        except TooTiedError:
+            self._no_finer = ""
+        except Stop as stop:
+            if stop.status != "memory":
+                raise
+            self._no_finer = "memory"
+        return short_of if self._no_finer is None else self._no_finer
 
     def _refine(self, ties: Ties, most: float) -> None:
         clock, grid = self.limits, self._grid
         assert isinstance(grid, Grid)
         if self.rounds == 0:
-            beliefs = first_beliefs(grid, grid.occupancy(clock), most)
+            beliefs = first_beliefs(grid, grid.occupancy(clock), most, clock)
             prices = [(rows**2).sum(axis=1) for rows in beliefs]
         else:
             beliefs, prices = refined(grid, clock, most)
+        self._check_grid(beliefs)
         finer = Grid(ties, beliefs, prices, grid.prolonged(beliefs), self.team)
         self._grid = finer
         self._solve_grid(finer)
@@ -230,6 +270,7 @@ class StructuredSearch:
         for _ in range(2):
             before = self.upper
             beliefs, prices = refined(finer, clock, most)
+            self._check_grid(beliefs)
             finer = Grid(ties, beliefs, prices, finer.prolonged(beliefs), self.team)
             self._solve_grid(finer)
             self._grid = finer
@@ -246,8 +287,14 @@ class StructuredSearch:
         end = clock.seconds + self._time_to_climb()
         try:
             memory, value = self._begin_climb(wanted)
-        except TooTiedError:  # not even with the fewest nodes
-            return True
+        except (TooTiedError, Stop) as error:  # not even with the fewest nodes
+            if isinstance(error, Stop):
+                if error.status != "memory":
+                    raise
+                self._short_of = "memory"
+            if not isinstance(self.memory, Memory):
+                return True
+            memory, value = self.memory, self.lower
         gains = [math.inf] * _PATIENCE
         while clock.seconds < end and sum(gains[-_PATIENCE:]) > _CLOSE * (self.upper - value):
             what = "steps" if len(gains) % 2 else "actions"
@@ -273,19 +320,24 @@ class StructuredSearch:
         return (_CLIMB_SHARE if self.rounds else _CLIMB_FIRST) * self.limits.left
 
     def _begin_climb(self, wanted: float) -> tuple[Memory, float]:
-        few, most = (self._most_entries(wanted, _CLIMB_SHARE, sweeps) for sweeps in _CLIMB_SWEEPS)
         clock, grid = self.limits, self._grid
         assert isinstance(grid, Grid)
         present = self.memory if isinstance(self.memory, Memory) else None
-        if present is not None and most < _LARGER * present.entries:
+        # What there is too little of is told by the last, for which there is least room.
+        most, many, few = (
+            self._most_entries(present or grid, wanted, _CLIMB_SHARE, sweeps) for sweeps in _CLIMB_SWEEPS
+        )
+        if present is not None and many < _LARGER * present.entries:
             return present, self.lower
         occupancy = grid.occupancy(clock)
-        choices = chosen_nodes(grid, occupancy, (few, most), _LOSS * (self.upper - self.lower), clock)
+        choices = chosen_nodes(
+            grid, occupancy, (few, many), _LOSS * (self.upper - self.lower), clock, self._fits
+        )
         self._shares = {"actions": 1.0, "steps": 1.0}
         usual, found = marginals_of(grid, occupancy), list[tuple[float, int, Memory]]()
         for number, (nodes, averages) in enumerate(choices):
             actions = grid.greedy_at(averages, clock)
-            memory = Memory(self.parts, nodes, usual, actions, self.team, clock, _ROOM * most)
+            memory = Memory(self.parts, nodes, usual, actions, self.team, clock, most, self._fits)
             found.append((self._solve_memory(memory), -number, memory))
         value, _, best = max(found)
         starts = [grid.greedy_at(best.beliefs, clock)]
@@ -377,7 +429,10 @@ def structured_parts(model: MissMDP) -> Parts | None:
         return None
     if model.mdp.n_actions * n_scenes**2 > _MOST_MOVES or model.n_states > _LARGEST:
         return None
-    if model.mdp.factors is None or model.missingness.factors is None:
+    gaps = model.missingness.factors
+    if model.mdp.factors is None or gaps is None:
+        return None
+    if {feature for factor in gaps for feature in factor.features} != set(hidden):
         return None
     return Parts(model)
 

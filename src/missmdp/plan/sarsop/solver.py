@@ -31,7 +31,15 @@ from missmdp.plan.sarsop.loop import Loop
 from missmdp.plan.sarsop.ready import make_ready
 from missmdp.plan.sarsop.search import Search
 from missmdp.plan.sarsop.start import beliefs_over_states
-from missmdp.plan.sarsop.structured import brief, joined, lists_first, lists_last, solve_structured
+from missmdp.plan.sarsop.structured import (
+    after,
+    brief,
+    is_spent,
+    joined,
+    lists_first,
+    lists_last,
+    solve_structured,
+)
 from missmdp.plan.solving import SolveResult
 from missmdp.plan.stopping import Goal, SearchLimits, Status, Stop
 from missmdp.plan.trace import TraceBuilder
@@ -180,16 +188,16 @@ class Sarsop:
         """Return what is found where many features go missing: by features, and by lists where these are short."""
         result = None
         if lists_first(parts):
-            shorter = brief(goal, self.timeout)
-            result = warm_start = self._listed(model, warm_start, limits, shorter, say)
-            if result.status != "trials" or shorter.max_trials == goal.max_trials:
+            result = warm_start = self._listed(model, warm_start, limits, brief(goal, self.timeout), say)
+            # It may have ended only because it was to be brief.
+            if result.status != "trials" or is_spent(goal, result):
                 return result
-        structured = solve_structured(parts, limits, goal, say, self.threads)
+        structured = solve_structured(parts, limits, after(goal, result), say, self.threads)
         if structured is not None:
-            result = joined(result, structured)
-        if lists_last(parts, structured):
-            result = joined(result, self._listed(model, warm_start, limits, goal, say))
-        assert result is not None
+            result = joined(parts, result, structured, goal)
+        if result is None or (result.status != "precision" and lists_last(parts, structured)):
+            listed = self._listed(model, warm_start, limits, after(goal, result), say)
+            result = joined(parts, result, listed, goal)
         return result
 
     def _listed(

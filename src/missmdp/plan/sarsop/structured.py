@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,10 +26,14 @@ _MOST_LISTED = 2e7
 _BRIEF_TRIALS = 30
 _BRIEF_SHARE = 0.25
 """How many trials, and which share of the time, it has if it comes first."""
+_CROSSING = 1e-9
+"""Of the largest value that is possible: bounds that cross by less cross by rounding."""
 _BY_VECTORS = "lower bound and policy from α-vectors"
 _BY_MEMORY = "lower bound and policy from a memory with one node per feature"
 _BY_POINTS = "upper bound from beliefs that were explored"
 _BY_GRID = "upper bound from a grid of beliefs, one axis per feature"
+
+_log = logging.getLogger(__name__)
 
 
 def lists_first(parts: Parts) -> bool:
@@ -48,6 +53,23 @@ def brief(goal: Goal, timeout: float | None) -> Goal:
     return replace(goal, max_trials=trials, until=until)
 
 
+def is_spent(goal: Goal, result: SolveResult) -> bool:
+    """Return whether a search that comes first has made all the trials that there may be."""
+    return goal.max_trials is not None and _trials(result) >= goal.max_trials
+
+
+def after(goal: Goal, result: SolveResult | None) -> Goal:
+    """Return a goal for a search that follows another: the bounds of both count, and so do the trials."""
+    if result is None:
+        return goal
+    trials = None if goal.max_trials is None else max(goal.max_trials - _trials(result), 0)
+    return replace(goal, max_trials=trials, lower=result.lower, upper=result.upper)
+
+
+def _trials(result: SolveResult) -> int:
+    return int(result.trace.trials[-1]) if len(result.trace) else 0
+
+
 def solve_structured(
     parts: Parts, limits: SearchLimits, goal: Goal, say: Callable[[str], None], threads: int | None
 ) -> SolveResult | None:
@@ -63,6 +85,7 @@ def solve_structured(
             status = search.run()
         except TooTiedError:
             return None
+    _check_order(search.lower, search.upper, _scale(parts))
     return SolveResult(
         policy=search.policy(),
         lower=search.lower,
@@ -75,24 +98,43 @@ def solve_structured(
     )
 
 
-def joined(first: SolveResult | None, second: SolveResult) -> SolveResult:
+def joined(parts: Parts, first: SolveResult | None, second: SolveResult, goal: Goal) -> SolveResult:
     """Return the better of both results, bound by bound; the second one came later."""
     if first is None:
         return second
+    scale = _scale(parts)
     better = second if second.lower >= first.lower else first
     tighter = second if second.upper <= first.upper else first
+    _check_order(better.lower, tighter.upper, scale)
+    upper = max(tighter.upper, better.lower)
     return replace(
         second,
         policy=better.policy,
         controller=better.controller,
         lower=better.lower,
-        upper=max(tighter.upper, better.lower),
+        upper=upper,
+        # Bounds that are apart in each search may be close together.
+        status="precision" if goal.is_reached(better.lower, upper, scale) else second.status,
         trace=first.trace.followed_by(second.trace),
         beliefs=second.beliefs if second.beliefs.shape[0] else first.beliefs,
-        sources="; ".join(
-            [
-                _BY_MEMORY if isinstance(better.policy, MemoryPolicy) else _BY_VECTORS,
-                _BY_GRID if _BY_GRID in tighter.sources else _BY_POINTS,
-            ]
+        sources=_sources(
+            by_memory=isinstance(better.policy, MemoryPolicy), by_grid=_BY_GRID in tighter.sources
         ),
     )
+
+
+def _sources(*, by_memory: bool, by_grid: bool) -> str:
+    if not by_memory and not by_grid:
+        return ""
+    return "; ".join([_BY_MEMORY if by_memory else _BY_VECTORS, _BY_GRID if by_grid else _BY_POINTS])
+
+
+def _scale(parts: Parts) -> float:
+    """Return the largest value that is possible."""
+    return max(abs(float(parts.reward.min())), abs(float(parts.reward.max()))) / (1.0 - parts.discount)
+
+
+def _check_order(lower: float, upper: float, scale: float) -> None:
+    """Log it where bounds cross by more than rounding: then one of them does not hold."""
+    if upper < lower - _CROSSING * scale:
+        _log.error("the bounds cross: lower %r, upper %r; please report this", lower, upper)

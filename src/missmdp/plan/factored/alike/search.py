@@ -17,7 +17,7 @@ from missmdp.plan.factored.grid import Ties
 from missmdp.plan.factored.nodes import Nodes, Site, lost_by_confusion, with_drift
 from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.factored.search import StructuredSearch
-from missmdp.plan.stopping import Status, Stop, Stopwatch
+from missmdp.plan.stopping import SearchLimits, Status, Stop, Stopwatch
 
 Tensor = NDArray[np.float64]
 
@@ -174,7 +174,7 @@ class AlikeSearch(StructuredSearch):
     def _most_pairs(self) -> int:
         """Return how many pairs a memory can have, however long it takes."""
         return (
-            max((found.n_pairs for found in self._path[2] if self._fits(found)), default=0)
+            max((found.n_pairs for found in self._path[2] if self._fit(found)), default=0)
             if self._path
             else 0
         )
@@ -185,7 +185,7 @@ class AlikeSearch(StructuredSearch):
         assert isinstance(grid, AlikeGrid)
         alike = grid.alike
         site, path = self._nodes(grid)
-        fitting = [found for found in path if self._fits(found)]
+        fitting = [found for found in path if self._fit(found)]
         if not fitting:
             return None
         largest = next((found for found in fitting if self._work(found.n_pairs) <= most), fitting[-1])
@@ -195,7 +195,7 @@ class AlikeSearch(StructuredSearch):
         _, choices = steps.best(steps.action_values(grid.values, self.limits))
         return AlikeMemory(alike, site.beliefs[largest.nodes], choices, self.team)
 
-    def _fits(self, found: Nodes) -> bool:
+    def _fit(self, found: Nodes) -> bool:
         """Return whether a memory with such nodes fits into memory, and its policy into a table."""
         alike = self.alike
         assert alike is not None
@@ -214,7 +214,7 @@ class AlikeSearch(StructuredSearch):
         return memory_policy(self.memory) if isinstance(self.memory, AlikeMemory) else super().policy()
 
 
-def _site(grid: AlikeGrid, occupancy: Tensor, clock: Stopwatch) -> Site:
+def _site(grid: AlikeGrid, occupancy: Tensor, clock: SearchLimits) -> Site:
     """Return the beliefs that a site passes through under the policy of a grid."""
     alike = grid.alike
     usage = grid.usage(occupancy)
@@ -235,7 +235,8 @@ def _site(grid: AlikeGrid, occupancy: Tensor, clock: Stopwatch) -> Site:
         alike.n_values,
         list(kernels.values()),
         lambda beliefs: _losses(grid, contexts, beliefs, clock),
-        _CANDIDATES,
+        clock,
+        most=_CANDIDATES,
     )
 
 
