@@ -19,12 +19,12 @@ from missmdp.plan.factored.team import Team
 from missmdp.plan.solving import SolveResult
 from missmdp.plan.stopping import Goal, SearchLimits
 
-_FEW_LISTED = 1e5
-"""Joint probabilities up to which a search with listed states and observations comes first."""
+_FEW_LISTED, _FEW_IF_ALIKE = 5e5, 1e5
+"""Joint probabilities up to which a search with listed states and observations comes first; fewer if all are alike."""
 _MOST_LISTED = 2e7
 """Joint probabilities up to which it follows where the structured search finds nothing more."""
 _BRIEF_TRIALS = 30
-_BRIEF_SHARE = 0.25
+_BRIEF_SHARE = 0.5
 """How many trials, and which share of the time, it has if it comes first."""
 _CROSSING = 1e-9
 """Of the largest value that is possible: bounds that cross by less cross by rounding."""
@@ -38,7 +38,8 @@ _log = logging.getLogger(__name__)
 
 def lists_first(parts: Parts) -> bool:
     """Return whether states and observations are so few that they are listed first."""
-    return listed_entries(parts) <= _FEW_LISTED
+    entries = listed_entries(parts)
+    return entries <= _FEW_IF_ALIKE or (entries <= _FEW_LISTED and find_alike(parts) is None)
 
 
 def lists_last(parts: Parts, structured: SolveResult | None) -> bool:
