@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from missmdp.words import listed
+
 if TYPE_CHECKING:
     from missmdp.plan.factored.policy import MemoryPolicy
 
@@ -37,6 +39,8 @@ class MemoryExplanation:
 
     action: Any
     """The action that the policy takes."""
+    drawn_from: tuple[Any, ...]
+    """The actions of which one is drawn, each as likely: on features that are alike and at the same node."""
     seen: tuple[tuple[str, Any], ...]
     """The features that are always seen, with their values."""
     remembered: tuple[FeatureMemory, ...]
@@ -47,7 +51,10 @@ class MemoryExplanation:
 
     def describe(self) -> str:
         """Return the explanation as plain text."""
-        parts = [f"Action: {self.action}   (one node is remembered for each feature that can go missing)"]
+        action = str(self.action)
+        if len(self.drawn_from) > 1:
+            action = f"one of {listed([*map(str, self.drawn_from)])}, each as likely"
+        parts = [f"Action: {action}   (one node is remembered for each feature that can go missing)"]
         if self.seen:
             parts.append("Seen\n" + "\n".join(f"  {name}={value}" for name, value in self.seen))
         if self.remembered:
@@ -68,6 +75,7 @@ class MemoryExplanation:
 def explain(policy: MemoryPolicy, situation: Situation) -> MemoryExplanation:
     """Return what a policy does in a situation; see `MemoryPolicy.explain`."""
     values, actions = policy.model.space.features.as_dict(), policy.model.actions
+    table_action = int(policy.table[situation.scene, *situation.nodes])
     remembered: list[FeatureMemory] = []
     for k, name in enumerate(policy.sites):
         belief = policy.beliefs[k][situation.nodes[k]]
@@ -80,6 +88,7 @@ def explain(policy: MemoryPolicy, situation: Situation) -> MemoryExplanation:
         remembered.append(FeatureMemory(name, possible, tuple(then)))
     return MemoryExplanation(
         action=policy.action(situation),
+        drawn_from=tuple(actions[a] for a in policy.tied(table_action, situation.nodes)),
         seen=tuple(policy.scene_values(situation.scene).items()),
         remembered=tuple(remembered),
     )

@@ -34,6 +34,16 @@ def test_one_of_those_at_the_same_node_is_drawn(policy):
     assert agent.reset({"load": 0}) == "run"
 
 
+def test_explanations_say_what_is_drawn(policy):
+    agent = policy.agent(seed=0)
+    agent.reset({"load": 0, "wear_2": 2, "wear_4": 2})
+    explanation = policy.explain(agent.situation)
+    assert explanation.drawn_from == ("fix 2", "fix 4")
+    assert "Action: one of fix 2 and fix 4, each as likely" in str(explanation)
+    agent.reset({"load": 0})
+    assert str(policy.explain(agent.situation)).startswith("Action: run ")
+
+
 def test_kernels_draw_as_agents_do(policy):
     class ByAgents:
         """The same policy without its kernel."""
