@@ -38,6 +38,8 @@ class Ties:
         The model.
     clock
         When to stop, here and while a grid is made; never if not given.
+    told
+        Whether anything is told at all; if not, there are moves only.
 
     Raises
     ------
@@ -45,10 +47,12 @@ class Ties:
         If there is too much of it.
     """
 
-    def __init__(self, parts: Parts, clock: Stopwatch | None = None) -> None:
+    def __init__(self, parts: Parts, clock: Stopwatch | None = None, *, told: bool = True) -> None:
         self.parts = parts
         self.clock = clock or Stopwatch(None)
         self.moves = list(parts.moves())
+        if not told:
+            return
         self._gaps = [parts.gaps(scene) for scene in range(len(parts.scenes))]
         split = [shown(gaps) for gaps in self._gaps]
         self.links = [one.links for one in split]

@@ -22,6 +22,7 @@ from missmdp.plan.factored.nodes import chosen_nodes
 from missmdp.plan.factored.parts import Parts
 from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.factored.refine import first_beliefs, marginals_of, refined
+from missmdp.plan.factored.seen import Seen
 from missmdp.plan.factored.team import Team
 from missmdp.plan.stopping import ROUNDING, Goal, SearchLimits, Status, Stop
 from missmdp.plan.trace import TraceBuilder
@@ -87,6 +88,8 @@ class StructuredSearch:
     memory: Memory | None = None
     """The controller that the lower bound belongs to; None if it is one action for ever."""
     blind_action: int = 0
+    too_tied: bool = False
+    """Whether there are no other bounds than those of full observation and of one action for ever."""
     rounds: int = 0
     sweeps: int = 0
     trace: TraceBuilder = field(default_factory=TraceBuilder)
@@ -132,7 +135,7 @@ class StructuredSearch:
             return stop.status
         except TooTiedError:
             if self._grid is None:
-                raise
+                return self._without_grid()
             # A finer grid would not fit.
             self._harvest()
             return "converged"
@@ -142,6 +145,19 @@ class StructuredSearch:
         corners = [np.eye(size) for size in self.parts.sizes]
         self.limits.check_memory(int(_PER_ENTRY * self.parts.initial.size))
         grid = Grid(ties, corners, [np.zeros(len(rows)) for rows in corners], team=self.team)
+        self._known_at_once(grid)
+
+    def _without_grid(self) -> Status:
+        """Work out what `_begin` does where too much is tied together for a grid."""
+        self.too_tied = True
+        try:
+            self._known_at_once(Seen(self.parts, self.limits, self.team))
+        except Stop as stop:
+            self._harvest()
+            return stop.status
+        return "converged"
+
+    def _known_at_once(self, grid: Grid) -> None:
         for action in range(self.parts.n_actions):
             value = grid.blind(action, self.limits)
             if value > self.lower:

@@ -17,7 +17,7 @@ from missmdp.checks import (
     checked_seed,
     checked_threads,
 )
-from missmdp.errors import ParameterError
+from missmdp.errors import ModelError, ParameterError
 from missmdp.memory import check_fits
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
@@ -188,7 +188,12 @@ class Sarsop:
         if structured is not None:
             result = joined(result, structured)
         if lists_last(parts, structured):
-            result = joined(result, self._listed(model, warm_start, limits, goal, say))
+            try:
+                result = joined(result, self._listed(model, warm_start, limits, goal, say))
+            except ModelError as error:  # lists do not fit
+                if result is None:
+                    raise
+                _log.info("%s", error)
         assert result is not None
         return result
 

@@ -27,6 +27,7 @@ _BY_VECTORS = "lower bound and policy from α-vectors"
 _BY_MEMORY = "lower bound and policy from a memory with one node per feature"
 _BY_POINTS = "upper bound from beliefs that were explored"
 _BY_GRID = "upper bound from a grid of beliefs, one axis per feature"
+_BY_SIGHT = "upper bound from full observation"
 
 
 def lists_first(parts: Parts) -> bool:
@@ -36,7 +37,10 @@ def lists_first(parts: Parts) -> bool:
 
 def lists_last(parts: Parts, structured: SolveResult | None) -> bool:
     """Return whether to go on with listed states and observations after what the structured search has found."""
-    return structured is None or (structured.status == "converged" and listed_entries(parts) <= _MOST_LISTED)
+    if structured is None:
+        return True
+    few = listed_entries(parts) <= _MOST_LISTED or _BY_SIGHT in structured.sources
+    return structured.status == "converged" and few
 
 
 def brief(goal: Goal, timeout: float | None) -> Goal:
@@ -64,7 +68,7 @@ def solve_structured(
         trace=search.trace.build(),
         beliefs=sparse.csr_array((0, parts.model.n_states)),
         seconds=limits.seconds,
-        sources=f"{_BY_MEMORY}; {_BY_GRID}",
+        sources=f"{_BY_MEMORY}; {_BY_SIGHT if search.too_tied else _BY_GRID}",
     )
 
 
@@ -85,7 +89,7 @@ def joined(first: SolveResult | None, second: SolveResult) -> SolveResult:
         sources="; ".join(
             [
                 _BY_MEMORY if isinstance(better.policy, MemoryPolicy) else _BY_VECTORS,
-                _BY_GRID if _BY_GRID in tighter.sources else _BY_POINTS,
+                next((one for one in (_BY_GRID, _BY_SIGHT) if one in tighter.sources), _BY_POINTS),
             ]
         ),
     )
