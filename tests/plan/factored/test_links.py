@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
+from missmdp.model.missing_factors import Part as MissingPart
 from missmdp.plan.factored import links as links_module
 from missmdp.plan.factored import search as search_module
 from missmdp.plan.factored.cores import TooTiedError
@@ -20,7 +21,7 @@ from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.factored.search import StructuredSearch
 from missmdp.plan.factored.told import Local, told_after, told_before, told_by_kernel
 from missmdp.plan.sarsop import solver
-from missmdp.plan.stopping import Goal, Stopwatch
+from missmdp.plan.stopping import Goal, SearchLimits, Stopwatch
 from oracles.factored import Ticks, memory_value, searched, seen_value
 from random_joint import STYLES, random_joint, random_patterns
 
@@ -244,3 +245,24 @@ def search_of(parts: Parts) -> StructuredSearch:
     search = StructuredSearch(parts, Ticks(600), Goal(1e-4, None, 2), lambda text: None)
     search.run()
     return search
+
+
+def test_no_room_for_patterns_leaves_what_is_known_at_once():
+    names = [f"f{i}" for i in range(8)]
+    rng = np.random.default_rng(4)
+    mdp = mm.FactoredMDP.from_factors(
+        {name: range(2) for name in names},
+        range(2),
+        {name: ([name], rng.dirichlet(np.ones(2), size=(2, 2))) for name in names},
+        [([name], rng.normal(size=(2, 2))) for name in names],
+        dict.fromkeys(names, 0),
+        discount=0.8,
+    )
+    patterns = np.array(list(product([False, True], repeat=8)))
+    table = random_patterns(rng, "any", 8).reshape(1, -1)
+    part = MissingPart(tuple(range(8)), patterns, table, ())
+    model = mm.MissMDP(mdp, mm.MissingnessFunction.from_parts(mdp.space, [part]))
+    search, status = searched(model, SearchLimits(None, 0.03), precision=1e-9)
+    assert (status, search.too_tied) == ("converged", True)
+    assert search.upper == pytest.approx(seen_value(model), abs=0.05 * search._scale)
+    assert search.lower <= search.upper

@@ -145,6 +145,8 @@ class StructuredSearch:
         corners = [np.eye(size) for size in self.parts.sizes]
         self.limits.check_memory(int(_PER_ENTRY * self.parts.initial.size))
         grid = Grid(ties, corners, [np.zeros(len(rows)) for rows in corners], team=self.team)
+        if 16.0 * max((operator.peak() for _, operator in grid.moves), default=0.0) > self.limits.memory:
+            raise TooTiedError
         self._known_at_once(grid)
 
     def _without_grid(self) -> Status:
