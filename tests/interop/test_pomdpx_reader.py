@@ -6,9 +6,11 @@ from hypothesis import given
 
 from interop.factored_files import RandomFile, rocksample_file
 from interop.same import assert_same_numbers
+from missmdp import memory
 from missmdp.benchmarks.rocksample import Map, rocksample
+from missmdp.errors import FormatError
 from missmdp.interop import read_pomdpx
-from missmdp.interop.pomdpx import tables
+from missmdp.interop.pomdpx import reader, tables
 from oracles.pomdpx_files import Brute
 from strategies import seeds
 
@@ -165,6 +167,47 @@ def test_rows_only_for_parents_that_matter_say_the_same(seed, tmp_path, monkeypa
     whole = read_pomdpx(path)
     monkeypatch.setattr(tables, "_MANY_ROWS", 0)
     assert_same_numbers(read_pomdpx(path), whole)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_in_pieces_it_is_the_same(seed, tmp_path, monkeypatch):
+    path = tmp_path / "random.pomdpx"
+    path.write_text(RandomFile(np.random.default_rng(seed)).text)
+    whole = read_pomdpx(path)
+    monkeypatch.setattr(reader, "_CHUNK", 5)
+    monkeypatch.setattr(reader, "_EXPANDED", 3)
+    assert_same_numbers(read_pomdpx(path), whole)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_fits_is_not_refused(seed, tmp_path, monkeypatch):
+    """Estimates never exceed what there is: a file is read if there is room for all of its probabilities."""
+    path = tmp_path / "random.pomdpx"
+    path.write_text(RandomFile(np.random.default_rng(seed)).text)
+    wanted: list[float] = []
+    monkeypatch.setattr(reader, "check_fits", lambda what, nbytes, instead: wanted.append(nbytes))
+    monkeypatch.setattr(reader, "_BYTES_PER_MOVE", 1.0)
+    monkeypatch.setattr(reader, "_BYTES_PER_SIGHT", 1.0)
+    monkeypatch.setattr(reader, "_BYTES_HELD", 0.0)
+    model = read_pomdpx(path)
+    moves = sum(matrix.nnz for matrix in model.transition)
+    sights = sum(model.observation_of(a).nnz for a in range(model.n_actions))
+    assert 0.0 < max(wanted) <= max(moves, sights)
+
+
+@pytest.mark.parametrize("what", ["transition", "observation"])
+def test_what_does_not_fit_is_refused_in_one_line(what, tmp_path, monkeypatch):
+    path = tmp_path / "rover.pomdpx"
+    path.write_text(ROVER)
+    monkeypatch.setattr(memory, "free_memory", lambda: 1e6)
+    read_pomdpx(path)
+    monkeypatch.setattr(
+        reader, {"transition": "_BYTES_PER_MOVE", "observation": "_BYTES_PER_SIGHT"}[what], 1e9
+    )
+    with pytest.raises(
+        FormatError, match=rf"rover.pomdpx: .*\d {what} probabilities .* give the model by features"
+    ):
+        read_pomdpx(path)
 
 
 def test_a_sensor_with_all_rocks_among_its_parents(tmp_path):

@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 
 import missmdp as mm
+from missmdp.plan.factored import cores as cores_module
 from missmdp.plan.factored import search as search_module
 from missmdp.plan.factored.cores import TooTiedError
+from missmdp.plan.factored.grid import Ties
 from missmdp.plan.factored.parts import Parts
 from missmdp.plan.factored.search import StructuredSearch, structured_parts
 from missmdp.plan.sarsop import solver
 from missmdp.plan.sarsop import structured as structured_module
 from missmdp.plan.stopping import SearchLimits
-from oracles.factored import Ticks, memory_value, searched
+from oracles.factored import Ticks, blind_values, memory_value, searched, seen_value
 from random_factored import random_factored
 
 N_FAST, N_ALL = 16, 320
@@ -293,17 +295,68 @@ def test_every_site_needs_a_factor_of_its_gaps(monkeypatch):
     assert structured_parts(model) is None
 
 
-def test_parts_count_no_terms_of_what_is_too_tied():
-    names = [f"f{i}" for i in range(5)]
+def too_tied(n_features: int = 5) -> mm.MissMDP:
+    """Return a model in which everything depends on everything."""
+    names = [f"f{i}" for i in range(n_features)]
     rng = np.random.default_rng(0)
-    transitions = {name: (names, rng.dirichlet([1, 1], (2,) * 6)) for name in names}
-    model = hostile([2] * 5, transitions, missing={name: (names[:2], rng.random((2, 2))) for name in names})
+    transitions = {name: (names, rng.dirichlet([1, 1], (2,) * (n_features + 1))) for name in names}
+    gaps = {name: (names[:2], rng.random((2, 2))) for name in names}
+    return hostile([2] * n_features, transitions, missing=gaps)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_what_is_too_tied_has_the_bounds_that_are_known_at_once(ended):
+    model = too_tied()
+    if ended:
+        mdp = mm.FactoredMDP.from_factors(
+            {name: range(2) for name in model.space.features.names},
+            range(2),
+            {
+                name: ([model.space.features.names[p] for p in scope.parents], scope.table)
+                for name, scope in zip(model.space.features.names, model.mdp.factors.scopes, strict=True)
+            },
+            [(["f0", "f3"], np.random.default_rng(1).normal(size=(2, 2, 2)))],
+            dict.fromkeys(model.space.features.names, 0),
+            terminal=(["f1", "f3"], lambda one, three: one == three == 1),
+            discount=0.8,
+        )
+        model = mm.MissMDP(mdp, model.missingness)
     with pytest.raises(TooTiedError):
-        StructuredSearch(Parts(model), Ticks(10_000), searched_goal(), lambda text: None).run()
-    assert mm.Sarsop(timeout=1.0, max_trials=1).solve(model).sources == ""
+        Ties(Parts(model))
+    search, status = searched(model, Ticks(10_000), precision=1e-9)
+    assert (status, search.too_tied) == ("converged", True)
+    scale = search._scale
+    assert search.upper == pytest.approx(seen_value(model), abs=0.05 * scale)
+    assert search.upper >= seen_value(model) - SLACK * scale
+    assert search.lower == pytest.approx(max(blind_values(model)), abs=2e-5 * scale)
+    assert search.lower <= max(blind_values(model)) + SLACK * scale
+    assert isinstance(search.policy(), mm.MemoryPolicy)
 
 
-def searched_goal():
-    from missmdp.plan.stopping import Goal
+def test_what_is_too_tied_is_listed_afterwards(monkeypatch):
+    monkeypatch.setattr(structured_module, "_FEW_LISTED", 0.0)
+    monkeypatch.setattr(structured_module, "_MOST_LISTED", 0.0)
+    result = mm.Sarsop(timeout=20.0, max_trials=5).solve(too_tied())
+    assert "α-vectors" in result.sources
 
-    return Goal(1e-3, None, 1)
+    def refuse(*args, **options):
+        raise mm.ModelError("lists do not fit")
+
+    monkeypatch.setattr(mm.Sarsop, "_listed", refuse)
+    kept = mm.Sarsop(timeout=20.0).solve(too_tied())
+    assert kept.sources.endswith("upper bound from full observation")
+    assert kept.lower <= result.upper
+    assert kept.upper >= result.lower
+    monkeypatch.setattr(solver, "solve_structured", lambda *args: None)
+    with pytest.raises(mm.ModelError, match="lists do not fit"):
+        mm.Sarsop(timeout=20.0).solve(too_tied())
+
+
+def test_no_room_even_for_what_is_known_at_once(monkeypatch):
+    monkeypatch.setattr(cores_module, "MOST_IN_CORE", 10)
+    with pytest.raises(TooTiedError):
+        searched(too_tied(), Ticks(10_000))
+    assert mm.Sarsop(timeout=1.0, max_trials=1).solve(too_tied()).sources == ""
+    monkeypatch.undo()
+    search, status = searched(too_tied(), Ticks(3))
+    assert (status, search.lower <= search.upper) == ("timeout", True)

@@ -15,11 +15,27 @@ from missmdp.interop.incoming import MAX_COUNT, pomdp_from_file, row_means
 from missmdp.interop.pomdpx.positioned_xml import Element, read_xml
 from missmdp.interop.pomdpx.tables import Table, read_table
 from missmdp.interop.pomdpx.variables import Codes, Variables
+from missmdp.memory import check_fits
 from missmdp.model.pomdp import POMDP
 from missmdp.model.probabilities import checked_discount, checked_distribution, checked_rows
 
 _CHUNK = 200_000
-"""Pairs of state and action whose successors are worked out at once."""
+"""Pairs of state and action that are looked at at once."""
+
+
+_EXPANDED = 2_000_000
+"""Probabilities that are multiplied out at once, roughly."""
+
+
+_BYTES_PER_MOVE, _BYTES_HELD = 130.0, 32.0
+"""Memory that a probability of a next state takes on the way to the matrices, measured; and until then."""
+
+
+_BYTES_PER_SIGHT = 100.0
+"""Memory that a probability of an observation takes."""
+
+
+_INSTEAD = "give the model by features: FactoredMDP.from_factors and MissingnessFunction.independent"
 
 
 _MASK = 100_000_000
@@ -84,6 +100,7 @@ class _Reader:
             self._tables("ObsFunction", observed, [*current, *action, *observed]) if observed else []
         )
         self.rewards = self._rewards([*previous, *current, *action, *observed])
+        self._n_moves = self._n_held = 0.0
 
     def read(self) -> POMDP:
         """Return the model."""
@@ -167,18 +184,37 @@ class _Reader:
         return known, moves
 
     def _moves(self, ranks: NDArray[np.int64]) -> Iterator[_Moves]:
+        """Yield the moves from some states, if all of them fit into memory."""
         n_actions = self.variables.action.count
         step = max(1, _CHUNK // n_actions)
-        for first in range(0, len(ranks), step):
-            some = ranks[first : first + step]
-            codes = self.variables.codes(
-                np.repeat(some, n_actions), np.tile(np.arange(n_actions), len(some)), "previous"
+        chunks = [ranks[first : first + step] for first in range(0, len(ranks), step)]
+        for some in chunks:
+            self._n_moves += float(_counted(self.transition, self._pairs(some)).sum())
+            check_fits(
+                f"multiplying out the tables of this file, with {self._n_moves:.2g} transition probabilities or more,",
+                _BYTES_PER_MOVE * self._n_moves - _BYTES_HELD * self._n_held,
+                _INSTEAD,
             )
-            codes["."] = np.arange(len(some) * n_actions)
-            extended, weights = _expanded(self.transition, codes, np.ones(len(some) * n_actions))
-            to = self.variables.state.rank([extended[v.current] for v in self.variables.states], len(weights))
-            origin, action = np.divmod(extended["."], n_actions)
-            yield _Moves(some[origin], action, to, weights)
+        for some in chunks:
+            codes = self._pairs(some)
+            for part in _pieces(_counted(self.transition, codes)):
+                own = {name: code[part] for name, code in codes.items()}
+                extended, weights = _expanded(self.transition, own, np.ones(len(own["."])))
+                to = self.variables.state.rank(
+                    [extended[v.current] for v in self.variables.states], len(weights)
+                )
+                origin, action = np.divmod(extended["."], n_actions)
+                self._n_held += len(weights)
+                yield _Moves(some[origin], action, to, weights)
+
+    def _pairs(self, ranks: NDArray[np.int64]) -> Codes:
+        """Return all pairs of some states and all actions, as codes; "." numbers them."""
+        n_actions = self.variables.action.count
+        codes = self.variables.codes(
+            np.repeat(ranks, n_actions), np.tile(np.arange(n_actions), len(ranks)), "previous"
+        )
+        codes["."] = np.arange(len(ranks) * n_actions)
+        return codes
 
     def _transition_matrices(self, ranks: NDArray[np.int64], moves: list[_Moves]) -> list[sparse.csr_array]:
         action, weights = np.concatenate([m.action for m in moves]), np.concatenate([m.weight for m in moves])
@@ -206,32 +242,43 @@ class _Reader:
             self.variables.action.count if any(acting & set(t.parents) for t in self.observation) else 1
         )
         n_states = len(ranks)
-        found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
+        found: list[tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
+        n_sights = 0.0
         for a in range(n_actions):
             codes = self.variables.codes(ranks, a, "current")
             codes["."] = np.arange(n_states)
-            extended, weights = _expanded(self.observation, codes, np.ones(n_states))
-            seen = self.variables.seen.rank(
-                [extended[v.current] for v in self.variables.seen.variables], len(weights)
+            counts = _counted(self.observation, codes)
+            n_sights += float(counts.sum())
+            check_fits(
+                f"multiplying out the tables of this file, with {n_sights:.2g} observation probabilities or more,",
+                _BYTES_PER_SIGHT * n_sights,
+                _INSTEAD,
             )
-            found.append((extended["."], seen, weights))
+            for part in _pieces(counts):
+                own = {name: code[part] for name, code in codes.items()}
+                extended, weights = _expanded(self.observation, own, np.ones(len(own["."])))
+                seen = self.variables.seen.rank(
+                    [extended[v.current] for v in self.variables.seen.variables], len(weights)
+                )
+                found.append((a, extended["."], seen, weights))
         kept = (
             np.arange(self.variables.seen.count)
             if len(self.variables.seen.variables) <= 1
             else np.unique(
-                np.concatenate([_distinct(seen, self.variables.seen.count) for _, seen, _ in found])
+                np.concatenate([_distinct(seen, self.variables.seen.count) for _, _, seen, _ in found])
             )
         )
         labels = self.variables.state.labels(ranks)
-        return kept, [
-            checked_rows(
-                sparse.csr_array(
-                    (weights, (state, np.searchsorted(kept, seen))), shape=(n_states, len(kept))
-                ),
-                lambda s: f"observation of {labels[s]!r}",
+        matrices: list[sparse.csr_array] = []
+        for a in range(n_actions):
+            own = [part for part in found if part[0] == a]
+            state, seen = (np.concatenate([part[k] for part in own]) for k in (1, 2))
+            weights = np.concatenate([part[3] for part in own])
+            matrix = sparse.csr_array(
+                (weights, (state, np.searchsorted(kept, seen))), shape=(n_states, len(kept))
             )
-            for state, seen, weights in found
-        ]
+            matrices.append(checked_rows(matrix, lambda s: f"observation of {labels[s]!r}"))
+        return kept, matrices
 
 
 def _distinct(numbers: NDArray[np.int64], size: int) -> NDArray[np.int64]:
@@ -293,6 +340,22 @@ def _expanded(
     for table in tables:
         codes, weights = table.expand(codes, weights)
     return codes, weights
+
+
+def _counted(tables: Sequence[Table], codes: Codes) -> NDArray[np.float64]:
+    """Return how many extensions each assignment has, at least."""
+    length = len(codes["."])
+    counts = np.ones(length)
+    for table in tables:
+        counts *= table.count(codes, length)
+    return counts
+
+
+def _pieces(counts: NDArray[np.float64]) -> Iterator[slice]:
+    """Yield assignments in pieces that together have not too many extensions, one at least."""
+    groups = np.cumsum(counts) // _EXPANDED
+    ends = [*(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(counts)]
+    yield from (slice(first, last) for first, last in zip([0, *ends[:-1]], ends, strict=True))
 
 
 def _expected_rewards(

@@ -237,6 +237,13 @@ class Table:
         extended[self.child] = matrix.indices[entries].astype(np.int64)
         return extended, weights[owner] * matrix.data[entries]
 
+    def count(self, codes: Codes, length: int) -> NDArray[np.int64]:
+        """Return how many values of the child are possible, at least; parents without codes may be anything."""
+        counts = np.diff(self._matrix.indptr).astype(np.int64)
+        if all(parent in codes for parent in self.parents):
+            return counts[self._rows(codes, length)]
+        return np.full(length, counts[counts > 0].min(initial=self._matrix.shape[1]))
+
     def look_up(self, codes: Codes, length: int) -> NDArray[np.float64]:
         """Return the numbers of a table with one column, zero where none is given."""
         dense = self._matrix.toarray()[:, 0]

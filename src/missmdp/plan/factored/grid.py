@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.plan.factored.cores import Core, Operator, TooTiedError, empty_core, one_row
+from missmdp.plan.factored.links import Link, missing_chance, shown
 from missmdp.plan.factored.mixtures import Mixer
 from missmdp.plan.factored.parts import Move, Parts
 from missmdp.plan.factored.team import Team
@@ -37,6 +38,8 @@ class Ties:
         The model.
     clock
         When to stop, here and while a grid is made; never if not given.
+    told
+        Whether anything is told at all; if not, there are moves only.
 
     Raises
     ------
@@ -44,13 +47,20 @@ class Ties:
         If there is too much of it.
     """
 
-    def __init__(self, parts: Parts, clock: Stopwatch | None = None) -> None:
+    def __init__(self, parts: Parts, clock: Stopwatch | None = None, *, told: bool = True) -> None:
         self.parts = parts
         self.clock = clock or Stopwatch(None)
         self.moves = list(parts.moves())
+        if not told:
+            return
+        self._gaps = [parts.gaps(scene) for scene in range(len(parts.scenes))]
+        split = [shown(gaps) for gaps in self._gaps]
+        self.links = [one.links for one in split]
+        """For each scene, what ties together which sites are seen, where values do not matter."""
+        self._flagged = [one.flagged for one in split]
         self._after = [
-            [*(told_by_gaps(gaps) for gaps in parts.gaps(scene)), *map(told_after, parts.goes_on(scene))]
-            for scene in range(len(parts.scenes))
+            [*map(told_by_gaps, one.gaps), *map(told_after, parts.goes_on(scene))]
+            for scene, one in enumerate(split)
         ]
         self._kernels: dict[tuple[int, int], list[Tie]] = {}
         self.bonds = [0.0] * parts.n_sites
@@ -58,7 +68,8 @@ class Ties:
         n_terms = 0.0
         for move in self.moves:
             self.clock.check()
-            terms, bonds = [1.0] * parts.n_sites, [1.0] * parts.n_sites
+            terms = [2.0 if site in self._flagged[move.after] else 1.0 for site in range(parts.n_sites)]
+            bonds = list(terms)
             for tie in self.of(move):
                 touched = {site for term in tie for site in term}
                 for site in touched:
@@ -79,6 +90,16 @@ class Ties:
     def first(self, scene: int) -> list[Tie]:
         """Return what the first observation tells in a scene."""
         return self._after[scene]
+
+    def missing(self, move: Move, site: int) -> list[Tie]:
+        """Return what is told of a site in a move, where that it is missing is told with its probability."""
+        ties = [tie for tie in self.of(move) if any(site in term for term in tie)]
+        if site in self._flagged[move.after]:
+            gaps = next(gaps for gaps in self._gaps[move.after] if site in gaps.of)
+            # It does not depend on values, whatever axes its table has.
+            chance = missing_chance(gaps, site).ravel()[0]
+            ties.append([{site: Local(after=np.full(self.parts.sizes[site], chance))}])
+        return ties
 
 
 class Grid:
@@ -118,7 +139,7 @@ class Grid:
             for b, p in zip(beliefs, prices, strict=True)
         ]
         self._rows: dict[tuple[int, bytes, bytes], Tensor] = {}
-        self.moves = [(move, self.operator(ties.of(move), self.beliefs)) for move in ties.moves]
+        self.moves = [(move, self._of_move(move, self.beliefs)) for move in ties.moves]
         self._first = list(self._starts())
         self.rewards = [_over_beliefs(reward, self.beliefs) for reward in parts.reward]
         self.values = (
@@ -129,8 +150,15 @@ class Grid:
         """How far values may be below the bound that they belong to."""
         self.sweeps = 0
 
-    def operator(self, ties: list[Tie], rows: Sequence[Tensor]) -> Operator:
-        """Return what happens from beliefs about the sites (rows) to beliefs of the grid."""
+    def _of_move(self, move: Move, rows: Sequence[Tensor]) -> Operator:
+        return self.operator(self.ties.of(move), self.ties.links[move.after], rows)
+
+    def operator(self, ties: list[Tie], links: list[Link], rows: Sequence[Tensor]) -> Operator:
+        """Return what happens from beliefs about the sites (rows) to beliefs of the grid.
+
+        The cores of the sites come first, then the links. Bonds: what is told, flags, and what links share.
+        """
+        flags = {site: len(ties) + site for link in links for site in link.sites}
         touched = [{site for term in tie for site in term} for tie in ties]
         bonds = [k for k, tie in enumerate(ties) if len(tie) > 1 and len(touched[k]) > 1]
         cores: list[Core] = []
@@ -138,12 +166,19 @@ class Grid:
             self.ties.clock.check()
             mine = [k for k in range(len(ties)) if site in touched[k]]
             axes = [k for k in mine if k in bonds]
-            table = empty_core(*(len(ties[k]) for k in axes), len(given), len(self.beliefs[site]))
-            for chosen in product(*(range(len(ties[k])) for k in mine)):
+            flag = [flags[site]] if site in flags else []
+            lengths = [*(len(ties[k]) for k in axes), *(2 for _ in flag)]
+            table = empty_core(*lengths, len(given), len(self.beliefs[site]))
+            for seen, *chosen in product(range(1 + len(flag)), *(range(len(ties[k])) for k in mine)):
                 said = [ties[k][term].get(site) for k, term in zip(mine, chosen, strict=True)]
-                place = tuple(term for k, term in zip(mine, chosen, strict=True) if k in bonds)
-                table[place] += self._after(site, given, [local for local in said if local is not None])
-            cores.append(Core(site, tuple(axes), one_row(table)))
+                place = [term for k, term in zip(mine, chosen, strict=True) if k in bonds]
+                told = [local for local in (*said, Local(seen=bool(seen))) if local is not None]
+                table[(*place, *(seen for _ in flag))] += self._after(site, given, told)
+            cores.append(Core(site, (*axes, *flag), one_row(table)))
+        more = len(ties) + len(rows)
+        for link in links:
+            names = (*(flags[site] for site in link.sites), *(more + bond for bond in link.bonds))
+            cores.append(Core(-1, names, link.table))
         return Operator(cores, tuple(len(given) for given in rows))
 
     def _after(self, site: int, given: Tensor, said: list[Local]) -> Tensor:
@@ -168,9 +203,8 @@ class Grid:
 
     def missing(self, move: Move, site: int) -> list[Tensor]:
         """Return P(next value, what is said | belief) for all that can be said while a site is missing."""
-        ties = [tie for tie in self.ties.of(move) if any(site in term for term in tie)]
         found: list[Tensor] = []
-        for terms in product(*ties):
+        for terms in product(*self.ties.missing(move, site)):
             said = [term[site] for term in terms if site in term]
             if not any(local.seen for local in said):
                 found.append(self.beliefs[site] @ _matrix(said, self.parts.sizes[site]))
@@ -288,7 +322,7 @@ class Grid:
                 weights, beliefs = np.full((1,) * len(rows), weight), [row[None] for row in rows]
             else:  # no product: the state is told
                 weights, beliefs = belief, [np.eye(size) for size in belief.shape]
-            yield scene, weights, self.operator(self.ties.first(scene), beliefs)
+            yield scene, weights, self.operator(self.ties.first(scene), self.ties.links[scene], beliefs)
 
     def occupancy(self, clock: Stopwatch, steps: int = 15) -> list[Tensor]:
         """Return how often (discounted) each belief of the grid is met under the greedy policy, by scenes."""
@@ -330,11 +364,11 @@ class Grid:
             value = rewards[scene][..., action].copy()
             for move, whole in moves:
                 clock.check()
-                fresh = self.operator(self.ties.of(move), rows)
+                fresh = self._of_move(move, rows)
                 # Where rows are those of the grid, so are the cores, which are there already.
                 cores = [
-                    old if same[k] else new
-                    for k, (old, new) in enumerate(zip(whole.cores, fresh.cores, strict=True))
+                    old if old.site < 0 or same[old.site] else new
+                    for old, new in zip(whole.cores, fresh.cores, strict=True)
                 ]
                 value += (
                     self.parts.discount * move.weight * Operator(cores, shape).pull(self.values[move.after])

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.plan.factored.cores import Core, Operator, TooTiedError, one_row
+from missmdp.plan.factored.links import missing_chance, shown
 from missmdp.plan.factored.nodes import near, one_step_later
 from missmdp.plan.factored.parts import Gaps, Move, Part, Parts
 from missmdp.plan.factored.team import Team
@@ -74,6 +75,7 @@ class Memory:
         self.actions = list(actions)
         self.moves = list(parts.moves())
         self._gaps = [parts.gaps(scene) for scene in range(len(parts.scenes))]
+        self._split = [shown(gaps) for gaps in self._gaps]
         self._goes_on = [parts.goes_on(scene) for scene in range(len(parts.scenes))]
         self.nodes = tuple(len(site) for site in beliefs)
         self.steps: Steps = {}
@@ -117,9 +119,8 @@ class Memory:
     def _missing(self, scene: int, site: int) -> Tensor:
         """Return the usual probability that a site is missing, by its value."""
         gaps = next(gaps for gaps in self._gaps[scene] if site in gaps.of)
-        hidden = ~gaps.patterns[:, gaps.of.index(site)]
-        table = self._usual(gaps.given, (site,))[..., hidden].sum(axis=-1)
-        return np.broadcast_to(table, (self.parts.sizes[site],))
+        chance = Part(gaps.given.sites, missing_chance(gaps, site))
+        return np.broadcast_to(self._usual(chance, (site,)), (self.parts.sizes[site],))
 
     def _moved(
         self, move: Move, site: int, clock: Stopwatch, known: dict[tuple[int, bytes], Tensor]
@@ -190,27 +191,41 @@ class Memory:
             A site of which only what is missing counts, and whose next pairs are all (node as it was, next value).
         """
         n_sites = self.parts.n_sites
-        gaps, goes_on = self._gaps[move.after], self._goes_on[move.after]
+        gaps, goes_on = self._split[move.after].gaps, self._goes_on[move.after]
         asked_now = {k for sign in move.signs for k in sign.sites}
         asked_now |= {k for kernel in move.kernels for k in kernel.sites}
         asked_next = {k for part in goes_on for k in part.sites}
         asked_next |= {k for one in gaps for k in one.given.sites if one.of != (k,)}
-        # Bonds: values now, next values, patterns.
+        # Bonds: values now, next values, and those of gaps.
         cores = [Core(-1, sign.sites, sign.table) for sign in move.signs]
         cores += [Core(-1, tuple(n_sites + k for k in part.sites), part.table) for part in goes_on]
-        shown: dict[int, tuple[tuple[int, ...], Tensor]] = {}
-        for number, one in enumerate(gaps):
+        chances, ties = self._chances(move.after)
+        cores += ties
+        for site in range(n_sites):
+            cores.append(
+                self._core(site, move, chances[site], site in asked_now, site in asked_next, labelled == site)
+            )
+        shape = tuple(self.shape)
+        return Operator(cores, shape)
+
+    def _chances(self, scene: int) -> tuple[dict[int, tuple[tuple[int, ...], Tensor]], list[Core]]:
+        """Return P(missing, seen | next value) of each site, with bonds, and what these bonds are for."""
+        n_sites = self.parts.n_sites
+        found: dict[int, tuple[tuple[int, ...], Tensor]] = {}
+        cores: list[Core] = []
+        # Bonds: patterns, flags, and what links share.
+        for number, one in enumerate(self._split[scene].gaps):
             pattern = 2 * n_sites + number
             if len(one.of) > 1:
                 cores.append(Core(-1, (*(n_sites + k for k in one.given.sites), pattern), one.given.table))
             for j, site in enumerate(one.of):
-                shown[site] = self._shown(one, j, pattern)
-        for site in range(n_sites):
-            cores.append(
-                self._core(site, move, shown[site], site in asked_now, site in asked_next, labelled == site)
-            )
-        shape = tuple(self.shape)
-        return Operator(cores, shape)
+                found[site] = self._shown(one, j, pattern)
+        for link in self._split[scene].links:
+            flags = tuple(3 * n_sites + site for site in link.sites)
+            cores.append(Core(-1, (*flags, *(4 * n_sites + bond for bond in link.bonds)), link.table))
+            for site, flag in zip(link.sites, flags, strict=True):
+                found[site] = (flag,), np.broadcast_to(np.eye(2)[:, None], (2, self.parts.sizes[site], 2))
+        return found, cores
 
     def _shown(self, gaps: Gaps, j: int, pattern: int) -> tuple[tuple[int, ...], Tensor]:
         """Return P(missing, seen | next value) of a site, with bonds, shape (*bonds, values, 2)."""
@@ -237,20 +252,20 @@ class Memory:
         self,
         site: int,
         move: Move,
-        shown: tuple[tuple[int, ...], Tensor],
+        chances: tuple[tuple[int, ...], Tensor],
         asked_now: bool,
         asked_next: bool,
         labelled: bool,
     ) -> Core:
         size, pairs, n_nodes = self.parts.sizes[site], self.pairs[site], self.nodes[site]
         kernel = move.kernels[site]
-        bonds = (*kernel.sites, *shown[0])
-        lengths = [self.parts.sizes[k] for k in kernel.sites], shown[1].shape[:-2]
+        bonds = (*kernel.sites, *chances[0])
+        lengths = [self.parts.sizes[k] for k in kernel.sites], chances[1].shape[:-2]
         # p(bonds, pair, next value, missing or seen)
         moved = kernel.table[..., pairs[:, 1], :].reshape(
             *lengths[0], *(1 for _ in lengths[1]), len(pairs), size
         )
-        gap = shown[1].reshape(*(1 for _ in lengths[0]), *lengths[1], 1, size, 2)
+        gap = chances[1].reshape(*(1 for _ in lengths[0]), *lengths[1], 1, size, 2)
         chance = moved[..., None] * gap
         if labelled:
             values_of, nodes_of = np.tile(np.arange(size), n_nodes), np.repeat(np.arange(n_nodes), size)
@@ -358,17 +373,10 @@ class Memory:
 
     def _start(self, scene: int) -> Operator:
         """Return what the first observation does: from values to pairs."""
-        n_sites, gaps = self.parts.n_sites, self._gaps[scene]
+        n_sites, gaps = self.parts.n_sites, self._split[scene].gaps
         asked = {k for one in gaps for k in one.given.sites if one.of != (k,)}
-        cores: list[Core] = []
-        shown: dict[int, tuple[tuple[int, ...], Tensor]] = {}
-        for number, one in enumerate(gaps):
-            pattern = 2 * n_sites + number
-            if len(one.of) > 1:
-                cores.append(Core(-1, (*(n_sites + k for k in one.given.sites), pattern), one.given.table))
-            for j, site in enumerate(one.of):
-                shown[site] = self._shown(one, j, pattern)
-        for site, (bonds, chance) in shown.items():
+        chances, cores = self._chances(scene)
+        for site, (bonds, chance) in chances.items():
             size, pairs = self.parts.sizes[site], self.pairs[site]
             seen = np.zeros((size, len(pairs)))
             hidden = np.zeros((size, len(pairs)))

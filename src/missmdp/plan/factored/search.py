@@ -23,6 +23,7 @@ from missmdp.plan.factored.nodes import chosen_nodes
 from missmdp.plan.factored.parts import Parts
 from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.factored.refine import first_beliefs, marginals_of, refined
+from missmdp.plan.factored.seen import Seen
 from missmdp.plan.factored.sizes import Sizes
 from missmdp.plan.factored.team import Team
 from missmdp.plan.stopping import ROUNDING, Goal, SearchLimits, Status, Stop, Stopwatch
@@ -115,6 +116,8 @@ class StructuredSearch:
     memory: Lower | None = None
     """The controller that the lower bound belongs to; None if it is one action for ever."""
     blind_action: int = 0
+    too_tied: bool = False
+    """Whether there are no other bounds than those of full observation and of one action for ever."""
     rounds: int = 0
     sweeps: int = 0
     trace: TraceBuilder = field(default_factory=TraceBuilder)
@@ -164,16 +167,34 @@ class StructuredSearch:
         except Stop as stop:
             self._harvest()
             return stop.status
+        except TooTiedError:
+            return self._without_grid()
 
     def _begin(self, ties: Ties) -> None:
         """Work out full observation, and then the best action for ever."""
         corners = [np.eye(size) for size in self.parts.sizes]
-        sizes = self._sizes = Sizes(ties)
+        self._sizes = Sizes(ties)
         self._check_grid(corners)
         grid = Grid(ties, corners, [np.zeros(len(rows)) for rows in corners], team=self.team)
+        if 16.0 * max((operator.peak() for _, operator in grid.moves), default=0.0) > self.limits.memory:
+            raise TooTiedError
+        self._known_at_once(grid)
+
+    def _without_grid(self) -> Status:
+        """Work out what `_begin` does where too much is tied together for a grid."""
+        self.too_tied = True
+        try:
+            self._known_at_once(Seen(self.parts, self.limits, self.team))
+        except Stop as stop:
+            self._harvest()
+            return stop.status
+        return "converged"
+
+    def _known_at_once(self, grid: Grid) -> None:
         self._grid = grid
         entries = math.prod(map(float, grid.shape))
-        sizes.peak = max([1.0, *(operator.peak() / entries for _, operator in grid.moves)])
+        if self._sizes is not None:
+            self._sizes.peak = max([1.0, *(operator.peak() / entries for _, operator in grid.moves)])
         self._solve_grid(grid)
         # What is best to do for ever is only a beginning, so that it need not be known closely.
         precision = max(_ROUGHLY * (self.upper - self.lower), ROUNDING * self._scale)

@@ -17,6 +17,7 @@ from scipy import sparse
 from missmdp._kernels.cache import is_kept_on_disk
 from missmdp._kernels.sarsop.exploring import refine_entries
 from missmdp.model.pomdp import POMDP
+from missmdp.plan.factored.alike.multisets import Matrix, power, spread
 from missmdp.plan.sarsop.compile import compile_pomdp
 from missmdp.plan.sarsop.loop import Loop
 from missmdp.plan.sarsop.lower import improve_lower
@@ -110,6 +111,8 @@ def _exercise(pomdp: POMDP) -> None:
         assert search.controller is not None
         search.controller.policy_vectors(search.compiled)
         beliefs = beliefs_over_states(search, pomdp.n_states)
+    one = Matrix.of(np.ones((1, 1)))
+    spread(power(np.ones((1, 1)), one, 1), one, 1)
 
 
 def _noisy() -> POMDP:

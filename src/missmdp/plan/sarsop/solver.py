@@ -17,7 +17,7 @@ from missmdp.checks import (
     checked_seed,
     checked_threads,
 )
-from missmdp.errors import ParameterError
+from missmdp.errors import ModelError, ParameterError
 from missmdp.memory import check_fits
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
@@ -196,8 +196,14 @@ class Sarsop:
         if structured is not None:
             result = joined(parts, result, structured, goal)
         if result is None or (result.status != "precision" and lists_last(parts, structured)):
-            listed = self._listed(model, warm_start, limits, after(goal, result), say)
-            result = joined(parts, result, listed, goal)
+            try:
+                listed = self._listed(model, warm_start, limits, after(goal, result), say)
+            except ModelError as error:  # lists do not fit
+                if result is None:
+                    raise
+                _log.info("%s", error)
+            else:
+                result = joined(parts, result, listed, goal)
         return result
 
     def _listed(

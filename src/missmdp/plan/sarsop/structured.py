@@ -32,6 +32,7 @@ _BY_VECTORS = "lower bound and policy from α-vectors"
 _BY_MEMORY = "lower bound and policy from a memory with one node per feature"
 _BY_POINTS = "upper bound from beliefs that were explored"
 _BY_GRID = "upper bound from a grid of beliefs, one axis per feature"
+_BY_SIGHT = "upper bound from full observation"
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +45,10 @@ def lists_first(parts: Parts) -> bool:
 
 def lists_last(parts: Parts, structured: SolveResult | None) -> bool:
     """Return whether to go on with listed states and observations after what the structured search has found."""
-    return structured is None or (structured.status == "converged" and listed_entries(parts) <= _MOST_LISTED)
+    if structured is None:
+        return True
+    few = listed_entries(parts) <= _MOST_LISTED or _BY_SIGHT in structured.sources
+    return structured.status == "converged" and few
 
 
 def brief(goal: Goal, timeout: float | None) -> Goal:
@@ -95,7 +99,7 @@ def solve_structured(
         trace=search.trace.build(),
         beliefs=sparse.csr_array((0, parts.model.n_states)),
         seconds=limits.seconds,
-        sources=f"{_BY_MEMORY}; {_BY_GRID}",
+        sources=f"{_BY_MEMORY}; {_BY_SIGHT if search.too_tied else _BY_GRID}",
     )
 
 
@@ -119,15 +123,16 @@ def joined(parts: Parts, first: SolveResult | None, second: SolveResult, goal: G
         trace=first.trace.followed_by(second.trace),
         beliefs=second.beliefs if second.beliefs.shape[0] else first.beliefs,
         sources=_sources(
-            by_memory=isinstance(better.policy, MemoryPolicy), by_grid=_BY_GRID in tighter.sources
+            by_memory=isinstance(better.policy, MemoryPolicy),
+            above=next((one for one in (_BY_GRID, _BY_SIGHT) if one in tighter.sources), _BY_POINTS),
         ),
     )
 
 
-def _sources(*, by_memory: bool, by_grid: bool) -> str:
-    if not by_memory and not by_grid:
+def _sources(*, by_memory: bool, above: str) -> str:
+    if not by_memory and above == _BY_POINTS:
         return ""
-    return "; ".join([_BY_MEMORY if by_memory else _BY_VECTORS, _BY_GRID if by_grid else _BY_POINTS])
+    return "; ".join([_BY_MEMORY if by_memory else _BY_VECTORS, above])
 
 
 def _scale(parts: Parts) -> float:

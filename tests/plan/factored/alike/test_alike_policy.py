@@ -99,7 +99,7 @@ def test_wrong_arguments(policy, alike):
 
 def test_the_solver_makes_such_policies():
     model = mm.load_benchmark("fleet-4")
-    result = mm.Sarsop(timeout=3.0).solve(model)
+    result = mm.Sarsop(precision=0.05, timeout=60.0).solve(model)
     assert isinstance(result.policy, mm.MemoryPolicy)
     assert result.policy.alike is not None
     report = mm.evaluate(result.policy, model, episodes=2000, seed=4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from missmdp.plan.factored.alike.memory import AlikeMemory
 from missmdp.plan.factored.alike.model import Alike
 from missmdp.plan.factored.alike.multisets import count, elements, forget_tables, joined, peak, without, work
 from missmdp.plan.factored.alike.policy import memory_policy
+from missmdp.plan.factored.cores import TooTiedError
 from missmdp.plan.factored.grid import Ties
 from missmdp.plan.factored.nodes import Nodes, Site, lost_by_confusion, with_drift
 from missmdp.plan.factored.policy import MemoryPolicy
@@ -71,7 +73,8 @@ class AlikeSearch(StructuredSearch):
         alike = self.alike
         assert alike is not None
         try:
-            self._begin(Ties(self.parts, self.limits))
+            with suppress(TooTiedError):
+                self._begin(Ties(self.parts, self.limits))
             corners = np.eye(alike.n_values)
             self._grid = AlikeGrid(alike, corners, np.zeros(len(corners)), team=self.team)
             self._speed = 5e8

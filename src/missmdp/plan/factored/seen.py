@@ -1,0 +1,72 @@
+"""Full observation, and one action for ever, where too much is tied together for a grid.
+
+If all values are known, gaps do not matter, and nothing needs to be told: sites are tied together by their values only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from missmdp.plan.factored.cores import MOST_IN_CORE, Core, Operator, TooTiedError, empty_core, one_row
+from missmdp.plan.factored.grid import Grid, Tensor, Ties
+from missmdp.plan.factored.parts import Move, Parts
+from missmdp.plan.factored.team import Team
+from missmdp.plan.stopping import Stopwatch
+
+
+class Seen(Grid):
+    """A grid of corners only, made without what is told in moves.
+
+    Parameters
+    ----------
+    parts
+        The model.
+    clock
+        When to stop while it is made.
+    team
+        Threads to use; one if not given.
+
+    Raises
+    ------
+    TooTiedError
+        If one use of a move would take too much memory.
+    """
+
+    def __init__(self, parts: Parts, clock: Stopwatch, team: Team | None = None) -> None:
+        corners = [np.eye(size) for size in parts.sizes]
+        super().__init__(
+            Ties(parts, clock, told=False), corners, [np.zeros(len(rows)) for rows in corners], team=team
+        )
+
+    def _of_move(self, move: Move, rows: Sequence[Tensor]) -> Operator:
+        parts, n_sites = self.parts, self.parts.n_sites
+        goes_on = parts.goes_on(move.after)
+        asked_now = {k for part in (*move.signs, *move.kernels) for k in part.sites}
+        asked_next = {k for part in goes_on for k in part.sites}
+        # Bonds: values now, next values.
+        cores: list[Core] = []
+        for site, kernel in enumerate(move.kernels):
+            self.ties.clock.check()
+            size, table, bonds = parts.sizes[site], kernel.table, kernel.sites
+            lengths = [*table.shape[:-2], *(size for asked in (asked_now, asked_next) if site in asked)]
+            empty_core(*lengths, size, size)  # whether it fits
+            if site in asked_now:
+                table, bonds = table[..., None, :, :] * np.eye(size)[:, :, None], (*bonds, site)
+            if site in asked_next:
+                table, bonds = table[..., None, :, :] * np.eye(size)[:, None, :], (*bonds, n_sites + site)
+            cores.append(Core(site, bonds, one_row(table)))
+        cores += [Core(-1, sign.sites, sign.table) for sign in move.signs]
+        cores += [Core(-1, tuple(n_sites + k for k in part.sites), part.table) for part in goes_on]
+        operator = Operator(cores, parts.sizes)
+        if operator.peak() > max(float(MOST_IN_CORE), 8.0 * math.prod(map(float, parts.sizes))):
+            raise TooTiedError
+        return operator
+
+    def _starts(self) -> Iterator[tuple[int, Tensor, Operator]]:
+        for scene, belief in enumerate(self.parts.beginning):
+            if belief.any():
+                cores = [Core(site, (), np.eye(size)) for site, size in enumerate(self.parts.sizes)]
+                yield scene, belief, Operator(cores, self.parts.sizes)
