@@ -48,6 +48,7 @@ class Ties:
         self.parts = parts
         self.clock = clock or Stopwatch(None)
         self.moves = list(parts.moves())
+        self._check_patterns()
         self._after = [
             [*(told_by_gaps(gaps) for gaps in parts.gaps(scene)), *map(told_after, parts.goes_on(scene))]
             for scene in range(len(parts.scenes))
@@ -63,6 +64,14 @@ class Ties:
             n_terms += sum(terms)
             if n_terms > MOST_TERMS:
                 raise TooTiedError
+
+    def _check_patterns(self) -> None:
+        """Raise `TooTiedError` if sites have too many patterns together to make a term of each."""
+        for scene in range(len(self.parts.scenes)):
+            for gaps in self.parts.gaps(scene):
+                possible = gaps.given.table.reshape(-1, len(gaps.patterns)).any(axis=0)
+                if float(np.count_nonzero(possible)) * len(gaps.of) > MOST_TERMS:
+                    raise TooTiedError
 
     def of(self, move: Move) -> list[Tie]:
         """Return what is told in a move."""
