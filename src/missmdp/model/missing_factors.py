@@ -167,7 +167,7 @@ def distinct_patterns(patterns: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], N
     if patterns.shape[1] <= _BITS:
         # As numbers, of which millions are sorted in the time that thousands of rows take.
         bits = np.left_shift(np.int64(1), np.arange(patterns.shape[1], dtype=np.int64)[::-1])
-        number: NDArray[np.int64] = patterns @ bits
+        number = patterns.astype(np.int64) @ bits
         _, first, place = np.unique(number, return_index=True, return_inverse=True)
     else:
         _, first, place = np.unique(patterns, axis=0, return_index=True, return_inverse=True)
