@@ -31,6 +31,10 @@ Table = Callable[..., Any] | Sequence[Any] | NDArray[Any]
 """A function of the parents' values and the action, or an array with one axis for each."""
 
 
+_FEW_FOLLOWED = 2_000_000.0
+"""Ways to a next state up to which states that were just reached are followed one by one."""
+
+
 class Scope(NamedTuple):
     """Something that depends on a few features only."""
 
@@ -252,14 +256,19 @@ class Factors:
     def matrix(self, action: int) -> sparse.csr_array:
         """Return T for one action, multiplied out, shape (S, S); columns are in order."""
         n_states = self.n_states
-        row = np.arange(n_states)
-        column, weight = np.zeros(n_states, dtype=np.int64), np.ones(n_states)
-        codes = np.unravel_index(row, self.sizes)
+        row, column, weight = self._entries(np.arange(n_states), action)
+        pointers = np.searchsorted(row, np.arange(n_states + 1))
+        return sparse.csr_array((weight, column, pointers), shape=(n_states, n_states))
+
+    def _entries(
+        self, states: NDArray[np.int64], action: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Return where some states lead, each as its place in the list, the next state, and the probability."""
+        row = np.arange(len(states))
+        column, weight = np.zeros(len(states), dtype=np.int64), np.ones(len(states))
+        codes = np.unravel_index(states, self.sizes)
         for scope, size in zip(self.scopes, self.sizes, strict=True):
-            lengths = scope.table.shape[: len(scope.parents)]
-            of_state = np.zeros(n_states, dtype=np.int64)
-            for parent, length in zip(scope.parents, lengths, strict=True):
-                of_state = of_state * length + codes[parent]
+            of_state = _places(scope, codes)
             table = scope.table[..., action, :].reshape(-1, size)
             place, value = np.nonzero(table)
             begins = np.searchsorted(place, np.arange(len(table) + 1))
@@ -270,8 +279,15 @@ class Factors:
             column = np.repeat(column, count) * size + value[entry]
             weight = np.repeat(weight, count) * table[place[entry], value[entry]]
             row = np.repeat(row, count)
-        pointers = np.searchsorted(row, np.arange(n_states + 1))
-        return sparse.csr_array((weight, column, pointers), shape=(n_states, n_states))
+        return row, column, weight
+
+    def _count_after(self, states: NDArray[np.int64], supports: Sequence[NDArray[np.float64]]) -> float:
+        """Return how many entries some states have in the matrix with these supports, by feature."""
+        codes = np.unravel_index(states, self.sizes)
+        counts = np.ones(len(states))
+        for scope, support in zip(self.scopes, supports, strict=True):
+            counts *= support.sum(axis=-1).reshape(-1)[_places(scope, codes)]
+        return float(counts.sum())
 
     def expect(self, values: NDArray[np.float64], action: int) -> NDArray[np.float64]:
         """Return E[values(s′) | s, a] for every state s, shape (S,)."""
@@ -336,16 +352,52 @@ class Factors:
             [(scope.table[..., a, :] > 0.0).astype(np.float64) for scope in self.scopes]
             for a in range(self.n_actions)
         ]
-        reached, n_reached, tried = start.copy(), int(start.sum()), 0
+        reached, found = start.copy(), np.flatnonzero(start)
+        n_reached = len(found)
+        # For each action, the states that it has not been tried in, in pieces as they were found.
+        waiting = [[found[~terminal[found]]] for _ in range(self.n_actions)]
+        action, tried = 0, 0
         # Each action is repeated while it leads on; it is over when none does, or when nothing is left to reach.
         while tried < self.n_actions and n_reached < len(reached):
-            tables = supports[0]
-            reached |= self._spread((reached & ~terminal).astype(np.float64), tables) > 0.0
-            before, n_reached = n_reached, int(reached.sum())
-            if n_reached == before:
-                supports.append(supports.pop(0))
-            tried = 0 if n_reached > before else tried + 1
+            states = np.concatenate(waiting[action])
+            waiting[action] = []
+            found = self._found(states, action, supports[action], reached, terminal)
+            reached[found] = True
+            n_reached += len(found)
+            for pieces in waiting:
+                pieces.append(found[~terminal[found]])
+            if len(found):
+                tried = 0
+            else:
+                tried, action = tried + 1, (action + 1) % self.n_actions
         return reached
+
+    def _found(
+        self,
+        states: NDArray[np.int64],
+        action: int,
+        supports: Sequence[NDArray[np.float64]],
+        reached: NDArray[np.bool_],
+        terminal: NDArray[np.bool_],
+    ) -> NDArray[np.int64]:
+        """Return the states to which an action leads from some states, as far as none of them is reached yet."""
+        if len(states) == 0:
+            return states
+        # Few states are followed one by one; from many, all that was reached is spread at once.
+        few = min(_FEW_FOLLOWED, float(len(reached)) * sum(self.sizes) / 8.0)
+        if len(states) <= few and self._count_after(states, supports) <= few:
+            after = np.unique(self._entries(states, action)[1])
+            return after[~reached[after]]
+        weights = (reached & ~terminal).astype(np.float64)
+        return np.flatnonzero((self._spread(weights, supports) > 0.0) & ~reached)
+
+
+def _places(scope: Scope, codes: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the row of a scope's table, with parents folded into one axis, for each state of which these are codes."""
+    place = np.zeros(len(codes[0]), dtype=np.int64)
+    for parent, length in zip(scope.parents, scope.table.shape, strict=False):
+        place = place * length + codes[parent]
+    return place
 
 
 def contracted(
