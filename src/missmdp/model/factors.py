@@ -52,6 +52,16 @@ class Scope(NamedTuple):
         return table.reshape([*shape, *self.table.shape[n:]])
 
 
+class _Listed(NamedTuple):
+    """The entries of a feature's table for one action that are not 0, with parents folded into one axis."""
+
+    begins: NDArray[np.int64]
+    """Where the entries of each row begin, and where the last ones end."""
+    value: NDArray[np.int64]
+    """The next value."""
+    probability: NDArray[np.float64]
+
+
 def parents_of(given: Any, what: str, features: FeatureSpace) -> tuple[tuple[int, ...], Any]:
     """Return the positions of the parents and the table from a pair (names of features, table)."""
     pair = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else ()
@@ -256,37 +266,43 @@ class Factors:
     def matrix(self, action: int) -> sparse.csr_array:
         """Return T for one action, multiplied out, shape (S, S); columns are in order."""
         n_states = self.n_states
-        row, column, weight = self._entries(np.arange(n_states), action)
+        row, column, weight = self._entries(np.arange(n_states), self._listed(action))
         pointers = np.searchsorted(row, np.arange(n_states + 1))
         return sparse.csr_array((weight, column, pointers), shape=(n_states, n_states))
 
+    def _listed(self, action: int) -> list[_Listed]:
+        """Return the entries of each feature's table for one action."""
+        listed: list[_Listed] = []
+        for scope, size in zip(self.scopes, self.sizes, strict=True):
+            table = scope.table[..., action, :].reshape(-1, size)
+            place, value = np.nonzero(table)
+            begins = np.searchsorted(place, np.arange(len(table) + 1))
+            listed.append(_Listed(begins, value, table[place, value]))
+        return listed
+
     def _entries(
-        self, states: NDArray[np.int64], action: int
+        self, states: NDArray[np.int64], listed: Sequence[_Listed]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
         """Return where some states lead, each as its place in the list, the next state, and the probability."""
         row = np.arange(len(states))
         column, weight = np.zeros(len(states), dtype=np.int64), np.ones(len(states))
         codes = np.unravel_index(states, self.sizes)
-        for scope, size in zip(self.scopes, self.sizes, strict=True):
-            of_state = _places(scope, codes)
-            table = scope.table[..., action, :].reshape(-1, size)
-            place, value = np.nonzero(table)
-            begins = np.searchsorted(place, np.arange(len(table) + 1))
-            now = of_state[row]
+        for scope, size, (begins, value, probability) in zip(self.scopes, self.sizes, listed, strict=True):
+            now = _places(scope, codes)[row]
             count = np.diff(begins)[now]
             first = np.cumsum(count) - count
             entry = np.repeat(begins[now] - first, count) + np.arange(int(count.sum()))
             column = np.repeat(column, count) * size + value[entry]
-            weight = np.repeat(weight, count) * table[place[entry], value[entry]]
+            weight = np.repeat(weight, count) * probability[entry]
             row = np.repeat(row, count)
         return row, column, weight
 
-    def _count_after(self, states: NDArray[np.int64], supports: Sequence[NDArray[np.float64]]) -> float:
-        """Return how many entries some states have in the matrix with these supports, by feature."""
+    def _count_entries(self, states: NDArray[np.int64], listed: Sequence[_Listed]) -> float:
+        """Return how many entries some states have."""
         codes = np.unravel_index(states, self.sizes)
         counts = np.ones(len(states))
-        for scope, support in zip(self.scopes, supports, strict=True):
-            counts *= support.sum(axis=-1).reshape(-1)[_places(scope, codes)]
+        for scope, (begins, _, _) in zip(self.scopes, listed, strict=True):
+            counts *= np.diff(begins)[_places(scope, codes)]
         return float(counts.sum())
 
     def expect(self, values: NDArray[np.float64], action: int) -> NDArray[np.float64]:
@@ -352,6 +368,7 @@ class Factors:
             [(scope.table[..., a, :] > 0.0).astype(np.float64) for scope in self.scopes]
             for a in range(self.n_actions)
         ]
+        listed = [self._listed(a) for a in range(self.n_actions)]
         reached, found = start.copy(), np.flatnonzero(start)
         n_reached = len(found)
         # For each action, the states that it has not been tried in, in pieces as they were found.
@@ -361,7 +378,7 @@ class Factors:
         while tried < self.n_actions and n_reached < len(reached):
             states = np.concatenate(waiting[action])
             waiting[action] = []
-            found = self._found(states, action, supports[action], reached, terminal)
+            found = self._found(states, listed[action], supports[action], reached, terminal)
             reached[found] = True
             n_reached += len(found)
             for pieces in waiting:
@@ -375,7 +392,7 @@ class Factors:
     def _found(
         self,
         states: NDArray[np.int64],
-        action: int,
+        listed: Sequence[_Listed],
         supports: Sequence[NDArray[np.float64]],
         reached: NDArray[np.bool_],
         terminal: NDArray[np.bool_],
@@ -385,8 +402,8 @@ class Factors:
             return states
         # Few states are followed one by one; from many, all that was reached is spread at once.
         few = min(_FEW_FOLLOWED, float(len(reached)) * sum(self.sizes) / 8.0)
-        if len(states) <= few and self._count_after(states, supports) <= few:
-            after = np.unique(self._entries(states, action)[1])
+        if len(states) <= few and self._count_entries(states, listed) <= few:
+            after = np.unique(self._entries(states, listed)[1])
             return after[~reached[after]]
         weights = (reached & ~terminal).astype(np.float64)
         return np.flatnonzero((self._spread(weights, supports) > 0.0) & ~reached)
