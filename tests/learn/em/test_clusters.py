@@ -242,7 +242,7 @@ def test_a_fleet_that_is_too_large_as_a_whole():
 
 @pytest.mark.parametrize("steps", [40, 400])
 def test_short_logs_are_learned_in_clusters_as_long_ones_are(steps):
-    """As a whole, a few hundred steps of this model took longer than ten thousand in clusters."""
+    """As a whole, 1,000 steps of this model took more than ten times as long as 10,000 in clusters."""
     model = mm.load_benchmark("fleet-6")
     log = mm.collect(model, steps, seed=0)
     assert len(mm.DynamicsEM(model.mdp, "smar", starts=1).fit(log).apart_.clusters) == 6
