@@ -125,3 +125,19 @@ def test_a_discount_next_to_one_takes_no_longer():
     np.testing.assert_allclose(
         found(0.9, 12_000).share * 12_000, [0.75 * 12_000 + 0.25, 0.25 * 12_000 - 0.25]
     )
+
+
+def test_a_description_makes_only_the_states_that_it_names(monkeypatch):
+    model = mm.load_benchmark("icu-smar")
+    coverage = mm.behaviour_coverage(model, horizon=1)
+    never, rare = coverage.never, coverage.rare(1000, 5.0)
+    assert coverage.rare(1000, 5.0, most=3) == rare[:3]
+    assert coverage.count_rare(1000, 5.0) == len(rare)
+    made = []
+    state = type(model.space).state
+    monkeypatch.setattr(type(model.space), "state", lambda space, s: made.append(s) or state(space, s))
+    text = coverage.describe(1000, 5.0)
+    assert f"for example: {never[0]!r}" in text
+    assert f"{len(rare)} states are" in text
+    assert f"the rarest, {rare[0][0]!r}, {rare[0][1]:.2g} times." in text
+    assert len(made) == 2

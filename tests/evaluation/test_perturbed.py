@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 import missmdp as mm
+from large_models import pair, random_model, treat_all_as_large
 from missmdp.evaluation.perturbed import (
     Intervals,
     anywhere,
@@ -224,3 +225,57 @@ def test_a_bound_on_something_else_is_refused():
         intervals_of(one.bound(), truth.with_missingness(other.missingness_))
     with pytest.raises(mm.DataError, match="other features or values"):
         intervals_of(one.bound(), mm.load_benchmark("predator-smar"))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_large_models_are_moved_part_by_part(seed, monkeypatch):
+    def moved(model):
+        fitted = mm.AIMI(assume="simple MAR").fit(log)
+        learned = model.with_missingness(fitted.missingness_)
+        factors = intervals_of(fitted.bound(0.9), learned)
+        rng = np.random.default_rng(seed)
+        return learned, with_probabilities(
+            learned, factors, [random_within(factor, rng) for factor in factors]
+        )
+
+    made = random_model(seed)
+    log = mm.collect(made(), 200, seed=0)
+    learned, expected = moved(made())
+    treat_all_as_large(monkeypatch)
+    large_learned, found = moved(made())
+    assert expected.missingness.is_small
+    assert not found.missingness.is_small
+    np.testing.assert_array_equal(found.missingness.patterns, expected.missingness.patterns)
+    np.testing.assert_allclose(
+        found.missingness.probabilities, expected.missingness.probabilities, atol=1e-12
+    )
+    assert distance(found, large_learned) == pytest.approx(distance(expected, learned), abs=1e-12)
+
+
+def test_too_little_memory_is_not_taken_for_a_wrong_bound(monkeypatch):
+    truth = mm.load_benchmark("icu-smar")
+    learner = mm.AsMAR().fit(mm.collect(truth, 500, seed=0))
+    bound, learned = learner.bound(), truth.with_missingness(learner.missingness_)
+    monkeypatch.setattr("missmdp.memory.free_memory", lambda: 8.0)
+    with pytest.raises(mm.ModelError, match=r"^moving M within its bound"):
+        intervals_of(bound, learned)
+
+
+def test_states_of_which_the_bound_says_nothing_keep_their_part(monkeypatch):
+    small, large = pair(0, monkeypatch)
+    fitted = mm.AIMI(assume="simple MAR").fit(mm.collect(large, 200, seed=0))
+    learned = large.with_missingness(fitted.missingness_)
+    factors = intervals_of(fitted.bound(0.9), learned)
+    hidden = np.arange(large.n_states) % 3 == 0
+    factors = [factor._replace(label=np.where(hidden, -1, factor.label)) for factor in factors]
+    ends = [furthest(factor, observed=False) for factor in factors]
+    moved = with_probabilities(learned, factors, ends).missingness
+    small_learned = small.with_missingness(
+        mm.MissingnessFunction(small.space, fitted.missingness_.patterns, fitted.missingness_.probabilities)
+    )
+    expected = with_probabilities(small_learned, factors, ends).missingness
+    assert not moved.is_small
+    assert expected.is_small
+    for k, pattern in enumerate(expected.patterns):
+        own = np.flatnonzero((moved.patterns == pattern).all(axis=1))
+        np.testing.assert_allclose(moved.probabilities[:, own[0]], expected.probabilities[:, k], atol=1e-12)

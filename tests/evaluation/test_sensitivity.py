@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
+from large_models import pair
 from missmdp.evaluation import sensitivity as module
 from missmdp.evaluation.perturbed import (
     anywhere,
@@ -309,3 +310,14 @@ def test_missingness_functions_are_tried_as_they_are():
     assert found[1].size == pytest.approx(sizes[int(np.argmin(values))])
     without = mm.sensitivity(policy, model, shares=[0.1], draws=1, episodes=50, seed=3)
     assert without == [row for row in rows if row.what == "transition"]
+
+
+def test_large_models_do_without_a_control_variate(monkeypatch):
+    _, large = pair(1, monkeypatch)
+    learner = mm.AIMI(assume="simple MAR").fit(mm.collect(large, 200, seed=0))
+    learned = large.with_missingness(learner.missingness_)
+    monkeypatch.setattr("missmdp.model.pomdp._MOST_WORK", 0.0)
+    rows = mm.sensitivity(
+        mm.UniformPolicy(), learned, learner.bound(), shares=[], draws=1, episodes=10, seed=0
+    )
+    assert {row.what for row in rows} == {"missingness"}

@@ -9,6 +9,8 @@ import pytest
 from scipy import stats
 
 import missmdp as mm
+from large_models import treat_all_as_large
+from missmdp.benchmarks.fleet import fleet
 from missmdp.learn import histories_needed as planning
 from missmdp.learn import visits
 from missmdp.learn.limits import group_limits, okamoto_radius
@@ -88,7 +90,7 @@ def test_visits_are_those_of_all_histories(policy, learner, terminal):
         weight = np.array([p for _, p in histories])
         assert group.expected == pytest.approx(float(weight @ n))
         for lost in (1e-9, 0.3, 1.0):
-            complement = visits.mgf_complement(model, acting, [group], np.array([lost]), horizon)[0]
+            complement = visits.mgf_complement(model.mdp, acting, [group], np.array([lost]), horizon)[0]
             expected = math.fsum(
                 weight * -np.expm1(n * np.log1p(-lost) if lost < 1 else np.where(n > 0, -np.inf, 0.0))
             )
@@ -204,7 +206,7 @@ def test_one_sample_per_history_needs_more():
     groups, _ = visits_of_groups(model, mm.AsMAR(), None, horizon)
     group = next(g for g in groups if g.given == needed.given)
     acting = visits.acting_probabilities(model, mm.UniformPolicy())
-    visit = float(visits.mgf_complement(model, acting, [group], np.ones(1), horizon)[0])
+    visit = float(visits.mgf_complement(model.mdp, acting, [group], np.ones(1), horizon)[0])
     papers = needed.samples
     while stats.binom.cdf(needed.samples - 1, papers, visit) > failure:
         papers += 1
@@ -368,3 +370,38 @@ def test_too_many_patterns_are_refused_before_memory_is():
     with pytest.raises(mm.DataError, match="16,384 patterns"):
         mm.histories_needed(model, 0.2, 0.9, learner=mm.AMCAR())
     assert mm.histories_needed(model, 0.2, 0.9, learner=mm.AIMI(blocks=[names])) > 0
+
+
+@pytest.mark.parametrize("learner", [mm.AsMAR, lambda: mm.AIMI(assume="simple MAR")])
+def test_visits_are_worked_out_on_the_features_that_they_depend_on(learner, monkeypatch):
+    model = mm.load_benchmark("fleet-3")
+    sizes = []
+    complement = visits.mgf_complement
+
+    def noted(mdp, *arguments):
+        sizes.append(mdp.n_states)
+        return complement(mdp, *arguments)
+
+    monkeypatch.setattr(visits, "mgf_complement", noted)
+    found = mm.histories_needed(model, 0.1, learner=learner(), horizon=20)
+    assert set(sizes) == {2}  # the load decides, and moves on its own
+    monkeypatch.setattr(visits, "_projected", lambda mdp, acting, batch: (mdp, acting, batch))
+    whole = mm.histories_needed(model, 0.1, learner=learner(), horizon=20)
+    assert sizes[-1] == model.n_states
+    # Both loads are equally likely: which one decides is up to rounding.
+    assert (int(found), found.samples) == (int(whole), whole.samples)
+
+
+def test_visits_that_would_take_too_long_are_refused(monkeypatch):
+    monkeypatch.setattr(visits, "_MOST_WORK", 0.0)
+    with pytest.raises(mm.ModelError, match="would take about .* minutes; give a shorter horizon"):
+        mm.histories_needed(mm.load_benchmark("example-2-smar"))
+
+
+def test_too_many_patterns_are_refused_before_a_table_of_them_is_made(monkeypatch):
+    treat_all_as_large(monkeypatch)
+    monkeypatch.setattr("missmdp.learn.histories_needed._MOST_PATTERNS", 4)
+    model = fleet(3)
+    with pytest.raises(mm.DataError, match=r"3 features go missing, which makes 8 patterns.*AIMI"):
+        mm.histories_needed(model)
+    assert "probabilities" not in vars(model.missingness)

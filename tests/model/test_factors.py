@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import missmdp as mm
+from large_models import random_model
 from missmdp.model.factors import Factors
+from missmdp.model.given import _all_codes
 from missmdp.model.space import FeatureSpace
 
 
@@ -156,3 +158,54 @@ def test_the_last_action_as_a_feature():
         np.testing.assert_allclose(mine.toarray()[np.ix_(kept, kept)], theirs.toarray())
     for array in ("reward", "initial", "terminal"):
         np.testing.assert_array_equal(getattr(wide, array)[kept], getattr(narrow, array))
+
+
+@pytest.mark.parametrize("few", [0.0, 3.0, 1e9])
+@pytest.mark.parametrize("seed", range(5))
+def test_reachable_states_are_the_same_followed_one_by_one_or_spread(seed, few, monkeypatch):
+    monkeypatch.setattr("missmdp.model.factors._FEW_FOLLOWED", few)
+    mdp = random_model(seed, terminal=seed % 2 == 0)().mdp
+    start = np.arange(mdp.n_states) == seed
+    reached = start.copy()
+    for _ in range(mdp.n_states):
+        leaving = (reached & ~mdp.terminal).astype(np.float64)
+        for matrix in mdp.transition:
+            reached |= matrix.T @ leaving > 0.0
+    np.testing.assert_array_equal(mdp.factors.reach(start, mdp.terminal), reached)
+
+
+def test_long_ways_through_wide_models_are_followed_state_by_state(monkeypatch):
+    """Spreading all that was reached at every step took more than 20 s with a thousand values."""
+
+    def never(*arguments):
+        raise AssertionError
+
+    monkeypatch.setattr(Factors, "_spread", never)
+    values = np.arange(100)
+    move = np.zeros((100, 1, 100))
+    move[values, 0, values] = 0.5
+    move[values, 0, np.minimum(values + 1, 99)] += 0.5
+    mdp = mm.FactoredMDP.from_factors(
+        {"a": values, "b": values}, ["on"], {"a": ("a", move), "b": ("b", move)}, 0.0, {"a": 50, "b": 0}
+    )
+    assert mdp.reachable.sum() == 50 * 100
+    assert mdp.reachable.reshape(100, 100)[50:].all()
+
+
+def test_a_model_that_would_not_fit_into_memory_says_so(monkeypatch):
+    names = [f"f{i}" for i in range(12)]
+    fair = ([], [[0.5, 0.5]])
+    monkeypatch.setattr("missmdp.memory.free_memory", lambda: 1e5)
+    with pytest.raises(
+        mm.ModelError, match=r"a model of 4,096 states and 1 actions? would take about 0\.5 MB"
+    ):
+        mm.FactoredMDP.from_factors(
+            dict.fromkeys(names, (0, 1)), ["a"], dict.fromkeys(names, fair), 0.0, dict.fromkeys(names, 0)
+        )
+
+
+def test_states_are_made_in_the_smallest_type():
+    features = FeatureSpace({"a": range(3), "b": range(2), "c": range(4)})
+    codes = _all_codes(features)
+    assert codes.dtype == np.int8
+    np.testing.assert_array_equal(codes, np.stack(np.unravel_index(np.arange(24), (3, 2, 4)), axis=1))

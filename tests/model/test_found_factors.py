@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
+from large_models import two_machines
 from missmdp.model import found_factors
 from missmdp.model.space import StateSpace
 from tests.model.test_factors import PUMP, multiplied_out, random_factors
@@ -141,3 +142,10 @@ def test_it_costs_nothing_where_nobody_asks(monkeypatch):
     mdp = given_matrices(given, [multiplied_out(given, a) for a in range(2)])
     model = mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, {mdp.space.features.names[0]: 0.5}))
     assert model.to_pomdp().n_states == given.n_states
+
+
+def test_factors_are_not_looked_for_where_they_would_not_fit(monkeypatch):
+    given = two_machines()
+    mdp = mm.FactoredMDP(given.features, given.actions, given.transition, 0.0, given.initial)
+    monkeypatch.setattr("missmdp.model.found_factors.free_memory", lambda: 1e4)
+    assert mdp.factors is None

@@ -11,7 +11,7 @@ import pytest
 import missmdp as mm
 from large_models import random_model, treat_all_as_large
 from missmdp.model import missingness as module
-from missmdp.model.missing_factors import MissingFactor
+from missmdp.model.missing_factors import MissingFactor, Part, distinct_patterns
 
 
 def random_mdp(random: np.random.Generator) -> mm.FactoredMDP:
@@ -300,3 +300,50 @@ def test_listing_what_occurs_is_refused_before_it_begins(monkeypatch):
         model.missingness.occurring()
     assert model.missingness.count_occurring() == 2 * 4**8
     assert model.n_observations == 3 * 4**8
+
+
+def all_patterns(n_features: int) -> np.ndarray:
+    return ~np.array(np.unravel_index(np.arange(2**n_features), (2,) * n_features), dtype=np.bool_).T
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_many_patterns_are_taken_apart(tied):
+    """A table of patterns by patterns would take 128 GB."""
+    names = [f"f{i}" for i in range(17)]
+    mdp = mm.FactoredMDP.from_factors(
+        {name: (0, 1) if name == "f0" else (0,) for name in names},
+        ["a"],
+        {name: ([], [[1.0, 0.0] if name == "f0" else [1.0]]) for name in names},
+        0.0,
+        dict.fromkeys(names, 0),
+    )
+    patterns = all_patterns(17)
+    rates = np.linspace(0.2, 0.8, 17)
+    weights = np.where(patterns, 1.0 - rates, rates).prod(axis=1)
+    if tied:
+        weights *= 1.0 + 0.5 * (patterns[:, 0] == patterns[:, 1:].all(axis=1))
+    part = Part(tuple(range(17)), patterns, (weights / weights.sum())[None], ())
+    M = mm.MissingnessFunction.from_parts(mdp.space, [part])
+    assert [factor.features for factor in M.factors] == (
+        [tuple(range(17))] if tied else [(i,) for i in range(17)]
+    )
+    assert len(M.patterns) == 2**17
+    one = mm.MissingnessFunction.independent(mdp, dict(zip(names, rates.tolist(), strict=True)))
+    assert (mm.total_variation(M, one).worst > 0.01) == tied
+
+
+@pytest.mark.parametrize("n_features", [3, 70])
+def test_distinct_patterns_are_in_order(n_features):
+    patterns = np.random.default_rng(0).random((200, n_features)) < 0.5
+    distinct, place = distinct_patterns(patterns)
+    np.testing.assert_array_equal(distinct, np.unique(patterns, axis=0))
+    np.testing.assert_array_equal(distinct[place], patterns)
+
+
+def test_a_table_by_states_that_would_not_fit_is_not_taken_apart(monkeypatch):
+    mdp = random_mdp(np.random.default_rng(0))
+    names = list(mdp.features)
+    M = mm.MissingnessFunction.independent(mdp, {names[0]: lambda state: 0.5})
+    monkeypatch.setattr("missmdp.memory.free_memory", lambda: 8.0)
+    with pytest.raises(mm.ModelError, match="taking apart a table of 2 patterns"):
+        _ = M.factors

@@ -139,16 +139,16 @@ def print_coverage(coverage: Coverage, *, steps: int, visits: float, most: int) 
     """Print whether behaviour is fair, and the rarest states."""
     console = make_console()
     console.print(escape(coverage.describe(steps, visits)))
-    rare = coverage.rare(steps, visits)
-    if not rare or not most:
+    n_rare = coverage.count_rare(steps, visits)
+    if not n_rare or not most:
         return
     features = coverage.model.space.features.names
     table = make_table(
         *features,
         f"expected visits in {steps:,}",
-        title=f"\nThe rarest of {len(rare)} states below {visits:g} visits",
+        title=f"\nThe rarest of {n_rare} states below {visits:g} visits",
     )
-    for state, expected in rare[:most]:
+    for state, expected in coverage.rare(steps, visits, most):
         table.add_row(
             *map(cell, state),
             np.format_float_positional(expected, precision=3, trim="-"),

@@ -49,20 +49,34 @@ class Coverage:
     @property
     def never(self) -> list[Any]:
         """The reachable states that are never visited."""
-        return [
-            self.model.space.state(int(s)) for s in np.flatnonzero(self.model.mdp.reachable & ~self.visited)
-        ]
+        return [self.model.space.state(int(s)) for s in self._never()]
 
-    def rare(self, steps: int = 100_000, visits: float = 10.0) -> list[tuple[Any, float]]:
+    def _never(self) -> NDArray[np.int64]:
+        """Return the numbers of the reachable states that are never visited."""
+        return np.flatnonzero(self.model.mdp.reachable & ~self.visited)
+
+    def count_rare(self, steps: int = 100_000, visits: float = 10.0) -> int:
+        """Return how many reachable states `steps` observations visit fewer than `visits` times on average."""
+        return len(self._rare(steps, visits)[0])
+
+    def rare(
+        self, steps: int = 100_000, visits: float = 10.0, most: int | None = None
+    ) -> list[tuple[Any, float]]:
         """Return the reachable states that `steps` observations visit fewer than `visits` times on average.
 
-        Each comes with its expected number of visits, the rarest first.
+        Each comes with its expected number of visits, the rarest first; at most `most` of them, or all.
         """
+        most = None if most is None else checked_integer("most", most, least=0)
+        few, expected = self._rare(steps, visits)
+        order = np.argsort(expected, kind="stable")[:most]
+        return [(self.model.space.state(int(few[i])), float(expected[i])) for i in order]
+
+    def _rare(self, steps: float, visits: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the numbers of the states that are seldom visited, and their expected visits."""
         visits = checked_number("visits", visits, least=0.0)
         expected = self.share * checked_number("steps", steps, least=0.0)
         few = np.flatnonzero(self.model.mdp.reachable & (expected < visits))
-        few = few[np.argsort(expected[few], kind="stable")]
-        return [(self.model.space.state(int(s)), float(expected[s])) for s in few]
+        return few, expected[few]
 
     def steps_for(self, visits: float = 10.0) -> float:
         """Return how many observations it takes until every reachable state is expected to have `visits`."""
@@ -79,19 +93,26 @@ class Coverage:
             lines.append("The policy is fair: every reachable state has a positive probability of a visit.")
         elif self.exact:
             lines.append(
-                f"The policy is NOT fair within {self.horizon} steps; never visited, for example: {self.never[0]!r}"
+                f"The policy is NOT fair within {self.horizon} steps; never visited, for example: {self._example()!r}"
             )
         else:
-            lines.append(f"Not seen in the simulation, for example: {self.never[0]!r}")
-        rare = self.rare(steps, visits)
+            lines.append(f"Not seen in the simulation, for example: {self._example()!r}")
+        few, expected = self._rare(steps, visits)
+        rarest = ""
+        if len(few):
+            place = int(expected.argmin())
+            rarest = f"; the rarest, {self.model.space.state(int(few[place]))!r}, {expected[place]:.2g} times"
         lines.append(
-            f"{len(rare)} states are expected fewer than {visits:g} times in {steps:,} observations"
-            + (f"; the rarest, {rare[0][0]!r}, {rare[0][1]:.2g} times." if rare else ".")
+            f"{len(few)} states are expected fewer than {visits:g} times in {steps:,} observations{rarest}."
         )
         needed = self.steps_for(visits)
         if math.isfinite(needed):
             lines.append(f"About {needed:,.0f} observations give every state {visits:g} expected visits.")
         return "\n".join(lines)
+
+    def _example(self) -> Any:
+        """Return the first state that is never visited."""
+        return self.model.space.state(int(self._never()[0]))
 
     def __str__(self) -> str:
         return self.describe()

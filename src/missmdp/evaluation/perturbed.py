@@ -6,6 +6,7 @@ them. Transition probabilities become T′ = (1 − share) · T + share · D.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +15,10 @@ from scipy import sparse
 
 from missmdp.errors import DataError, ModelError
 from missmdp.learn.bounds import Bound, GroupBound
+from missmdp.memory import check_fits
 from missmdp.model.mdp import FactoredMDP
-from missmdp.model.missingness import MissingnessFunction, pattern_distance
+from missmdp.model.missing_factors import Part, distinct_patterns, marginal
+from missmdp.model.missingness import MissingnessFunction, missingness_distance, pattern_distance
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.space import MISSING
 
@@ -52,9 +55,9 @@ def intervals_of(bound: Bound, model: MissMDP) -> list[Intervals]:
             by_features.setdefault(group.features, []).append(group)
     try:
         factors = [factor_intervals(groups, model) for groups in by_features.values()]
-        same = with_probabilities(model, factors, [factor.estimate for factor in factors])
     except ModelError as error:
         raise DataError(f"the bound is of other features or values than the model has: {error}") from error
+    same = with_probabilities(model, factors, [factor.estimate for factor in factors])
     if distance(same, model) > _SAME:
         raise DataError(
             "the bound is of another missingness function than the model's; give the bound of the learner "
@@ -117,29 +120,82 @@ def with_probabilities(
     model: MissMDP, factors: list[Intervals], probabilities: list[NDArray[np.float64]]
 ) -> MissMDP:
     """Return the model with the product of these factors, shape (G, K) each; M̂ where they say nothing."""
-    n_states = model.n_states
-    patterns = np.ones((1, len(model.space.features)), dtype=np.bool_)
+    own = model.missingness
+    known = np.ones(model.n_states, dtype=np.bool_)
+    for factor in factors:
+        known &= factor.label >= 0
+    if own.is_small or not (known.all() or _within_factors(own, factors)):
+        made = _by_table(own, known, factors, probabilities)
+    else:
+        parts = [_part(own, known, *pair) for pair in zip(factors, probabilities, strict=True)]
+        made = MissingnessFunction.from_parts(own.space, parts)
+    return model.with_missingness(made)
+
+
+def _by_table(
+    own: MissingnessFunction,
+    known: NDArray[np.bool_],
+    factors: list[Intervals],
+    probabilities: list[NDArray[np.float64]],
+) -> MissingnessFunction:
+    """Return the product of factors where they are known, and M̂ elsewhere, pattern by pattern."""
+    n_states = len(known)
+    n_patterns = math.prod(len(factor.patterns) for factor in factors)
+    what = f"moving M within its bound, a table of {n_patterns:,} patterns by {n_states:,} states,"
+    check_fits(what, 32.0 * n_states * n_patterns, "give a bound in which indicators are independent (AIMI)")
+    patterns = np.ones((1, len(own.space.features)), dtype=np.bool_)
     table = np.ones((n_states, 1))
-    known = np.ones(n_states, dtype=np.bool_)
     for factor, rows in zip(factors, probabilities, strict=True):
         patterns = (patterns[:, None, :] & factor.patterns[None]).reshape(-1, patterns.shape[1])
         table = (table[:, :, None] * rows[factor.label][:, None, :]).reshape(n_states, -1)
-        known &= factor.label >= 0
-    own = model.missingness
-    distinct, place = np.unique(np.concatenate([patterns, own.patterns]), axis=0, return_inverse=True)
-    place = place.reshape(-1)
+    distinct, place = distinct_patterns(np.concatenate([patterns, own.patterns]))
     full = np.zeros((n_states, len(distinct)))
     full[:, place[: len(patterns)]] = table
     unknown = np.flatnonzero(~known)
     full[unknown] = 0.0
     full[np.ix_(unknown, place[len(patterns) :])] = own.probabilities[unknown]
-    return model.with_missingness(MissingnessFunction(own.space, distinct, full))
+    return MissingnessFunction(own.space, distinct, full)
+
+
+def _within_factors(own: MissingnessFunction, factors: list[Intervals]) -> bool:
+    """Return whether M̂ is the product of what it says of each factor's features."""
+    groups = [{*_features(factor)} for factor in factors]
+    return own.factors is not None and all(
+        any({*one.features} <= group for group in groups) for one in own.factors
+    )
+
+
+def _features(factor: Intervals) -> tuple[int, ...]:
+    """Return the positions of the features that go missing in a factor."""
+    return tuple(np.flatnonzero(~factor.patterns.all(axis=0)).tolist())
+
+
+def _part(
+    own: MissingnessFunction, known: NDArray[np.bool_], factor: Intervals, rows: NDArray[np.float64]
+) -> Part:
+    """Return a factor with these probabilities where all factors are known, and as M̂ has it elsewhere."""
+    features = _features(factor)
+    patterns = factor.patterns[:, list(features)]
+    if known.all():
+        return Part(features, patterns, rows, factor.label)
+    unknown = np.flatnonzero(~known)
+    label = factor.label.copy()
+    label[unknown] = len(rows) + np.arange(len(unknown))
+    check_fits(
+        f"moving M within its bound, in {len(known):,} states of which it says nothing,",
+        16.0 * len(known) * len(patterns),
+        "give a bound on a model without states that cannot be reached",
+    )
+    elsewhere = marginal(own.space, own.parts, features, patterns)[:, unknown].T
+    return Part(features, patterns, np.concatenate([rows, elsewhere]), label)
 
 
 def distance(one: MissMDP, other: MissMDP) -> float:
     """Return the largest total variation between two missingness functions over reachable states."""
     mine, theirs = one.missingness, other.missingness
     reachable = other.mdp.reachable
+    if not (mine.is_small and theirs.is_small):
+        return float(missingness_distance(mine, theirs)[reachable].max())
     far = pattern_distance(
         mine.patterns, mine.probabilities[reachable], theirs.patterns, theirs.probabilities[reachable]
     )

@@ -34,7 +34,7 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.policy import Policy, as_policy
-from missmdp.model.pomdp import optimal_values
+from missmdp.model.pomdp import check_values, has_quick_values, optimal_values
 from missmdp.plan.stopping import raise_if_interrupted
 from missmdp.progress import show_progress
 from missmdp.words import count, decimals, signed
@@ -151,10 +151,12 @@ def sensitivity(
         drawn = _Case("missingness", "learned from the resampled log", worlds, drawn=True)
         cases, total = chain(cases, [drawn]), total + len(worlds)
     rows: list[SensitivityRow] = []
+    # Every world has values of its own, and for a large model they take longer than more episodes would.
+    control_variate = has_quick_values(model.mdp, total)
     with show_progress("Sensitivity", total, enabled=progress) as advance:
 
         def simulated(world: MissMDP) -> NDArray[np.float64]:
-            result = evaluate(policy, world, episodes, seed, control_variate=True, progress=False)
+            result = evaluate(policy, world, episodes, seed, control_variate=control_variate, progress=False)
             raise_if_interrupted(result.status)  # fewer episodes could not be compared with the others
             advance()
             return result.estimates
@@ -170,7 +172,10 @@ def sensitivity(
 
 
 def _transition_cases(model: MissMDP, shares: tuple[float, ...], draws: int, seed: int) -> Iterator[_Case]:
+    if not shares:
+        return
     mdp = model.mdp
+    check_values("moving transitions to the worst next state", mdp, "give shares=[], and only M is moved")
     # The same D for every share, so shares can be compared.
     drawn = [random_rows(mdp, np.random.default_rng([seed, draw])) for draw in range(draws)]
     worst = worst_successors(mdp, optimal_values(mdp))

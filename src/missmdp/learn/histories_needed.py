@@ -158,6 +158,7 @@ def histories_needed(
     if not isinstance(policy, MemorylessPolicy):
         raise ParameterError("policy", policy, "a policy without memory, such as UniformPolicy()")
 
+    _check_patterns(model, learner)
     off_by = _off_by(model, learner)
     groups, visits_failure, episode_length = _groups(
         model, learner, policy, epsilon, confidence, method, horizon, total_variation=total_variation
@@ -183,8 +184,28 @@ def histories_needed(
 
 def _goes_missing(model: MissMDP) -> NDArray[np.bool_]:
     """Return which features go missing in some reachable state, shape (n,)."""
-    occurs = (model.missingness.probabilities[model.mdp.reachable] > 0.0).any(axis=0)
-    return (~model.missingness.patterns[occurs]).sum(axis=0) > 0
+    missingness, reachable = model.missingness, model.mdp.reachable
+    if not missingness.is_small:
+        names = model.space.features.names
+        return np.array([bool((missingness.missing_rate(name)[reachable] > 0.0).any()) for name in names])
+    occurs = (missingness.probabilities[reachable] > 0.0).any(axis=0)
+    return (~missingness.patterns[occurs]).sum(axis=0) > 0
+
+
+def _count_patterns(counter: Counter) -> int:
+    return 2 if counter.together else 2 ** int(counter.features.sum())
+
+
+def _check_patterns(model: MissMDP, learner: CountingEstimator) -> None:
+    """Raise `DataError` if a learner counts too many patterns, before any table of them is made."""
+    structure = learner.structure(model.space.features, _goes_missing(model))
+    for counter in (*structure.counters, *structure.sentinels):
+        n_patterns = _count_patterns(counter)
+        if n_patterns > _MOST_PATTERNS:
+            raise DataError(
+                f"{counter.features.sum()} features go missing, which makes {n_patterns:,} patterns; at most "
+                f"{_MOST_PATTERNS:,} can be planned for (AIMI counts each feature on its own)"
+            )
 
 
 def _off_by(model: MissMDP, learner: CountingEstimator) -> float:
@@ -254,12 +275,7 @@ def _groups(
     groups: list[VisitedGroup] = []
     for i, (counter, (values, label), present) in enumerate(zip(counters, grouped, labels, strict=True)):
         sentinel = i >= len(structure.counters)
-        n_patterns = 2 if counter.together else 2 ** int(counter.features.sum())
-        if n_patterns > _MOST_PATTERNS:
-            raise DataError(
-                f"{counter.features.sum()} features go missing, which makes {n_patterns:,} patterns; at most "
-                f"{_MOST_PATTERNS:,} can be planned for (AIMI counts each feature on its own)"
-            )
+        n_patterns = _count_patterns(counter)
         needed = _needed(
             n_patterns,
             structure.hidden,

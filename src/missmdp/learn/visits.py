@@ -18,13 +18,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.errors import Argument, ModelError
 from missmdp.learn.groups import Counter, all_patterns, group_states
+from missmdp.model.factors import Factors
+from missmdp.model.mdp import FactoredMDP
+from missmdp.model.missing_factors import ROUNDING
 from missmdp.model.missingness import pattern_distance
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy
+from missmdp.model.space import FeatureSpace
 
 _SEARCHES = 14
 """Steps of the search for λ."""
+
+_PER_MINUTE = 2e10
+"""Entries of matrices that a minute is enough for, about."""
+
+_MOST_WORK = 10.0 * _PER_MINUTE
 
 
 class VisitedGroup(NamedTuple):
@@ -53,13 +63,21 @@ def acting_probabilities(model: MissMDP, policy: MemorylessPolicy) -> NDArray[np
 def histories_for_groups(
     model: MissMDP, acting: NDArray[np.float64], batch: list[VisitedGroup], failure: float, horizon: int
 ) -> NDArray[np.float64]:
-    """Return how many histories it takes until each group of a batch has its samples, by the best λ of a search."""
+    """Return how many histories it takes until each group of a batch has its samples, by the best λ of a search.
+
+    Raises
+    ------
+    ModelError
+        If that would take many minutes.
+    """
+    mdp, acting, batch = _projected(model.mdp, acting, batch)
+    _check_work(mdp, len(batch), horizon)
     needed = np.array([float(group.needed) for group in batch])
     spent = -math.log(failure)
 
     def histories(log_rate: NDArray[np.float64]) -> NDArray[np.float64]:
         rate = np.exp(log_rate)
-        complement = mgf_complement(model, acting, batch, -np.expm1(-rate), horizon)
+        complement = mgf_complement(mdp, acting, batch, -np.expm1(-rate), horizon)
         # Where nearly nothing is left of 1, rounding decides what; taking more for left is safe and costs little.
         log_mgf = np.log1p(-np.minimum(complement, 1.0 - 1e-9))
         return (rate * (needed - 1.0) + spent) / -log_mgf
@@ -81,8 +99,67 @@ def histories_for_groups(
     return best
 
 
+def _projected(
+    mdp: FactoredMDP, acting: NDArray[np.float64], batch: list[VisitedGroup]
+) -> tuple[FactoredMDP, NDArray[np.float64], list[VisitedGroup]]:
+    """Return the MDP of the features that visits depend on, and what is known of its states.
+
+    If actions, ends and what counts depend on some features only, and so do the next values of these, visits do too.
+    """
+    if not mdp.by_factors or mdp.factors is None:
+        return mdp, acting, batch
+    sizes, scopes = mdp.factors.sizes, mdp.factors.scopes
+    flags = np.stack([mdp.terminal, *(group.states for group in batch)], axis=1).astype(np.float64)
+    known = np.concatenate([flags, acting, *(group.counted for group in batch)], axis=1)
+    matter = {i for i in range(len(sizes)) if _varies(known, i, sizes)}
+    while more := {p for i in matter for p in scopes[i].parents} - matter:
+        matter |= more
+    if not matter or len(matter) == len(sizes):
+        return mdp, acting, batch
+    kept, features = sorted(matter), mdp.space.features
+    own = FeatureSpace({features.names[i]: features.values[i] for i in kept})
+    tables = {
+        features.names[i]: ([features.names[p] for p in scopes[i].parents], scopes[i].table) for i in kept
+    }
+    others = tuple(i for i in range(len(sizes)) if i not in matter)
+    # All states with the same values of these features are alike: the first stands for them.
+    first = np.arange(mdp.n_states).reshape(sizes)[
+        tuple(slice(None) if i in matter else 0 for i in range(len(sizes)))
+    ]
+    chosen = first.reshape(-1)
+    smaller = FactoredMDP(
+        own,
+        mdp.actions,
+        Factors(own, mdp.actions, tables),
+        0.0,
+        mdp.initial.reshape(sizes).sum(axis=others).reshape(-1),
+        mdp.terminal[chosen],
+        mdp.discount,
+    )
+    groups = [group._replace(states=group.states[chosen], counted=group.counted[chosen]) for group in batch]
+    return smaller, acting[chosen], groups
+
+
+def _varies(values: NDArray[np.float64], feature: int, sizes: Sequence[int]) -> bool:
+    """Return whether an array over states, shape (S, …), differs between values of a feature, by more than rounding."""
+    before, after = math.prod(sizes[:feature]), math.prod(sizes[feature + 1 :])
+    table = values.reshape(before, sizes[feature], after, -1)
+    return any(np.abs(table[:, 0] - table[:, code]).max() > ROUNDING for code in range(1, sizes[feature]))
+
+
+def _check_work(mdp: FactoredMDP, n_groups: int, horizon: int) -> None:
+    """Raise `ModelError` if going through the horizon so often would take many minutes."""
+    work = float(_SEARCHES) * horizon * mdp.n_entries * n_groups
+    if work > _MOST_WORK:
+        raise ModelError(
+            f"the visits of {mdp.n_states:,} states in {horizon:,} steps would take about "
+            f"{work / _PER_MINUTE:,.0f} minutes; give a shorter ",
+            Argument("horizon"),
+        )
+
+
 def mgf_complement(
-    model: MissMDP,
+    mdp: FactoredMDP,
     acting: NDArray[np.float64],
     batch: list[VisitedGroup],
     lost: NDArray[np.float64],
@@ -92,7 +169,6 @@ def mgf_complement(
 
     The complement, since for groups that are hardly ever visited the mean itself rounds to 1.
     """
-    mdp = model.mdp
     states = np.stack([group.states for group in batch], axis=1)
     counted = np.stack([group.counted for group in batch], axis=1)
     # An observation that counts multiplies by 1 − lost: P(a | s) loses that share of what counts.

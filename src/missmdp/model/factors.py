@@ -31,6 +31,10 @@ Table = Callable[..., Any] | Sequence[Any] | NDArray[Any]
 """A function of the parents' values and the action, or an array with one axis for each."""
 
 
+_FEW_FOLLOWED = 2_000_000.0
+"""Ways to a next state up to which states that were just reached are followed one by one."""
+
+
 class Scope(NamedTuple):
     """Something that depends on a few features only."""
 
@@ -46,6 +50,16 @@ class Scope(NamedTuple):
         table = self.table.transpose([*order, *range(n, self.table.ndim)])
         shape = [size if i in self.parents else 1 for i, size in enumerate(sizes)]
         return table.reshape([*shape, *self.table.shape[n:]])
+
+
+class _Listed(NamedTuple):
+    """The entries of a feature's table for one action that are not 0, with parents folded into one axis."""
+
+    begins: NDArray[np.int64]
+    """Where the entries of each row begin, and where the last ones end."""
+    value: NDArray[np.int64]
+    """The next value."""
+    probability: NDArray[np.float64]
 
 
 def parents_of(given: Any, what: str, features: FeatureSpace) -> tuple[tuple[int, ...], Any]:
@@ -252,26 +266,44 @@ class Factors:
     def matrix(self, action: int) -> sparse.csr_array:
         """Return T for one action, multiplied out, shape (S, S); columns are in order."""
         n_states = self.n_states
-        row = np.arange(n_states)
-        column, weight = np.zeros(n_states, dtype=np.int64), np.ones(n_states)
-        codes = np.unravel_index(row, self.sizes)
+        row, column, weight = self._entries(np.arange(n_states), self._listed(action))
+        pointers = np.searchsorted(row, np.arange(n_states + 1))
+        return sparse.csr_array((weight, column, pointers), shape=(n_states, n_states))
+
+    def _listed(self, action: int) -> list[_Listed]:
+        """Return the entries of each feature's table for one action."""
+        listed: list[_Listed] = []
         for scope, size in zip(self.scopes, self.sizes, strict=True):
-            lengths = scope.table.shape[: len(scope.parents)]
-            of_state = np.zeros(n_states, dtype=np.int64)
-            for parent, length in zip(scope.parents, lengths, strict=True):
-                of_state = of_state * length + codes[parent]
             table = scope.table[..., action, :].reshape(-1, size)
             place, value = np.nonzero(table)
             begins = np.searchsorted(place, np.arange(len(table) + 1))
-            now = of_state[row]
+            listed.append(_Listed(begins, value, table[place, value]))
+        return listed
+
+    def _entries(
+        self, states: NDArray[np.int64], listed: Sequence[_Listed]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Return where some states lead, each as its place in the list, the next state, and the probability."""
+        row = np.arange(len(states))
+        column, weight = np.zeros(len(states), dtype=np.int64), np.ones(len(states))
+        codes = np.unravel_index(states, self.sizes)
+        for scope, size, (begins, value, probability) in zip(self.scopes, self.sizes, listed, strict=True):
+            now = _places(scope, codes)[row]
             count = np.diff(begins)[now]
             first = np.cumsum(count) - count
             entry = np.repeat(begins[now] - first, count) + np.arange(int(count.sum()))
             column = np.repeat(column, count) * size + value[entry]
-            weight = np.repeat(weight, count) * table[place[entry], value[entry]]
+            weight = np.repeat(weight, count) * probability[entry]
             row = np.repeat(row, count)
-        pointers = np.searchsorted(row, np.arange(n_states + 1))
-        return sparse.csr_array((weight, column, pointers), shape=(n_states, n_states))
+        return row, column, weight
+
+    def _count_entries(self, states: NDArray[np.int64], listed: Sequence[_Listed]) -> float:
+        """Return how many entries some states have."""
+        codes = np.unravel_index(states, self.sizes)
+        counts = np.ones(len(states))
+        for scope, (begins, _, _) in zip(self.scopes, listed, strict=True):
+            counts *= np.diff(begins)[_places(scope, codes)]
+        return float(counts.sum())
 
     def expect(self, values: NDArray[np.float64], action: int) -> NDArray[np.float64]:
         """Return E[values(s′) | s, a] for every state s, shape (S,)."""
@@ -336,16 +368,53 @@ class Factors:
             [(scope.table[..., a, :] > 0.0).astype(np.float64) for scope in self.scopes]
             for a in range(self.n_actions)
         ]
-        reached, n_reached, tried = start.copy(), int(start.sum()), 0
+        listed = [self._listed(a) for a in range(self.n_actions)]
+        reached, found = start.copy(), np.flatnonzero(start)
+        n_reached = len(found)
+        # For each action, the states that it has not been tried in, in pieces as they were found.
+        waiting = [[found[~terminal[found]]] for _ in range(self.n_actions)]
+        action, tried = 0, 0
         # Each action is repeated while it leads on; it is over when none does, or when nothing is left to reach.
         while tried < self.n_actions and n_reached < len(reached):
-            tables = supports[0]
-            reached |= self._spread((reached & ~terminal).astype(np.float64), tables) > 0.0
-            before, n_reached = n_reached, int(reached.sum())
-            if n_reached == before:
-                supports.append(supports.pop(0))
-            tried = 0 if n_reached > before else tried + 1
+            states = np.concatenate(waiting[action])
+            waiting[action] = []
+            found = self._found(states, listed[action], supports[action], reached, terminal)
+            reached[found] = True
+            n_reached += len(found)
+            for pieces in waiting:
+                pieces.append(found[~terminal[found]])
+            if len(found):
+                tried = 0
+            else:
+                tried, action = tried + 1, (action + 1) % self.n_actions
         return reached
+
+    def _found(
+        self,
+        states: NDArray[np.int64],
+        listed: Sequence[_Listed],
+        supports: Sequence[NDArray[np.float64]],
+        reached: NDArray[np.bool_],
+        terminal: NDArray[np.bool_],
+    ) -> NDArray[np.int64]:
+        """Return the states to which an action leads from some states, as far as none of them is reached yet."""
+        if len(states) == 0:
+            return states
+        # Few states are followed one by one; from many, all that was reached is spread at once.
+        few = min(_FEW_FOLLOWED, float(len(reached)) * sum(self.sizes) / 8.0)
+        if len(states) <= few and self._count_entries(states, listed) <= few:
+            after = np.unique(self._entries(states, listed)[1])
+            return after[~reached[after]]
+        weights = (reached & ~terminal).astype(np.float64)
+        return np.flatnonzero((self._spread(weights, supports) > 0.0) & ~reached)
+
+
+def _places(scope: Scope, codes: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the row of a scope's table, with parents folded into one axis, for each state of which these are codes."""
+    place = np.zeros(len(codes[0]), dtype=np.int64)
+    for parent, length in zip(scope.parents, scope.table.shape, strict=False):
+        place = place * length + codes[parent]
+    return place
 
 
 def contracted(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from missmdp.memory import free_memory
 from missmdp.model.factors import Factors, Scope
 from missmdp.model.space import StateSpace
 
@@ -31,6 +32,8 @@ def find_factors(
     terminal: NDArray[np.bool_],
 ) -> Factors | None:
     """Return T feature by feature; None if next values depend on each other, or if states are not all combinations.
+
+    Also None if it would take more memory than is free to find out: T is then used as it was given.
 
     Parameters
     ----------
@@ -49,6 +52,9 @@ def find_factors(
         len(space) != n_states
         or (space.features.rank(space.codes)[1:] <= space.features.rank(space.codes)[:-1]).any()
     ):
+        return None
+    # The marginals, and as much again while parents that do not matter are left out.
+    if 16.0 * n_states * len(actions) * sum(sizes) > free_memory():
         return None
     marginals = [np.zeros((n_states, len(actions), size)) for size in sizes]
     for a, matrix in enumerate(transition):

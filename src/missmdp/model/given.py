@@ -273,7 +273,16 @@ def given_states(
             "; list the states that the matrices stand for in ",
             Argument("states"),
         )
-    return StateSpace(space, np.stack(np.unravel_index(np.arange(count), tuple(space.sizes)), axis=1))
+    return StateSpace(space, _all_codes(space))
+
+
+def _all_codes(space: FeatureSpace) -> NDArray[np.signedinteger[Any]]:
+    """Return all combinations of values, the last feature changing fastest, in the smallest type, shape (S, n)."""
+    sizes = tuple(map(int, space.sizes))
+    codes = np.empty((*sizes, len(sizes)), dtype=space.code_dtype)
+    for i, size in enumerate(sizes):
+        codes[..., i] = np.arange(size).reshape([-1 if j == i else 1 for j in range(len(sizes))])
+    return codes.reshape(-1, len(sizes))
 
 
 def given_matrices(transition: Any, actions: tuple[Any, ...], n_states: int) -> list[sparse.csr_array]:

@@ -414,7 +414,9 @@ class FactoredMDP:
         """
         space = features if isinstance(features, FeatureSpace) else FeatureSpace(features)
         named = checked_actions(actions)
-        states = given_states(space, None, int(checked_number("max_states", max_states, least=1)))
+        most = int(checked_number("max_states", max_states, least=1))
+        _check_size(space, len(named), most)
+        states = given_states(space, None, most)
         return cls(
             space,
             named,
@@ -575,6 +577,20 @@ def _with_last_action(mdp: FactoredMDP, given: Factors | None, name: str, none: 
         mdp.terminal[state],
         mdp.discount,
         states=StateSpace(features, np.column_stack([mdp.space.codes[state], copy])),
+    )
+
+
+def _check_size(space: FeatureSpace, n_actions: int, max_states: int) -> None:
+    """Raise `ModelError` if codes and rewards of all combinations would not fit into memory."""
+    n_states = math.prod(map(int, space.sizes))
+    if n_states > max_states:
+        return  # which is said elsewhere
+    # Codes, and whether they are right; numbers of states, beliefs and flags; rewards, their sum and a copy.
+    each = 2.0 * len(space) * space.code_dtype.itemsize + 64.0 + 24.0 * n_actions
+    check_fits(
+        f"a model of {n_states:,} states and {n_actions:,} actions",
+        n_states * each,
+        "leave out features, or give them fewer values",
     )
 
 

@@ -16,12 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.errors import ModelError
+from missmdp.memory import check_fits
 from missmdp.model.factors import parents_of
 from missmdp.model.probabilities import as_floats, call, checked_table, number
 from missmdp.model.space import FeatureSpace, StateSpace
 
 ROUNDING = 1e-12
 """Probabilities this close differ by rounding only."""
+
+_BITS = 62
+"""Indicators up to which a pattern is a number."""
 
 
 class MissingFactor(NamedTuple):
@@ -145,7 +149,7 @@ def checked_parts(space: StateSpace, parts: Sequence[Part]) -> list[Part]:
         raise ModelError("a feature is in two parts of the missingness function")
     checked: list[Part] = []
     for i, part in enumerate(parts):
-        if len(part.patterns) == 0 or len(np.unique(part.patterns, axis=0)) < len(part.patterns):
+        if len(part.patterns) == 0 or len(distinct_patterns(part.patterns)[0]) < len(part.patterns):
             raise ModelError(f"the patterns of part {i} of the missingness function are not distinct")
         if isinstance(part.groups, tuple):
             expected = math.prod(int(space.features.sizes[p]) for p in part.groups)
@@ -156,6 +160,18 @@ def checked_parts(space: StateSpace, parts: Sequence[Part]) -> list[Part]:
         table = checked_table(part.table, lambda row, i=i: f"part {i} of the missingness function, row {row}")
         checked.append(part._replace(table=table))
     return checked
+
+
+def distinct_patterns(patterns: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return the distinct patterns, and the place of each pattern among them."""
+    if patterns.shape[1] <= _BITS:
+        # As numbers, of which millions are sorted in the time that thousands of rows take.
+        bits = np.left_shift(np.int64(1), np.arange(patterns.shape[1], dtype=np.int64)[::-1])
+        number = patterns.astype(np.int64) @ bits
+        _, first, place = np.unique(number, return_index=True, return_inverse=True)
+    else:
+        _, first, place = np.unique(patterns, axis=0, return_index=True, return_inverse=True)
+    return patterns[first], place.reshape(-1).astype(np.int64)
 
 
 def pattern_order(observed: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -179,6 +195,10 @@ def _compact(part: Part, space: StateSpace) -> MissingFactor:
     if isinstance(part.groups, tuple):
         parents, table = part.groups, part.table
     else:
+        entries = float(len(space)) * len(part.patterns)
+        what = f"taking apart a table of {len(part.patterns):,} patterns by {len(space):,} states"
+        # Twice: as it is, and without what does not matter.
+        check_fits(what, 16.0 * entries, "give M by features that it depends on, as (features, table)")
         parents, table = tuple(range(len(sizes))), part.over_states(space, space.in_order)
     return _without_idle(
         part.features, parents, part.patterns, table.reshape([*(sizes[p] for p in parents), -1])
@@ -249,8 +269,16 @@ def _marginal(
     rows: NDArray[np.float64], patterns: NDArray[np.bool_], block: Sequence[int]
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return the distinct patterns of some indicators and their probabilities, shape (rows, patterns)."""
-    sub, place = np.unique(patterns[:, list(block)], axis=0, return_inverse=True)
-    return sub, rows @ np.eye(len(sub))[place.reshape(-1)]
+    sub, place = distinct_patterns(patterns[:, list(block)])
+    return sub, _summed(rows, place, len(sub))
+
+
+def _summed(rows: NDArray[np.float64], place: NDArray[np.int64], count: int) -> NDArray[np.float64]:
+    """Return rows whose columns are added up by their place, shape (rows, count)."""
+    table = np.empty((len(rows), count))
+    for own, row in zip(table, rows, strict=True):
+        own[:] = np.bincount(place, row, minlength=count)
+    return table
 
 
 def _independent_of_the_rest(
@@ -259,15 +287,14 @@ def _independent_of_the_rest(
     others = [i for i in range(patterns.shape[1]) if i not in block]
     if not others:
         return True
-    mine, here = _marginal(rows, patterns, block)
-    theirs, there = _marginal(rows, patterns, others)
-    listed = {pattern.tobytes(): k for k, pattern in enumerate(patterns)}
-    whole = np.empty(patterns.shape[1], dtype=np.bool_)
-    for (a, own), (b, other) in product(enumerate(mine), enumerate(theirs)):
-        whole[list(block)], whole[others] = own, other
-        column = listed.get(whole.tobytes())
-        joint = rows[:, column] if column is not None else 0.0
-        if np.abs(joint - here[:, a] * there[:, b]).max() > ROUNDING:
+    mine, own = distinct_patterns(patterns[:, list(block)])
+    theirs, other = distinct_patterns(patterns[:, others])
+    here, there = _summed(rows, own, len(mine)), _summed(rows, other, len(theirs))
+    for a in range(len(mine)):
+        listed = np.flatnonzero(own == a)
+        joint = np.zeros_like(there)
+        joint[:, other[listed]] = rows[:, listed]
+        if np.abs(joint - here[:, a, None] * there).max() > ROUNDING:
             return False
     return True
 
@@ -293,11 +320,12 @@ def listed_patterns(space: StateSpace, parts: Sequence[Part]) -> NDArray[np.bool
     kind = np.zeros(len(space), dtype=np.int64)
     supports: list[NDArray[np.bool_]] = []
     for part in parts:
-        support, of_group = np.unique(part.table > 0.0, axis=0, return_inverse=True)
-        kind = kind * len(support) + of_group.reshape(-1)[part.rows(space)]
+        support = part.table > 0.0
+        distinct, of_group = _distinct_rows(np.packbits(support, axis=1))
+        kind = kind * distinct + of_group[part.rows(space)]
         # As few numbers as there are kinds of states, so that they never grow large.
         _, kind = np.unique(kind, return_inverse=True)
-        supports.append(support[of_group.reshape(-1)])
+        supports.append(support)
     found: list[NDArray[np.bool_]] = []
     for state in np.unique(kind, return_index=True)[1].tolist():
         patterns = np.ones((1, n_features), dtype=np.bool_)
@@ -305,8 +333,15 @@ def listed_patterns(space: StateSpace, parts: Sequence[Part]) -> NDArray[np.bool
             own = part.observed(n_features)[support[part.rows(space, [state])[0]]]
             patterns = (patterns[:, None, :] & own).reshape(-1, n_features)
         found.append(patterns)
-    patterns = np.unique(np.concatenate(found), axis=0)
+    patterns, _ = distinct_patterns(np.concatenate(found))
     return patterns[pattern_order(patterns)]
+
+
+def _distinct_rows(rows: NDArray[np.uint8]) -> tuple[int, NDArray[np.int64]]:
+    """Return how many rows of bytes are distinct, and a number for each that equal rows share."""
+    numbers: dict[bytes, int] = {}
+    of_row = [numbers.setdefault(row.tobytes(), len(numbers)) for row in rows]
+    return len(numbers), np.array(of_row, dtype=np.int64)
 
 
 def marginal(

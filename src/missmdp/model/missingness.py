@@ -31,6 +31,7 @@ from missmdp.model.missing_factors import (
     Part,
     can_go_missing,
     count_patterns,
+    distinct_patterns,
     found_factors,
     given_rate,
     joint_groups,
@@ -112,7 +113,7 @@ class MissingnessFunction:
         if observed.ndim != 2 or observed.shape[1] != len(space.features) or len(observed) == 0:
             raise ParameterError("patterns", observed.shape, f"of shape (patterns, {len(space.features)})")
         checked_shape("probabilities", table, (len(space), len(observed)), "(states, patterns)")
-        if len(np.unique(observed, axis=0)) != len(observed):
+        if len(distinct_patterns(observed)[0]) != len(observed):
             raise ParameterError("patterns", patterns, "distinct", "a pattern is listed twice")
         table = checked_table(table, lambda row: f"missingness of state {space.state(row)!r}")
         occurs = np.flatnonzero((table > 0.0).any(axis=0))
@@ -511,8 +512,8 @@ def _multiplied_out(
     table = np.ones((len(space.codes[states]), 1))
     for part in parts:
         own, rows = part.observed(n_features), part.over_states(space, states)
-        patterns = np.concatenate([patterns & pattern for pattern in own])
-        table = np.concatenate([table * column[:, None] for column in rows.T], axis=1)
+        patterns = (own[:, None, :] & patterns).reshape(-1, n_features)
+        table = (rows[:, :, None] * table[:, None, :]).reshape(len(table), -1)
     return patterns, table
 
 
@@ -531,8 +532,7 @@ def pattern_distance(
     table, other_table
         Probabilities, shape (rows, K) each.
     """
-    distinct, place = np.unique(np.concatenate([patterns, other_patterns]), axis=0, return_inverse=True)
-    place = place.reshape(-1)
+    distinct, place = distinct_patterns(np.concatenate([patterns, other_patterns]))
     difference = np.zeros((len(table), len(distinct)))
     difference[:, place[: len(patterns)]] += table
     difference[:, place[len(patterns) :]] -= other_table

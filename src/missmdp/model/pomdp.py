@@ -309,10 +309,8 @@ def optimal_values(mdp: FactoredMDP | POMDP) -> NDArray[np.float64]:
     scale = float(np.abs(mdp.reward).max(initial=0.0))
     if scale == 0.0:
         return values
-    # The error shrinks by γ per sweep and starts at most at scale / (1 − γ).
-    sweeps = math.ceil(math.log(_PRECISION) / math.log(mdp.discount)) if mdp.discount > 0.0 else 1
-    if isinstance(mdp, FactoredMDP) and not mdp.is_small:
-        _check_work(mdp, sweeps)
+    sweeps = _sweeps(mdp)
+    check_values("the optimal values", mdp, "evaluate without a control variate")
     if sweeps > _MOST_SWEEPS:
         return _by_policies(mdp)
     for _ in range(sweeps):
@@ -320,14 +318,39 @@ def optimal_values(mdp: FactoredMDP | POMDP) -> NDArray[np.float64]:
     return values
 
 
-def _check_work(mdp: FactoredMDP, sweeps: int) -> None:
-    """Raise `ModelError` if the values of a large MDP would take minutes."""
-    work = float(sweeps) * mdp.n_actions * mdp.n_states * len(mdp.features)
+def _sweeps(mdp: FactoredMDP | POMDP) -> int:
+    """Return how many sweeps value iteration takes: the error shrinks by γ per sweep, from at most max|ρ| / (1 − γ)."""
+    return math.ceil(math.log(_PRECISION) / math.log(mdp.discount)) if mdp.discount > 0.0 else 1
+
+
+def has_quick_values(mdp: FactoredMDP | POMDP, times: int = 1) -> bool:
+    """Return whether the optimal values of an MDP take a minute at most, even so many times."""
+    return times * _work(mdp) <= _MOST_WORK
+
+
+def check_values(what: str, mdp: FactoredMDP | POMDP, instead: str) -> None:
+    """Raise `ModelError` if the values of a large MDP would take minutes.
+
+    Parameters
+    ----------
+    what
+        What is to be worked out, as the subject of a sentence.
+    instead
+        What to do instead.
+    """
+    work = _work(mdp)
     if work > _MOST_WORK:
         raise ModelError(
-            f"the optimal values of {mdp.n_states:,} states with {mdp.n_actions:,} actions would take {sweeps:,} "
-            f"sweeps, about {work / 1.2e10:,.0f} minutes; evaluate without a control variate"
+            f"{what} of {mdp.n_states:,} states with {len(mdp.actions):,} actions would take {_sweeps(mdp):,} "
+            f"sweeps, about {work / 1.2e10:,.0f} minutes; {instead}"
         )
+
+
+def _work(mdp: FactoredMDP | POMDP) -> float:
+    """Return how many values of features value iteration goes through; 0 where matrices are used, which are quick."""
+    if not isinstance(mdp, FactoredMDP) or mdp.is_small:
+        return 0.0
+    return float(_sweeps(mdp)) * mdp.n_actions * mdp.n_states * len(mdp.features)
 
 
 def _by_policies(mdp: FactoredMDP | POMDP) -> NDArray[np.float64]:

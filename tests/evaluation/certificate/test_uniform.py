@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
+from large_models import pair
 from missmdp.evaluation.certificate.uniform import (
     closed_form,
     inverse_closed_form,
@@ -123,3 +124,27 @@ def test_what_comes_before_the_first_action_counts_only_if_it_is_observed():
     assert policy_uniform(span, first_only) == pytest.approx(0.25 * 2.0 / (1.0 - 0.75 * 0.5))
     later = 0.5 * 0.25 * 2.0 / (1.0 - 0.75 * 0.5)
     assert policy_uniform(span, first_only, observe_initial=False) == pytest.approx(later)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_large_models_have_the_same_span_and_wider_ones_in_less_time(seed, monkeypatch):
+    small, large = (model.mdp for model in pair(seed, monkeypatch))
+    expected, found, hasty = value_span(small), value_span(large), value_span(large, timeout=1e-9)
+    np.testing.assert_allclose(found.low, expected.low, atol=1e-8)
+    np.testing.assert_allclose(found.high, expected.high, atol=1e-8)
+    assert (hasty.low <= found.low).all()
+    assert (hasty.high >= found.high).all()
+    assert hasty.trivial > found.trivial
+    epsilon = np.linspace(0.0, 0.5, small.n_states)
+    assert policy_uniform(found, epsilon) == pytest.approx(policy_uniform(expected, epsilon), abs=1e-7)
+    assert policy_uniform(hasty, epsilon) >= policy_uniform(found, epsilon)
+    assert "transition" not in vars(large)
+
+
+def test_spans_that_would_take_minutes_are_refused(monkeypatch):
+    _, large = pair(1, monkeypatch)
+    monkeypatch.setattr("missmdp.model.pomdp._MOST_WORK", 0.0)
+    with pytest.raises(
+        mm.ModelError, match="the best and the worst values of .* minutes; there is no certificate"
+    ):
+        mm.plan_data(large, epsilon=1.0)

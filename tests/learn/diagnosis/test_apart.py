@@ -21,7 +21,7 @@ def test_clusters_say_what_the_whole_says(missing, kind, monkeypatch):
     mdp = two_machines()
     log = log_of(mdp, missing, 4000)
     whole = mm.diagnose(log, mdp, draws=0)
-    monkeypatch.setattr(clusters, "_MOST_TABLE", 0)
+    monkeypatch.setattr(clusters, "_MOST_WAYS", 0)
     apart = mm.diagnose(log, mdp, draws=0)
     assert apart.type == whole.type == kind
     assert apart.self_censoring == whole.self_censoring
@@ -50,7 +50,7 @@ def test_clusters_say_what_the_whole_says(missing, kind, monkeypatch):
 def test_a_cluster_of_two_features_has_more_classes(monkeypatch):
     mdp = two_machines(watched=True)
     log = log_of(mdp, {**MISSING, "lamp": 0.3}, 3000)
-    monkeypatch.setattr(clusters, "_MOST_TABLE", 0)
+    monkeypatch.setattr(clusters, "_MOST_WAYS", 0)
     found = mm.diagnose(log, mdp, draws=0)
     assert [row.name for row in found.classes] == [
         "MCAR", "simple MAR", "MAR", "no self-censoring", "all parents",

@@ -20,7 +20,7 @@ def both(mdp, log, structure, monkeypatch, **options) -> tuple[mm.DynamicsEM, mm
     """The learner as it is, and the one that learns in clusters."""
     whole = mm.DynamicsEM(mdp, structure, starts=1, **options).fit(log)
     assert whole.apart_ is None
-    monkeypatch.setattr(module, "_MOST_TABLE", 0)
+    monkeypatch.setattr(module, "_MOST_WAYS", 0)
     apart = mm.DynamicsEM(mdp, structure, starts=1, **options).fit(log)
     assert apart.apart_ is not None
     return whole, apart
@@ -69,7 +69,7 @@ def test_clusters_find_what_the_whole_finds(watched, monkeypatch):
 def test_the_structure_is_found_in_each_cluster(monkeypatch):
     mdp = two_machines()
     log = log_of(mdp, {"a": ("a", [0.05, 0.05, 0.9]), "b": ("load", [0.1, 0.7])}, 6000)
-    monkeypatch.setattr(module, "_MOST_TABLE", 0)
+    monkeypatch.setattr(module, "_MOST_WAYS", 0)
     learner = mm.DynamicsEM(mdp, starts=1).fit(log)
     assert learner.graph_.edges == (("a", "a"), ("load", "b"))
     assert "clusters" in "\n".join(learner.details())
@@ -90,7 +90,7 @@ def test_named_structures(structure, monkeypatch):
 def test_logistic_effects_stay_within_a_cluster(monkeypatch):
     mdp = two_machines()
     truth = mm.MissingnessFunction.independent(mdp, MISSING)
-    monkeypatch.setattr(module, "_MOST_TABLE", 0)
+    monkeypatch.setattr(module, "_MOST_WAYS", 0)
     M = mm.DynamicsEM(mdp, "logistic", starts=1).fit(log_of(mdp, MISSING, 4000)).missingness_
     np.testing.assert_allclose(M.missing_rate("a"), truth.missing_rate("a"), atol=0.15)
     assert np.ptp(M.missing_rate("a").reshape(2, 3, 2, 3), axis=3).max() < 1e-12
@@ -98,7 +98,7 @@ def test_logistic_effects_stay_within_a_cluster(monkeypatch):
 
 def test_what_is_saturated_is_not_learned_apart(monkeypatch):
     mdp = two_machines()
-    monkeypatch.setattr(module, "_MOST_TABLE", 0)
+    monkeypatch.setattr(module, "_MOST_WAYS", 0)
     assert mm.DynamicsEM(mdp, "saturated", starts=1).fit(log_of(mdp, MISSING, 200)).apart_ is None
 
 
@@ -238,3 +238,13 @@ def test_a_fleet_that_is_too_large_as_a_whole():
         for name in model.missingness.can_go_missing
     )
     assert worst < 0.1
+
+
+@pytest.mark.parametrize("steps", [40, 400])
+def test_short_logs_are_learned_in_clusters_as_long_ones_are(steps):
+    """As a whole, 1,000 steps of this model took more than ten times as long as 10,000 in clusters."""
+    model = mm.load_benchmark("fleet-6")
+    log = mm.collect(model, steps, seed=0)
+    assert len(mm.DynamicsEM(model.mdp, "smar", starts=1).fit(log).apart_.clusters) == 6
+    names = [[name] for name in model.missingness.can_go_missing]
+    assert len(module.clusters_of_log(log, names)) == 6

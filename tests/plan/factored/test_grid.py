@@ -76,3 +76,14 @@ def test_interrupted_grids_are_bounds(seed, begin):
             if math.isinf(grid.excess):
                 continue
         assert grid.bound() >= wanted - 1e-9 * scale
+
+
+def test_gaps_with_too_many_patterns_are_refused_before_they_are_listed(monkeypatch):
+    def never(gaps):
+        raise AssertionError
+
+    parts = Parts(random_factored(0))
+    monkeypatch.setattr("missmdp.plan.factored.grid.MOST_TERMS", 0)
+    monkeypatch.setattr("missmdp.plan.factored.grid.told_by_gaps", never)
+    with pytest.raises(TooTiedError):
+        Ties(parts)

@@ -46,7 +46,7 @@ from missmdp.evaluation.certificate.uniform import ValueSpan, value_span
 from missmdp.learn.base import CountingEstimator
 from missmdp.learn.bounds import Bound
 from missmdp.learn.limits import checked_behaviour
-from missmdp.model.missingness import pattern_distance
+from missmdp.model.missingness import missingness_distance
 from missmdp.model.missmdp import MissMDP
 from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.finite.controller import FiniteController
@@ -102,7 +102,8 @@ def certify(
         Whether to find out how many more samples would halve the bound; that takes as long as a few certificates.
     solver, timeout
         For "revealing", a model has to be solved that shows what the data leave open: by what, and for how many seconds
-        at most. By default by `Sarsop`; with timeout 0 it is left out.
+        at most. By default by `Sarsop`; with timeout 0 it is left out. Values of large models get so many seconds too,
+        and bounds are wider where these do not suffice.
     occupancy_episodes, seed
         Simulate so many episodes of the policy that tracks the belief, for a certificate by the states that it visits.
         A tenth of the failure budget is spent on that.
@@ -226,16 +227,7 @@ def _checked(
     if not isinstance(model, MissMDP):
         raise ModelError("certificates are for miss-MDPs; this result is for a POMDP without features")
     learned = learner.missingness_
-    if (
-        model.space != learned.space
-        or pattern_distance(
-            model.missingness.patterns,
-            model.missingness.probabilities,
-            learned.patterns,
-            learned.probabilities,
-        ).max()
-        > _SAME
-    ):
+    if model.space != learned.space or missingness_distance(model.missingness, learned).max() > _SAME:
         raise DataError(
             "the result is for another missingness function than the learner's; solve "
             "model.with_missingness(learner.missingness_)"
@@ -260,7 +252,7 @@ def _checked(
 
 
 def _inputs(request: _Request) -> CertificateInputs:
-    result, span = request.result, value_span(request.model.mdp)
+    result, span = request.result, value_span(request.model.mdp, request.timeout or None)
     values, why = None, ""
     if not set(request.methods) & {"occupancy", "robust", "revealing"} or request.deploy == "policy":
         why = "not asked for"

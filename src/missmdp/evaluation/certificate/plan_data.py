@@ -157,9 +157,9 @@ def plan_data(
         raise ParameterError(
             "learner", learner, f"a learner with a guaranteed bound, such as {with_a_bound()}"
         )
-    span = value_span(model.mdp)
     confidence = checked_confidence(confidence)
     timeout = checked_number("timeout", timeout, least=0.0)
+    span = value_span(model.mdp, timeout or None)
     wanted = _checked_epsilon(epsilon, span, solver_gap, relative=relative)
     radius = inverse_closed_form(span, 0.5 * (wanted - solver_gap))
     with show_status("planning", enabled=progress) as say, warnings.catch_warnings():

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.model.mdp import FactoredMDP
-from missmdp.model.pomdp import action_values
+from missmdp.model.pomdp import action_values, check_values
+from missmdp.plan.stopping import Stopwatch
 
 _SMALL = 1e-10
 """Of the largest value that rewards allow: iterations end when they can be off by no more than that."""
@@ -40,6 +41,8 @@ class ValueSpan:
     """A lower bound on V^min, the value of the worst controller, shape (S,)."""
     high: NDArray[np.float64]
     """An upper bound on V^max, the value of the best, shape (S,)."""
+    clock: Stopwatch | None = None
+    """When to stop sweeps over a large MDP; None for never."""
 
     @cached_property
     def width(self) -> NDArray[np.float64]:
@@ -74,8 +77,28 @@ class ValueSpan:
         return high - low
 
 
-def value_span(mdp: FactoredMDP) -> ValueSpan:
-    """Return the values of the best and of the worst controller that sees everything."""
+def value_span(mdp: FactoredMDP, timeout: float | None = None) -> ValueSpan:
+    """Return the values of the best and of the worst controller that sees everything.
+
+    Parameters
+    ----------
+    mdp
+        The MDP.
+    timeout
+        Seconds for this, and for what is worked out from it later, where the MDP is large. Bounds are wider if they
+        do not suffice.
+
+    Raises
+    ------
+    ModelError
+        If the MDP is so large that it would take minutes.
+    """
+    check_values(
+        "the best and the worst values",
+        mdp,
+        "there is no certificate for a model of this size; simulate it with evaluate instead",
+    )
+    clock = None if mdp.is_small or timeout is None else Stopwatch(timeout)
     high, low = np.zeros(mdp.n_states), np.zeros(mdp.n_states)
     slack = _slack(mdp)
     rise = fall = 0.0
@@ -84,10 +107,14 @@ def value_span(mdp: FactoredMDP) -> ValueSpan:
         rise, fall = float((higher - high).max(initial=0.0)), float((low - lower).max(initial=0.0))
         change = max(rise, fall, float((high - higher).max()), float((lower - low).max()))
         high, low = higher, lower
-        if change * slack.left <= slack.small:
+        if change * slack.left <= slack.small or _is_over(clock):
             break
     going_on = ~mdp.terminal
-    return ValueSpan(mdp, low - fall * slack.left * going_on, high + rise * slack.left * going_on)
+    return ValueSpan(mdp, low - fall * slack.left * going_on, high + rise * slack.left * going_on, clock)
+
+
+def _is_over(clock: Stopwatch | None) -> bool:
+    return clock is not None and clock.stopped_by is not None
 
 
 def policy_uniform(span: ValueSpan, epsilon: NDArray[np.float64], *, observe_initial: bool = True) -> float:
@@ -109,7 +136,7 @@ def policy_uniform(span: ValueSpan, epsilon: NDArray[np.float64], *, observe_ini
         further = epsilon * width + (1.0 - epsilon) * _later(mdp, differs)
         rise = float((further - differs).max(initial=0.0))
         differs = further
-        if rise * slack.left <= slack.small:
+        if rise * slack.left <= slack.small or _is_over(span.clock):
             break
     differs = np.minimum(differs + rise * slack.left * (width > 0.0), width)
     return float(mdp.initial @ (differs if observe_initial else _later(mdp, differs)))
@@ -117,7 +144,7 @@ def policy_uniform(span: ValueSpan, epsilon: NDArray[np.float64], *, observe_ini
 
 def _later(mdp: FactoredMDP, differs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return γ max_a (T_a U)(s), shape (S,)."""
-    after = np.stack([matrix @ differs for matrix in mdp.transition]).max(axis=0)
+    after = np.stack([mdp.expect(differs, a) for a in range(mdp.n_actions)]).max(axis=0)
     return np.where(mdp.terminal, 0.0, mdp.discount * after)
 
 

@@ -26,11 +26,8 @@ from missmdp.model.missing_factors import ROUNDING
 from missmdp.model.space import FeatureSpace, StateSpace
 from missmdp.sums import one_by_one
 
-_MOST_TABLE = 20_000_000
-"""Patterns × states above which a log is not learned from as a whole."""
-
-_MOST_WAYS = 5_000_000
-"""Ways to get from a state to what was seen, about, above which a log is not learned from as a whole."""
+_MOST_WAYS = 100_000
+"""Ways to get from a state to another and what is seen there, above which a model is not learned from as a whole."""
 
 _MOST_STATES = 2_000
 """States up to which a cluster gets features that matter for its gaps only, if for anything."""
@@ -75,15 +72,15 @@ class Cluster:
         return number
 
 
-def is_large(log: Dataset, n_blocks: int) -> bool:
-    """Return whether a log takes too much to learn from it as a whole."""
-    mdp = log.mdp
-    if 2.0**n_blocks * mdp.n_states > _MOST_TABLE:
-        return True
-    sizes = mdp.space.features.sizes.astype(np.float64)
-    tokens = np.unique(np.column_stack([log.observations, log.actions]), axis=0)
-    admitted = np.where(tokens[:, :-1] < 0, sizes, 1.0).prod(axis=1).sum()
-    return float(admitted) * mdp.n_entries / (mdp.n_states * mdp.n_actions) > _MOST_WAYS
+def is_large(mdp: FactoredMDP, n_blocks: int) -> bool:
+    """Return whether a model has too much in it to learn from its logs as a whole.
+
+    What a log happens to show of the model does not count. Otherwise a short log could be learned from as a whole, in
+    more time than a long one takes in clusters.
+    """
+    patterns = 2.0**n_blocks
+    # There are at least as many entries as states, and those of a large model take a while to count.
+    return patterns * mdp.n_states > _MOST_WAYS or patterns * mdp.n_entries > _MOST_WAYS
 
 
 def clusters_of_log(
@@ -100,7 +97,7 @@ def clusters_of_log(
     graph
         What indicators may depend on, where that is known.
     """
-    if not is_large(log, len(names)):
+    if not is_large(log.mdp, len(names)):
         return []
     features = log.mdp.space.features
     missing = [name for block in names for name in block]

@@ -133,11 +133,11 @@ class DynamicsEM(MissingnessEstimator):
     -----
     There is no finite-sample bound. `bound` returns bootstrap intervals, which are not guaranteed.
 
-    Where patterns × states or histories are too many, features are learned in clusters that the dynamics do not tie
-    together. That takes an MDP whose features move independently given the state (`FactoredMDP.from_factors`, or
-    matrices in which that is found), and assumes that gaps depend on features of their own cluster and on those that
-    are always seen. The log-likelihood is then that given how features moved that are always seen and do not depend
-    on hidden ones.
+    If patterns × transitions are more than 100,000, features are learned in clusters that the dynamics do not tie
+    together, however long the log is. That takes an MDP whose features move independently given the state
+    (`FactoredMDP.from_factors`, or matrices in which that is found), and assumes that gaps depend on features of their
+    own cluster and on those that are always seen. The log-likelihood is then that given how features moved that are
+    always seen and do not depend on hidden ones.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from missmdp.plan.factored.cores import Core, Operator, TooTiedError, empty_core, one_row
 from missmdp.plan.factored.links import Link, missing_chance, shown
 from missmdp.plan.factored.mixtures import Mixer
-from missmdp.plan.factored.parts import Move, Parts
+from missmdp.plan.factored.parts import Gaps, Move, Parts
 from missmdp.plan.factored.team import Team
 from missmdp.plan.factored.told import Local, Tie, told_after, told_before, told_by_gaps, told_by_kernel
 from missmdp.plan.stopping import Stopwatch
@@ -58,6 +58,7 @@ class Ties:
         self.links = [one.links for one in split]
         """For each scene, what ties together which sites are seen, where values do not matter."""
         self._flagged = [one.flagged for one in split]
+        self._check_patterns([one.gaps for one in split])
         self._after = [
             [*map(told_by_gaps, one.gaps), *map(told_after, parts.goes_on(scene))]
             for scene, one in enumerate(split)
@@ -78,6 +79,13 @@ class Ties:
             self.bonds = [old + new for old, new in zip(self.bonds, bonds, strict=True)]
             n_terms += sum(terms)
             if n_terms > MOST_TERMS:
+                raise TooTiedError
+
+    def _check_patterns(self, of_scenes: Sequence[Sequence[Gaps]]) -> None:
+        """Raise `TooTiedError` if sites have too many patterns together to make a term of each."""
+        for gaps in chain.from_iterable(of_scenes):
+            possible = gaps.given.table.reshape(-1, len(gaps.patterns)).any(axis=0)
+            if float(np.count_nonzero(possible)) * len(gaps.of) > MOST_TERMS:
                 raise TooTiedError
 
     def of(self, move: Move) -> list[Tie]:
