@@ -39,6 +39,8 @@ _GROWTH = 4.0
 """How much larger grids get from round to round."""
 _LARGEST = 2e7
 """Entries of all tensors that no grid exceeds."""
+_PER_STATE = 60.0
+"""Bytes per state without which nothing begins."""
 _HALF = 0.5
 """Of the memory, what grids may take, and what memories may."""
 _SHARE = 0.12
@@ -173,8 +175,10 @@ class StructuredSearch:
     def _begin(self, ties: Ties) -> None:
         """Work out full observation, and then the best action for ever."""
         corners = [np.eye(size) for size in self.parts.sizes]
+        self.limits.check_memory(int(_PER_STATE * self.parts.initial.size))
         self._sizes = Sizes(ties)
-        self._check_grid(corners)
+        if self._sizes.grid([len(rows) for rows in corners]) > _HALF * self.limits.memory:
+            raise TooTiedError
         grid = Grid(ties, corners, [np.zeros(len(rows)) for rows in corners], team=self.team)
         if 16.0 * max((operator.peak() for _, operator in grid.moves), default=0.0) > self.limits.memory:
             raise TooTiedError
