@@ -10,7 +10,6 @@ from scipy import sparse
 
 from missmdp.plan.factored.cores import TooTiedError
 from missmdp.plan.factored.parts import Parts
-from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.factored.search import StructuredSearch, listed_entries
 from missmdp.plan.factored.team import Team
 from missmdp.plan.solving import SolveResult
@@ -25,8 +24,12 @@ _BRIEF_SHARE = 0.25
 """How many trials, and which share of the time, it has if it comes first."""
 _BY_VECTORS = "lower bound and policy from α-vectors"
 _BY_MEMORY = "lower bound and policy from a memory with one node per feature"
+_BY_ACTION = "lower bound and policy from one action for ever"
 _BY_POINTS = "upper bound from beliefs that were explored"
 _BY_GRID = "upper bound from a grid of beliefs, one axis per feature"
+_BY_REWARDS = "{} from the rewards alone"
+BY_REWARDS_ALONE = "both bounds from the rewards alone"
+"""Where the bounds came from."""
 
 
 def lists_first(parts: Parts) -> bool:
@@ -64,8 +67,28 @@ def solve_structured(
         trace=search.trace.build(),
         beliefs=sparse.csr_array((0, parts.model.n_states)),
         seconds=limits.seconds,
-        sources=f"{_BY_MEMORY}; {_BY_GRID}",
+        sources=_sources(search),
     )
+
+
+def _sources(search: StructuredSearch) -> str:
+    """Return where the bounds of a structured search came from."""
+    if not search.has_lower and not search.has_upper:
+        return BY_REWARDS_ALONE
+    below = _BY_ACTION if search.memory is None else _BY_MEMORY
+    return "; ".join(
+        [
+            below if search.has_lower else _BY_REWARDS.format("lower bound and policy"),
+            _BY_GRID if search.has_upper else _BY_REWARDS.format("upper bound"),
+        ]
+    )
+
+
+def _source(result: SolveResult, bound: str, otherwise: str) -> str:
+    """Return where one bound of a result came from."""
+    if result.sources == BY_REWARDS_ALONE:
+        return _BY_REWARDS.format(bound)
+    return next((part for part in result.sources.split("; ") if part.startswith(bound)), otherwise)
 
 
 def joined(first: SolveResult | None, second: SolveResult) -> SolveResult:
@@ -84,8 +107,8 @@ def joined(first: SolveResult | None, second: SolveResult) -> SolveResult:
         beliefs=second.beliefs if second.beliefs.shape[0] else first.beliefs,
         sources="; ".join(
             [
-                _BY_MEMORY if isinstance(better.policy, MemoryPolicy) else _BY_VECTORS,
-                _BY_GRID if _BY_GRID in tighter.sources else _BY_POINTS,
+                _source(better, "lower bound and policy", _BY_VECTORS),
+                _source(tighter, "upper bound", _BY_POINTS),
             ]
         ),
     )
