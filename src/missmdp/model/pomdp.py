@@ -293,6 +293,7 @@ _MOST_SWEEPS = 25_000
 """Beyond a discount of about 0.999 there are better ways."""
 _MOST_WORK = 1e10
 """Values of features that value iteration on factors goes through at most; about a minute."""
+_WORK_PER_SECOND = 2e8
 _MOST_POLICIES = 1000
 """Policy iteration needs some ten, and could go round in circles by rounding."""
 _ROUNDING = 1e-14
@@ -309,8 +310,7 @@ def optimal_values(mdp: FactoredMDP | POMDP) -> NDArray[np.float64]:
     scale = float(np.abs(mdp.reward).max(initial=0.0))
     if scale == 0.0:
         return values
-    # The error shrinks by γ per sweep and starts at most at scale / (1 − γ).
-    sweeps = math.ceil(math.log(_PRECISION) / math.log(mdp.discount)) if mdp.discount > 0.0 else 1
+    sweeps = _sweeps(mdp)
     if isinstance(mdp, FactoredMDP) and not mdp.is_small:
         _check_work(mdp, sweeps)
     if sweeps > _MOST_SWEEPS:
@@ -320,13 +320,31 @@ def optimal_values(mdp: FactoredMDP | POMDP) -> NDArray[np.float64]:
     return values
 
 
+def _sweeps(mdp: FactoredMDP | POMDP) -> int:
+    # The error shrinks by γ per sweep and starts at most at scale / (1 − γ).
+    return math.ceil(math.log(_PRECISION) / math.log(mdp.discount)) if mdp.discount > 0.0 else 1
+
+
+def _work(mdp: FactoredMDP, sweeps: int) -> float:
+    """Return how many values of features value iteration on factors goes through."""
+    return float(sweeps) * mdp.n_actions * mdp.n_states * len(mdp.features)
+
+
+def optimal_values_seconds(mdp: FactoredMDP) -> float:
+    """Return about how long `optimal_values` takes, infinite where it would need matrices that are not there."""
+    if mdp.is_small:
+        return 0.0
+    sweeps = _sweeps(mdp)
+    return math.inf if sweeps > _MOST_SWEEPS else _work(mdp, sweeps) / _WORK_PER_SECOND
+
+
 def _check_work(mdp: FactoredMDP, sweeps: int) -> None:
     """Raise `ModelError` if the values of a large MDP would take minutes."""
-    work = float(sweeps) * mdp.n_actions * mdp.n_states * len(mdp.features)
+    work = _work(mdp, sweeps)
     if work > _MOST_WORK:
         raise ModelError(
             f"the optimal values of {mdp.n_states:,} states with {mdp.n_actions:,} actions would take {sweeps:,} "
-            f"sweeps, about {work / 1.2e10:,.0f} minutes; evaluate without a control variate"
+            f"sweeps, about {work / (60.0 * _WORK_PER_SECOND):,.0f} minutes; evaluate without a control variate"
         )
 
 
