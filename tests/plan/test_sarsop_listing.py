@@ -57,3 +57,36 @@ def test_what_takes_long_is_foreseen():
     assert filter_seconds(small, 10_000) == 0.0
     assert filter_seconds(large, 10_000) == 0.0  # machine by machine
     assert filter_seconds(joint_fleet(10), 10_000) > 60.0
+
+
+def test_solvers_that_list_what_can_be_seen_name_the_one_that_does_not(little_memory):
+    fleet = mm.load_benchmark("fleet-8")
+    for solver in (mm.POMCP(), mm.OnlinePlanner()):
+        with pytest.raises(mm.ModelError, match="use Sarsop, which works feature by feature"):
+            solver.solve(fleet)
+        with pytest.raises(mm.ModelError, match="use a coarser model"):
+            solver.solve(unfactored(fleet))
+
+
+def unfactored(model):
+    """Return a model for which there is no structured search: only two of its features go missing."""
+    rates = dict.fromkeys(list(model.features)[1:3], 0.5)
+    return mm.MissMDP(model.mdp, mm.MissingnessFunction.independent(model.mdp, rates))
+
+
+def test_lists_that_do_not_fit_name_what_does(little_memory):
+    fleet = mm.load_benchmark("fleet-12")
+    with pytest.raises(mm.ModelError, match=r"M.missing_rate\(feature\)"):
+        fleet.missingness.occurring()
+    with pytest.raises(mm.ModelError, match="mdp.factors"):
+        _ = fleet.mdp.transition
+
+
+def test_questions_about_too_many_patterns_do_not_name_learners():
+    fleet = mm.load_benchmark("fleet-12")
+    with pytest.raises(mm.DataError, match="as one block, or ask about a model with fewer features"):
+        mm.identifiability(fleet.mdp, "saturated")
+    log = mm.collect(fleet, 200, seed=0)
+    with pytest.raises(mm.DataError, match="too (many|long)") as error:
+        mm.ICIN().fit(log)
+    assert "AIMI" in str(error.value)

@@ -59,9 +59,7 @@ _FEW_ENTRIES = 5_000_000
 _WRITE_FACTORS = (
     "write the model down feature by feature (FactoredMDP.from_factors), where it takes next to nothing"
 )
-_BY_FACTORS = (
-    "what works feature by feature does without them: collect, learners, diagnose, types, beliefs, Sarsop"
-)
+_BY_FACTORS = "mdp.factors has the same dynamics feature by feature"
 
 
 class FactoredMDP:

@@ -8,6 +8,7 @@ from missmdp.memory import check_fits, free_memory
 from missmdp.model.missing_factors import count_patterns
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
+from missmdp.plan.factored.search import structured_parts
 
 BYTES_PER_ENTRY = 100
 """What a joint probability takes while a model is compiled; afterwards it is a fifth of that."""
@@ -36,6 +37,13 @@ def check_listable(model: MissMDP, *, observe_initial: bool) -> None:
         return
     per_state = math.prod(float((part.table > 0.0).sum(axis=1).mean()) for part in model.missingness.parts)
     check_entries(model, model.mdp.n_entries * per_state, observe_initial=observe_initial)
+
+
+def without_lists(model: MissMDP | POMDP) -> str:
+    """Return which solver to use instead of one that lists what can be seen."""
+    if isinstance(model, MissMDP) and structured_parts(model) is not None:
+        return "use Sarsop, which works feature by feature"
+    return "use a coarser model, or fewer features that go missing"
 
 
 def what_works(model: MissMDP | POMDP, *, observe_initial: bool = True) -> str:
