@@ -30,6 +30,7 @@ from missmdp.model.factors import (
 from missmdp.model.found_factors import find_factors
 from missmdp.model.given import (
     Distribution,
+    all_states,
     checked_actions,
     enumerate_reachable,
     given_initial,
@@ -412,7 +413,8 @@ class FactoredMDP:
         """
         space = features if isinstance(features, FeatureSpace) else FeatureSpace(features)
         named = checked_actions(actions)
-        states = given_states(space, None, int(checked_number("max_states", max_states, least=1)))
+        most = int(checked_number("max_states", max_states, least=1))
+        states = all_states(space, most, "use fewer features or values, or allow more")
         return cls(
             space,
             named,
