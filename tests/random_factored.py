@@ -27,11 +27,21 @@ from missmdp.model.missing_factors import Part
 __all__ = ["random_factored"]
 
 Array = np.ndarray
+_FEWEST = 3
+"""Features that can go missing, at least."""
 
 
 def random_factored(seed: int, *, most_observations: int = 600) -> mm.MissMDP:
     """Return a random factored miss-MDP; see the top of this file."""
     rng = np.random.default_rng([seed, 17])
+    while True:
+        model = _drawn(rng, most_observations)
+        # Gaps may be drawn that never occur.
+        if len(model.missingness.can_go_missing) >= _FEWEST:
+            return model
+
+
+def _drawn(rng: np.random.Generator, most_observations: int) -> mm.MissMDP:
     while True:
         n_hidden, n_seen = int(rng.choice([3, 4, 5], p=[0.6, 0.25, 0.15])), int(rng.integers(0, 3))
         sizes = [2] * n_seen + [int(rng.choice([2, 3], p=[0.6, 0.4])) for _ in range(n_hidden)]

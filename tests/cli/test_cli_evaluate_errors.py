@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import missmdp as mm
@@ -195,3 +196,42 @@ def test_baselines_check_themselves(model):
         make_baseline("prior", pomdp)
     with pytest.raises(mm.ModelError, match="without memory"):
         BaselineSettings(ppo=mm.PPOSettings(memory=True))
+
+
+@pytest.fixture
+def no_prior(monkeypatch):
+    """Let the prior's model be too large to be solved."""
+    solve = mm.Sarsop.solve
+
+    def refusing(self, model, **options):
+        if np.allclose(model.missingness.missing_rate("infection"), 0.5):
+            raise mm.ModelError("searching a model would take about 28 TB of memory")
+        return solve(self, model, **options)
+
+    monkeypatch.setattr(mm.Sarsop, "solve", refusing)
+
+
+def test_a_policy_that_cannot_be_made_is_left_out(run, ward, no_prior):
+    result = run("evaluate", ward, "--episodes", 20)
+    assert result.exit_code == 0, result.output
+    assert "prior" in result.stdout
+    assert "left out: searching a model would take about 28 TB" in " ".join(result.stdout.split())
+    assert "optimal" in result.stdout
+    assert "normalised" not in result.stdout
+    quiet = run("evaluate", ward, "--episodes", 20, "--quiet")
+    assert quiet.exit_code == 0
+    assert "prior was left out: searching a model" in quiet.stderr
+    assert "prior" not in quiet.stdout
+
+
+def test_a_policy_that_was_asked_for_and_cannot_be_made_is_a_failure_in_the_end(
+    run, ward, no_prior, tmp_path
+):
+    asked = ["--policy", "prior", "--policy", "random", "--reference", "prior"]
+    result = run("evaluate", ward, *asked, "--episodes", 20, "-o", tmp_path / "values.csv")
+    assert result.exit_code == 2
+    assert "prior was left out: searching a model" in result.stderr
+    assert (tmp_path / "values.csv").exists()
+    alone = run("evaluate", ward, "--policy", "prior", "--episodes", 20)
+    assert alone.exit_code == 2
+    assert "28 TB" in alone.stderr

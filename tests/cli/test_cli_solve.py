@@ -13,6 +13,8 @@ import missmdp as mm
 from command_output import start
 from missmdp.cli.printing_results import first_action
 from missmdp.interop import read_policyx, write_model
+from missmdp.plan.factored import search
+from missmdp.plan.sarsop import structured
 from tiger import TIGER
 
 
@@ -335,3 +337,20 @@ def test_ctrl_c_ends_with_the_best_so_far(tmp_path):
     assert "Written to p.mmpolicy" in output
     low = next(float(line.split()[2]) for line in output.splitlines() if line.startswith("lower"))
     assert mm.AlphaVectorPolicy.load(tmp_path / "p.mmpolicy").initial_value >= low - 1e-9
+
+
+def test_threads_change_nothing(run, tmp_path, monkeypatch):
+    """A plant is searched by features; small grids and memories are enough to see that."""
+    for name, entries in {"_FIRST_ENTRIES": 500.0, "_FIRST_MEMORY": 1500.0, "_LARGEST": 6000.0}.items():
+        monkeypatch.setattr(search, name, entries)
+    monkeypatch.setattr(structured, "_FEW_LISTED", 0.0)
+    rows = []
+    for threads in (1, 2):
+        path = tmp_path / f"{threads}.csv"
+        options = ("--threads", threads, "--max-trials", 2, "--precision", 0, "--trace", path)
+        lines = printed(run("solve", "plant-3", *options))
+        assert "one axis per feature" in lines["bounds"]
+        with path.open(newline="") as file:
+            rows.append([{**row, "seconds": ""} for row in csv.DictReader(file)])
+    assert len(rows[0]) > 3
+    assert rows[0] == rows[1]

@@ -124,7 +124,21 @@ def test_terminal_states_by_some_features():
         ({"initial": {"load": 0}}, "the feature 'wear' has no first value"),
         ({"initial": {"load": 3, "wear": 0}}, "cannot be 3"),
         ({"reward": [("wear", lambda wear, action: "much")]}, "not a number"),
-        ({"max_states": 5}, "6 combinations"),
+        ({"max_states": 5}, "6 combinations, more than max_states=5; use fewer features or values"),
+        ({"transitions": None}, r"transitions: expected \{feature: .*\}, got NoneType"),
+        ({"transitions": [1, 2]}, r"transitions: expected \{feature: .*\}, got list"),
+        (
+            {"transitions": {**PUMP["transitions"], "wear": (("lod",), wear)}},
+            "the transitions of 'wear': there is no feature 'lod'.*did you mean 'load'",
+        ),
+        ({"transitions": {**PUMP["transitions"], "laod": ((), wear)}}, "'laod'; did you mean 'load'"),
+        ({"transitions": {**PUMP["transitions"], "load": ((), lambda a: None)}}, r"expected \{value: prob"),
+        ({"reward": [("lod", lambda load, action: 1.0)]}, "part 1 of the reward: there is no feature 'lod'"),
+        ({"reward": lambda state, action: 1.0}, "reward: expected a list of pairs .* got a function"),
+        ({"reward": np.zeros((6, 2))}, "got ndarray. A reward for whole states is one pair that names all"),
+        ({"reward": None}, "reward: expected a list of pairs"),
+        ({"terminal": ("lod", lambda load: True)}, "terminal: there is no feature 'lod'"),
+        ({"initial": {"laod": 0, "wear": 0}}, "initial: there is no feature 'laod'; did you mean 'load'"),
     ],
 )
 def test_what_is_wrong_is_named(changed, message):

@@ -53,7 +53,7 @@ FAMILIES = {
 def list_benchmarks() -> list[str]:
     """Return the names of the paper's six benchmarks.
 
-    `load_benchmark` also knows `fleet-k` and `plant-k` for any number k of machines, such as `fleet-4`.
+    `load_benchmark` also knows `fleet-k` and `plant-k` for up to 13 machines, such as `fleet-4`.
     """
     return list(_BENCHMARKS)
 

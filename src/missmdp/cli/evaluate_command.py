@@ -288,7 +288,8 @@ def evaluate(
     """Estimate what policies are worth by simulating them.
 
     All policies face the same random events, so differences between them have small errors. If optimal and prior are
-    among them, values are also normalised: optimal is 1 and prior is 0.
+    among them, values are also normalised: optimal is 1 and prior is 0. A policy that cannot be made for MODEL is left
+    out, and the others are evaluated.
 
     Ctrl-C while a policy is being solved or trained continues with the best policy so far; a second Ctrl-C ends the
     command. Ctrl-C during simulation ends it with the results of the finished episodes. There are no results until
@@ -315,4 +316,5 @@ def evaluate(
         if policy.baseline == "pomcp":
             # Ready at once, unless its settings cannot be.
             make_baseline("pomcp", loaded, settings)
-    EvaluationRun(asked, loaded, shown, settings, options, quiet=quiet).run(model, output, returns)
+    run = EvaluationRun(asked, loaded, shown, settings, options, quiet=quiet, by_default=not policies)
+    run.run(model, output, returns)

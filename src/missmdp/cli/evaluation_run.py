@@ -61,6 +61,8 @@ class EvaluationRun:
         What was typed, by name.
     quiet
         Whether to print values alone.
+    by_default
+        Whether nobody asked for these very policies: then those that cannot be made are no failure.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class EvaluationRun:
         options: dict[str, Any],
         *,
         quiet: bool,
+        by_default: bool = False,
     ) -> None:
         self.asked = asked
         self.model = model
@@ -79,6 +82,7 @@ class EvaluationRun:
         self.settings = settings
         self.options = options
         self.quiet = quiet
+        self.by_default = by_default
         self.progress = False if quiet else None
         self.failed: list[str] = []
         self._gone: OSError | SystemExit | None = None
@@ -126,18 +130,42 @@ class EvaluationRun:
         folder = options["save_policies"]
         kept = None if folder is None else PolicyStore(folder, self.model, self.settings)
         made: dict[str, MadePolicy] = {}
-        baselines: dict[str, tuple[MadePolicy, str]] = {}
+        baselines: dict[str, tuple[MadePolicy, str] | str] = {}
         for policy in self.asked:
             note = ""
             if policy.baseline is None:
                 made[policy.name] = read[policy.name]
             else:
                 if policy.baseline not in baselines:
-                    baselines[policy.baseline] = self._make(policy.baseline, kept)
-                made[policy.name], note = baselines[policy.baseline]
+                    baselines[policy.baseline] = self._made(policy.baseline, kept)
+                found = baselines[policy.baseline]
+                if isinstance(found, str):
+                    self._skip(policy.name, found)
+                    continue
+                made[policy.name], note = found
             if not self.quiet:
                 self._say(_print_made, policy.name, made[policy.name], note)
+        if not made:
+            raise ModelError("; ".join(self.failed))
         return made
+
+    def _made(self, baseline: str, folder: PolicyStore | None) -> tuple[MadePolicy, str] | str:
+        """Return a baseline and what is to be said about it, or why it cannot be made for this model."""
+        try:
+            return self._make(baseline, folder)
+        except ModelError as error:
+            return what_is_wrong(error)
+        except MemoryError:
+            return "there is too little memory for it"
+
+    def _skip(self, name: str, why: str) -> None:
+        """Go on without a policy."""
+        if not self.by_default:
+            self.failed.append(f"{name} was left out: {why}")
+        if not self.quiet:
+            self._say(print_labelled, name, f"left out: {why}")
+        elif self.by_default:
+            self._say(echo, f"{name} was left out: {why}", err=True)
 
     def _make(self, baseline: str, folder: PolicyStore | None) -> tuple[MadePolicy, str]:
         """Return a baseline, and what is to be said about where it is kept."""
@@ -159,7 +187,8 @@ class EvaluationRun:
             # Why simulating ended is said below the table.
             logging.getLogger("missmdp.evaluation").addHandler(logging.NullHandler())
         names = ("episodes", "seed", "until_stderr", "max_episodes", "horizon", "control_variate", "timeout")
-        reference = self.options["reference"] or named_end("optimal", made) or next(iter(made))
+        asked = self.options["reference"]
+        reference = (asked if asked in made else None) or named_end("optimal", made) or next(iter(made))
         return compare(
             {name: policy.policy for name, policy in made.items()},
             self.model,

@@ -25,7 +25,7 @@ from missmdp.terminal import make_console
 from missmdp.words import count, error_places, interval_text, rough_duration, with_error
 
 if TYPE_CHECKING:
-    from missmdp.experiments.record.record import RunRecord, ValueRecord
+    from missmdp.experiments.record.record import LeftOutRecord, RunRecord, ValueRecord
     from missmdp.experiments.reproduce.runner import Reproduction
     from missmdp.experiments.run.folder import RunFolder
     from missmdp.experiments.run.result import RunResult
@@ -121,6 +121,7 @@ def _troubles(run: RunRecord) -> list[str]:
     """Return what should not be overlooked."""
     found = [] if run.data.gaps else ["Nothing is missing in the data, so there was nothing to learn."]
     found += [f"{one.label} could not learn from this log: {one.why.rstrip('.')}." for one in run.skipped]
+    found += [_left_out(one) for one in run.left_out]
     stopped = [
         policy
         for policy, search in run.searches.items()
@@ -136,6 +137,17 @@ def _troubles(run: RunRecord) -> list[str]:
     if run.world.status == "interrupted":
         found.append("The evaluation was interrupted: values are from the finished episodes.")
     return found
+
+
+def _left_out(one: LeftOutRecord) -> str:
+    """Return what was too much, in a sentence."""
+    what = {
+        "held-out": f"How well {one.label} predicts is not known",
+        "policy": f"No policy was found for {one.label}",
+        "control variate": "Policies were evaluated without a control variate",
+        "sensitivity": "The sensitivity analysis was left out",
+    }
+    return f"{what[one.part]}: {one.why.rstrip('.')}."
 
 
 def print_kept(folder: RunFolder, before: Mapping[str, int]) -> None:

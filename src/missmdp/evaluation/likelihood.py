@@ -29,6 +29,8 @@ from missmdp.words import decimals, signed
 
 _MOST_ENTRIES = 100_000_000
 """Entries of transition matrices above which histories are filtered in clusters."""
+_MADE_PER_SECOND, _FILTERED_PER_SECOND = 5e6, 5e8
+"""Entries of transition matrices that are multiplied out, and used in filtering, per second."""
 
 _PIECE = 5000
 """Observations that one thread takes at a time, but whole episodes."""
@@ -128,6 +130,14 @@ def log_predictions(dataset: Dataset, model: MissMDP) -> NDArray[np.float64]:
         for _ in threads.map(run, _pieces(dataset.offsets)):
             pass
     return out
+
+
+def filter_seconds(model: MissMDP, n_steps: int) -> float:
+    """Return about how long `log_predictions` takes for so many steps, where that can be long; else 0."""
+    if not _is_large(model) or _clusters(model, model.space.features.mask(model.missingness.can_go_missing)):
+        return 0.0
+    entries = float(model.mdp.n_entries)
+    return entries / _MADE_PER_SECOND + n_steps * entries / (model.n_actions * _FILTERED_PER_SECOND)
 
 
 def _is_large(model: MissMDP) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -31,13 +32,24 @@ from missmdp.data.simulation import (
     write_outcome,
 )
 from missmdp.errors import ModelError, ParameterError
-from missmdp.model.mdp import reward_horizon
+from missmdp.model.mdp import FactoredMDP, reward_horizon
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy, Policy, UniformPolicy
-from missmdp.model.pomdp import POMDP, optimal_values
+from missmdp.model.pomdp import POMDP, optimal_values, optimal_values_seconds
 
 _LONGEST = 10**12
 """Decisions per episode; more than anybody waits for."""
+_CONTROL_SECONDS = 5.0
+"""What a control variate may take in one model; above that, more episodes are the better use of time."""
+
+
+def why_no_control(mdp: FactoredMDP) -> str | None:
+    """Return why policies are evaluated without a control variate; None if they are with one."""
+    seconds = optimal_values_seconds(mdp)
+    if seconds <= _CONTROL_SECONDS:
+        return None
+    takes = f"about {seconds:,.0f} s" if math.isfinite(seconds) else "too long"
+    return f"working out the values of {mdp.n_states:,} states would take {takes}"
 
 
 class Arena:

@@ -31,8 +31,14 @@ class Blocks:
     """The paper's r over all features (True = observed), shape (K, n)."""
 
     @classmethod
-    def of(cls, features: FeatureSpace, names: Iterable[Sequence[str]], n_states: int = 1) -> Blocks:
-        """Return the blocks with all 2ᵐ patterns; raise `DataError` if these are too many to list."""
+    def of(
+        cls,
+        features: FeatureSpace,
+        names: Iterable[Sequence[str]],
+        n_states: int = 1,
+        instead: str = "learn with AIMI(assume='simple MAR') or AIMI(graph=…)",
+    ) -> Blocks:
+        """Return the blocks with all 2ᵐ patterns; raise `DataError`, with what to do instead, if these are too many."""
         order = {name: place for place, name in enumerate(features.names)}
         blocks = tuple(
             sorted(
@@ -43,8 +49,8 @@ class Blocks:
         if 2.0**count * n_states > _MAX_ENTRIES:
             raise DataError(
                 f"{count} features or blocks go missing on their own, which makes 2^{count} patterns; with "
-                f"{n_states:,} states that is {2.0**count * n_states:.2g} probabilities, too many (features that are "
-                "given as one block take less, and so do learners that count, such as AsMAR and AIMI)"
+                f"{n_states:,} states that is {2.0**count * n_states:.2g} probabilities, too many; give features "
+                f"that go missing together as one block, or {instead}"
             )
         missing = _bits(count)
         patterns = np.ones((len(missing), len(features)), dtype=np.bool_)

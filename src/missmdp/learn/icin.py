@@ -178,7 +178,7 @@ def _blocks(counts: ObservationCounts, named: list[tuple[str, ...]]) -> Blocks:
     if len(names) > _MOST_BLOCKS:
         raise DataError(
             f"{len(names)} features or blocks go missing on their own; ICIN compares every set of them with all "
-            f"its parts, which takes too long for more than {_MOST_BLOCKS} (AsMAR and AIMI are quick)"
+            f"its parts, which takes too long for more than {_MOST_BLOCKS}; AIMI needs no such comparison"
         )
     return Blocks.of(features, names, mdp.n_states)
 

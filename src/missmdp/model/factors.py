@@ -25,7 +25,7 @@ from missmdp.errors import ModelError, ParameterError
 from missmdp.model.given import probability_pairs, truth
 from missmdp.model.probabilities import as_floats, call, checked_distribution, checked_table, number
 from missmdp.model.space import FeatureSpace
-from missmdp.words import preview, shown
+from missmdp.words import did_you_mean, preview, shown
 
 Table = Callable[..., Any] | Sequence[Any] | NDArray[Any]
 """A function of the parents' values and the action, or an array with one axis for each."""
@@ -74,7 +74,12 @@ def parents_of(given: Any, what: str, features: FeatureSpace) -> tuple[tuple[int
         isinstance(name, str) for name in cast("Iterable[Any]", listed)
     ):
         raise ModelError(f"{what}: expected names of features, got {shown(names)}")
-    parents = tuple(features.position(name) for name in cast("Iterable[str]", listed))
+    listed = list(cast("Iterable[str]", listed))
+    for name in listed:
+        if name not in features.names:
+            known = f"the features are {', '.join(features.names)}{did_you_mean(name, features.names)}"
+            raise ModelError(f"{what}: there is no feature {name!r}; {known}")
+    parents = tuple(map(features.position, listed))
     if len(set(parents)) < len(parents):
         raise ModelError(f"{what}: a feature is named twice in {shown(names)}")
     return parents, table
@@ -139,8 +144,17 @@ def sum_of_parts(reward: Any, features: FeatureSpace, actions: Sequence[Any]) ->
             parts = cast("list[Any]", reward)
         case tuple():
             parts = [reward]
-        case _:
+        case bool() | int() | float() | np.number():
             return np.full((math.prod(sizes), len(actions)), number(reward, "reward"))
+        case _:
+            kind = "a function" if callable(reward) else f"{type(reward).__name__}"
+            raise ParameterError(
+                "reward",
+                reward,
+                "a list of pairs (features, table), a mapping from features to tables, or a number",
+                "expected a list of pairs (features, function or array), a mapping from features to these, or one "
+                f"number; got {kind}. A reward for whole states is one pair that names all features",
+            )
     for k, part in enumerate(parts):
         what = f"part {k + 1} of the reward"
         parents, table = parents_of(part, what, features)
@@ -153,6 +167,10 @@ def given_factor_initial(initial: Any, features: FeatureSpace) -> Any:
     if not isinstance(initial, Mapping):
         return initial
     named = cast("Mapping[Any, Any]", initial)
+    unknown = [name for name in named if isinstance(name, str) and name not in features.names]
+    if unknown:
+        problem = f"there is no feature {unknown[0]!r}{did_you_mean(unknown[0], features.names)}"
+        raise ParameterError("initial", list(named), "one entry per feature", problem)
     if not all(name in features.names for name in named):
         return named
     absent = [name for name in features.names if name not in named]
@@ -170,7 +188,7 @@ def given_factor_initial(initial: Any, features: FeatureSpace) -> Any:
 def _one_distribution(given: Any, values: Sequence[Any], what: str) -> NDArray[np.float64]:
     codes = {value: code for code, value in enumerate(values)}
     array = np.zeros(len(values))
-    for value, weight in probability_pairs(given, what):
+    for value, weight in probability_pairs(given, what, "value"):
         if value not in codes:
             raise ModelError(f"{what}: it cannot be {value!r}; its values are {preview(values)}")
         array[codes[value]] += weight
@@ -215,11 +233,15 @@ class Factors:
     def __init__(
         self, features: FeatureSpace, actions: Sequence[Any], transitions: Mapping[str, Any]
     ) -> None:
+        if not isinstance(transitions, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            expected = "{feature: (the features that its next value depends on, table)}"
+            problem = f"expected {expected}, got {type(transitions).__name__}"
+            raise ParameterError("transitions", transitions, expected, problem)
         unknown = [name for name in transitions if name not in features.names]
         absent = [name for name in features.names if name not in transitions]
         if unknown or absent:
             problem = (
-                f"there is no feature {unknown[0]!r}"
+                f"there is no feature {unknown[0]!r}{did_you_mean(unknown[0], features.names)}"
                 if unknown
                 else f"the feature {absent[0]!r} has no transitions"
             )

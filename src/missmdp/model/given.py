@@ -189,13 +189,13 @@ def _successors(found: _Found, distribution: Any, what: str) -> list[tuple[int, 
     return successors
 
 
-def probability_pairs(distribution: Any, what: str) -> list[tuple[Any, float]]:
-    """Return (state, probability) pairs, from a mapping or from an iterable of such pairs.
+def probability_pairs(distribution: Any, what: str, of: str = "state") -> list[tuple[Any, float]]:
+    """Return (state, probability) pairs, or of whatever it is, from a mapping or from an iterable of such pairs.
 
     Signs are checked here, since a negative probability could hide in a sum; sums are checked later.
     """
     checked: list[tuple[Any, float]] = []
-    for state, probability in _pairs(distribution, what):
+    for state, probability in _pairs(distribution, what, of):
         weight = number(probability, "{}: the probability of {!r}", what, state)
         if weight < 0.0:
             raise ModelError(f"{what}: the probability of {state!r} is negative ({weight:g})")
@@ -203,7 +203,7 @@ def probability_pairs(distribution: Any, what: str) -> list[tuple[Any, float]]:
     return checked
 
 
-def _pairs(distribution: Any, what: str) -> Iterable[tuple[Any, Any]]:
+def _pairs(distribution: Any, what: str, of: str) -> Iterable[tuple[Any, Any]]:
     if isinstance(distribution, Mapping):
         return cast("Mapping[Any, Any]", distribution).items()
     pairs: list[Any] | None = None
@@ -213,7 +213,7 @@ def _pairs(distribution: Any, what: str) -> Iterable[tuple[Any, Any]]:
         not isinstance(pair, tuple | list) or len(cast("Any", pair)) != 2 for pair in pairs
     ):
         raise ModelError(
-            f"{what}: expected {{state: probability}} or a list of (state, probability) pairs, "
+            f"{what}: expected {{{of}: probability}} or a list of ({of}, probability) pairs, "
             f"got {type(cast('object', distribution)).__name__} ({distribution!r})"
         )
     return pairs
@@ -250,6 +250,24 @@ def checked_actions(actions: Iterable[Any]) -> tuple[Any, ...]:
     return listed
 
 
+def all_states(space: FeatureSpace, max_states: int, *instead: str | Argument) -> StateSpace:
+    """Return all combinations of values; raise `ModelError`, with what to do instead, if they are too many."""
+    count = math.prod(int(size) for size in space.sizes)
+    if count > max_states:
+        most = Argument("max_states", max_states)
+        raise ModelError(f"the features have {count:.3g} combinations, more than ", most, "; ", *instead)
+    return StateSpace(space, _all_codes(space))
+
+
+def _all_codes(space: FeatureSpace) -> NDArray[np.signedinteger[Any]]:
+    """Return all combinations of values, the last feature changing fastest, in the smallest type, shape (S, n)."""
+    sizes = tuple(map(int, space.sizes))
+    codes = np.empty((*sizes, len(sizes)), dtype=space.code_dtype)
+    for i, size in enumerate(sizes):
+        codes[..., i] = np.arange(size).reshape([-1 if j == i else 1 for j in range(len(sizes))])
+    return codes.reshape(-1, len(sizes))
+
+
 def given_states(
     space: FeatureSpace, states: Sequence[Any] | StateSpace | None, max_states: int
 ) -> StateSpace:
@@ -265,24 +283,9 @@ def given_states(
         if not codes:
             raise ParameterError("states", states, "a list of states", "a model needs at least one state")
         return StateSpace(space, np.array(codes))
-    count = math.prod(int(size) for size in space.sizes)
-    if count > max_states:
-        raise ModelError(
-            f"the features have {count:.3g} combinations, more than ",
-            Argument("max_states", max_states),
-            "; list the states that the matrices stand for in ",
-            Argument("states"),
-        )
-    return StateSpace(space, _all_codes(space))
-
-
-def _all_codes(space: FeatureSpace) -> NDArray[np.signedinteger[Any]]:
-    """Return all combinations of values, the last feature changing fastest, in the smallest type, shape (S, n)."""
-    sizes = tuple(map(int, space.sizes))
-    codes = np.empty((*sizes, len(sizes)), dtype=space.code_dtype)
-    for i, size in enumerate(sizes):
-        codes[..., i] = np.arange(size).reshape([-1 if j == i else 1 for j in range(len(sizes))])
-    return codes.reshape(-1, len(sizes))
+    return all_states(
+        space, max_states, "list the states that the matrices stand for in ", Argument("states")
+    )
 
 
 def given_matrices(transition: Any, actions: tuple[Any, ...], n_states: int) -> list[sparse.csr_array]:

@@ -30,6 +30,7 @@ from missmdp.model.factors import (
 from missmdp.model.found_factors import find_factors
 from missmdp.model.given import (
     Distribution,
+    all_states,
     checked_actions,
     enumerate_reachable,
     given_initial,
@@ -59,9 +60,7 @@ _FEW_ENTRIES = 5_000_000
 _WRITE_FACTORS = (
     "write the model down feature by feature (FactoredMDP.from_factors), where it takes next to nothing"
 )
-_BY_FACTORS = (
-    "what works feature by feature does without them: collect, learners, diagnose, types, beliefs, Sarsop"
-)
+_BY_FACTORS = "mdp.factors has the same dynamics feature by feature"
 
 
 class FactoredMDP:
@@ -416,7 +415,7 @@ class FactoredMDP:
         named = checked_actions(actions)
         most = int(checked_number("max_states", max_states, least=1))
         _check_size(space, len(named), most)
-        states = given_states(space, None, most)
+        states = all_states(space, most, "use fewer features or values, or allow more")
         return cls(
             space,
             named,

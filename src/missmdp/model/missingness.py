@@ -53,7 +53,7 @@ _SMALL = 20_000_000
 _MAX_PATTERNS = 2_000_000
 """Patterns above which they are not listed."""
 
-_WITHOUT_TABLE = "missing_rate, likelihood, factors, types, collect and learners do without"
+_WITHOUT_TABLE = "M.factors, M.missing_rate(feature) and M.likelihood(observation) need no such list"
 
 _MANY_PAIRS = 4_000_000
 """Pairs of patterns above which they are not compared one by one."""

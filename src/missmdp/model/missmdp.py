@@ -170,7 +170,9 @@ class MissMDP:
         entries = float(self.n_states) * self.missingness.n_patterns
         what = f"the POMDP of this model, with {entries:.2g} pairs of a state and what is seen of it,"
         check_fits(
-            what, 80.0 * entries, "the model itself is enough for collect, learners, beliefs and Sarsop"
+            what,
+            80.0 * entries,
+            "pass the model itself: where T and M are products of small parts, Sarsop lists nothing",
         )
         seen = self.missingness.occurring()
         matrix = sparse.coo_array(

@@ -293,6 +293,7 @@ _MOST_SWEEPS = 25_000
 """Beyond a discount of about 0.999 there are better ways."""
 _MOST_WORK = 1e10
 """Values of features that value iteration on factors goes through at most; about a minute."""
+_WORK_PER_SECOND = 2e8
 _MOST_POLICIES = 1000
 """Policy iteration needs some ten, and could go round in circles by rounding."""
 _ROUNDING = 1e-14
@@ -328,6 +329,13 @@ def has_quick_values(mdp: FactoredMDP | POMDP, times: int = 1) -> bool:
     return times * _work(mdp) <= _MOST_WORK
 
 
+def optimal_values_seconds(mdp: FactoredMDP) -> float:
+    """Return about how long `optimal_values` takes, infinite where it would need matrices that are not there."""
+    if not mdp.is_small and _sweeps(mdp) > _MOST_SWEEPS:
+        return math.inf
+    return _work(mdp) / _WORK_PER_SECOND
+
+
 def check_values(what: str, mdp: FactoredMDP | POMDP, instead: str) -> None:
     """Raise `ModelError` if the values of a large MDP would take minutes.
 
@@ -342,7 +350,7 @@ def check_values(what: str, mdp: FactoredMDP | POMDP, instead: str) -> None:
     if work > _MOST_WORK:
         raise ModelError(
             f"{what} of {mdp.n_states:,} states with {len(mdp.actions):,} actions would take {_sweeps(mdp):,} "
-            f"sweeps, about {work / 1.2e10:,.0f} minutes; {instead}"
+            f"sweeps, about {work / (60.0 * _WORK_PER_SECOND):,.0f} minutes; {instead}"
         )
 
 

@@ -103,7 +103,7 @@ class SolveResult(PlanResult):
     """The plans of the vectors as a policy that tracks no belief; its value at the start is at least `lower` too. None
     where the policy has no vectors."""
     sources: str = ""
-    """Which bounds came from where, in words; nothing to say where a search with α-vectors made both."""
+    """Which bound came from where, in words; empty where only the search with α-vectors ran."""
 
     @property
     def gap(self) -> float:

@@ -37,15 +37,17 @@ class Trace:
     seconds: NDArray[np.float64]
     """Since the start, initialisation included."""
     trials: NDArray[np.int64]
+    """Rounds of sampling and backups; in a structured search, rounds of a finer grid and better memories."""
     backups: NDArray[np.int64]
+    """Backups of α-vectors; in a structured search, sweeps over a grid or a memory."""
     lower: NDArray[np.float64]
     """Lower bound at the start."""
     upper: NDArray[np.float64]
     """Upper bound at the start."""
     vectors: NDArray[np.int64]
-    """α-vectors of the lower bound."""
+    """α-vectors of the lower bound; in a structured search, combinations of nodes in the memory, 0 without one."""
     points: NDArray[np.int64]
-    """Belief points of the upper bound."""
+    """Belief points of the upper bound; in a structured search, points of the grid."""
 
     def __len__(self) -> int:
         return len(self.seconds)

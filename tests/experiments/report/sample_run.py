@@ -139,6 +139,7 @@ def bounds(lower, upper):
 
 def search(status="precision"):
     return SearchRecord(
+        sources="",
         lower=-10.0,
         upper=-9.9,
         relative_gap=0.01,
@@ -421,6 +422,7 @@ def sample_record(*, known=True):
         diagnosis=diagnosis(),
         learners=learners(known),
         skipped=(),
+        left_out=(),
         recommended=RecommendedRecord(label="asmar", why=WHY),
         baselines=(
             *solved,

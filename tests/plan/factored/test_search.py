@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -23,6 +24,7 @@ from oracles.factored import Ticks, blind_values, memory_value, searched, seen_v
 from random_factored import random_factored
 
 N_FAST, N_ALL = 16, 320
+"""At least 300 of all models qualify: see `test_enough_models_qualify`."""
 SLACK = 1e-9
 
 
@@ -74,6 +76,24 @@ def test_bounds_hold_however_it_ends(seed):
     assert status in ("precision", "converged", "timeout", "trials")
     assert_between(search, listed(seed))
     search.policy()
+
+
+def qualifies(seed: int) -> bool:
+    """Return whether a model has three features that can go missing, and is not too tied for a grid."""
+    model = random_factored(seed)
+    assert len(model.missingness.can_go_missing) >= 3
+    try:
+        Ties(Parts(model), Ticks(10**9))
+    except TooTiedError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("count", "least"), [(N_FAST, N_FAST - 1), pytest.param(N_ALL, 300, marks=pytest.mark.slow)]
+)
+def test_enough_models_qualify(count, least):
+    assert sum(map(qualifies, range(count))) >= least
 
 
 @pytest.mark.parametrize(
@@ -179,6 +199,55 @@ def test_sarsop_takes_the_same_path(monkeypatch):
     assert "grid" in result.sources
     assert result.lower <= listed(13).upper + SLACK
     assert result.upper >= listed(13).lower - SLACK
+
+
+def test_sources_say_where_each_bound_came_from(monkeypatch):
+    monkeypatch.setattr(search_module, "_FEW_OBSERVATIONS", 1)
+    monkeypatch.setattr(structured_module, "_FEW_LISTED", 0.0)
+    model = random_factored(13)
+    grid = "upper bound from a grid of beliefs, one axis per feature"
+    found = {trials: mm.Sarsop(max_trials=trials).solve(model).sources for trials in (0, 2)}
+    assert found[0] == f"lower bound and policy from one action for ever; {grid}"
+    assert found[2] == f"lower bound and policy from a memory with one node per feature; {grid}"
+    nothing = mm.Sarsop(timeout=0.0).solve(model)
+    assert nothing.sources == "both bounds from the rewards alone"
+    reward = model.mdp.reward
+    assert nothing.upper <= reward.max(initial=0.0) / (1.0 - model.discount) + SLACK
+
+
+def test_sources_of_a_search_that_was_stopped_before_it_began(monkeypatch):
+    monkeypatch.setattr(solver, "LARGE", 0)
+    result = mm.Sarsop(timeout=0.0).solve(mm.load_benchmark("icu-smar"))
+    assert result.status == "timeout"
+    assert result.sources == "both bounds from the rewards alone"
+    assert "rewards alone" in result.describe()
+
+
+def test_sources_of_two_searches_are_those_of_the_better_bounds(monkeypatch):
+    monkeypatch.setattr(search_module, "_FEW_OBSERVATIONS", 1)
+    model = random_factored(13)
+    by_lists = listed(13)
+    nothing = replace(by_lists, lower=-1e9, upper=1e9, sources=structured_module.BY_REWARDS_ALONE)
+    both = structured_module.joined(nothing, by_lists)
+    assert (
+        both.sources == "lower bound and policy from α-vectors; upper bound from beliefs that were explored"
+    )
+    worse = replace(by_lists, lower=-1e10, upper=1e10)
+    both = structured_module.joined(nothing, worse)
+    assert both.sources == "lower bound and policy from the rewards alone; upper bound from the rewards alone"
+    assert mm.Sarsop(max_trials=1).solve(model).sources == ""  # lists alone
+
+
+def test_threads_change_nothing(monkeypatch):
+    monkeypatch.setattr(search_module, "_FEW_OBSERVATIONS", 1)
+    monkeypatch.setattr(structured_module, "_FEW_LISTED", 0.0)
+    for seed in (3, 13):
+        one, two = (mm.Sarsop(max_trials=2, threads=n).solve(random_factored(seed)) for n in (1, 2))
+        assert "grid" in one.sources
+        assert len(one.trace) > 3
+        for name in ("trials", "backups", "lower", "upper", "vectors", "points"):
+            assert np.array_equal(one.trace.column(name), two.trace.column(name)), name
+        assert np.array_equal(one.policy.table, two.policy.table)
 
 
 def hostile(

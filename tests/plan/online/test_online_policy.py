@@ -218,7 +218,7 @@ def test_what_does_not_fit_is_named(monkeypatch):
         mm.OnlinePlanner(upper=np.zeros(5)).solve(tiger())
     with monkeypatch.context() as patch:
         patch.setattr("missmdp.memory.free_memory", lambda: 1e4)
-        with pytest.raises(mm.ModelError, match="would take about .* of memory.*; Sarsop works by factors"):
+        with pytest.raises(mm.ModelError, match="would take about .* of memory.*; use Sarsop, which works"):
             mm.OnlinePlanner().solve(mm.load_benchmark("fleet-4"))
     monkeypatch.setattr(search, "_MOST_BYTES", 1000)
     with pytest.raises(mm.ModelError, match="one expansion with 162 particles .* choose fewer"):

@@ -13,6 +13,7 @@ from missmdp.checks import checked_confidence, checked_instance, checked_integer
 from missmdp.errors import AssumptionWarning, DataError
 from missmdp.evaluation.certificate.controller_value import ControllerValues, controller_product
 from missmdp.evaluation.certificate.uniform import value_span
+from missmdp.evaluation.simulation import why_no_control
 from missmdp.evaluation.value import evaluate
 from missmdp.learn.base import CountingEstimator, MissingnessEstimator
 from missmdp.learn.groups import as_missingness
@@ -123,7 +124,7 @@ def value_interval(
     if mdp.space != learner.missingness_.space:
         raise DataError("what was learned is for another MDP: its states are not the same")
     functions, source = _drawn(learner, mdp, draws, prior, checked_seed(seed))
-    values = np.empty(draws)
+    values, control = np.empty(draws), why_no_control(mdp) is None
     exact = _Exact(policy, mdp) if isinstance(policy, FiniteController) else None
     with show_progress("Evaluating draws", draws, enabled=progress) as advance:
         for i, M in enumerate(functions):
@@ -131,7 +132,7 @@ def value_interval(
                 values[i] = exact.value(M)
             else:
                 found = evaluate(
-                    policy, MissMDP(mdp, M), episodes, seed, control_variate=True, progress=False
+                    policy, MissMDP(mdp, M), episodes, seed, control_variate=control, progress=False
                 )
                 values[i] = found.mean
             advance()

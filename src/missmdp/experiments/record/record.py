@@ -348,16 +348,18 @@ class SearchRecord(Record, frozen=True):
     backups: int
     vectors: int
     """α-vectors of the policy; 0 if it has a memory of nodes instead."""
+    sources: str
+    """Which bound came from where, in words; empty where only the search with α-vectors ran."""
     trace: tuple[TraceRecord, ...]
     """Bounds over time, at most 200 rows."""
 
 
 class FilesRecord(Record, frozen=True):
-    """Where a learner's files are in the folder."""
+    """Where a learner's files are in the folder; None where no policy was found."""
 
     model: str
-    policy: str
-    trace: str
+    policy: str | None
+    trace: str | None
 
 
 class LearnerRecord(Record, frozen=True):
@@ -389,7 +391,8 @@ class LearnerRecord(Record, frozen=True):
     threshold: float | None
     """The effect from which on the graph has an arrow; None where a structure was found that has them."""
     heldout: HeldOutRecord | None
-    search: SearchRecord
+    search: SearchRecord | None
+    """None where no policy was found; `left_out` of the run says why."""
     files: FilesRecord
 
 
@@ -397,6 +400,15 @@ class SkippedRecord(Record, frozen=True):
     """A learner that could not learn from these data."""
 
     label: str
+    why: str
+
+
+class LeftOutRecord(Record, frozen=True):
+    """A part of the run that was too much for this machine, or for this model."""
+
+    part: Literal["held-out", "policy", "control variate", "sensitivity"]
+    label: str
+    """Whose: a learner, a baseline, or all policies."""
     why: str
 
 
@@ -587,6 +599,7 @@ class RunRecord(Record, frozen=True):
     diagnosis: ReasonsRecord
     learners: tuple[LearnerRecord, ...]
     skipped: tuple[SkippedRecord, ...]
+    left_out: tuple[LeftOutRecord, ...]
     recommended: RecommendedRecord
     baselines: tuple[BaselineRecord, ...]
     values: tuple[WorldRecord, ...]
@@ -599,6 +612,8 @@ class RunRecord(Record, frozen=True):
         label = self.recommended.label
         if label not in {learner.label for learner in self.learners}:
             raise ValueError(f"recommended.label: there is no learner {label!r}")
+        if self.learner.search is None:
+            raise ValueError(f"recommended.label: {label!r} has no policy")
         if not {"truth", label} & {world.world for world in self.values}:
             raise ValueError(f"values: there is no world 'truth' or {label!r}")
         if self.world.row(label) is None:
@@ -647,8 +662,13 @@ class RunRecord(Record, frozen=True):
     @property
     def searches(self) -> dict[str, SearchRecord]:
         """Everything that was solved, by policy: the recommended learner first, baselines last."""
-        found = {learner.label: learner.search for learner in self.ordered_learners}
-        return found | {one.name: one.search for one in self.baselines if one.search is not None}
+        own = [(learner.label, learner.search) for learner in self.ordered_learners]
+        others = [(one.name, one.search) for one in self.baselines]
+        return {label: search for label, search in (*own, *others) if search is not None}
+
+    def without(self, part: str) -> list[LeftOutRecord]:
+        """Return what was left out of one kind."""
+        return [one for one in self.left_out if one.part == part]
 
     def learner_name(self, label: str) -> str:
         """Return the name of a learner by its label."""

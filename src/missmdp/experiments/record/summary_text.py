@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from missmdp.experiments.record.record import DifferenceRecord, LikelyRecord, RunRecord, VariantRecord
-from missmdp.words import ROUNDING, at_most, decimals, interval_text, no_more_than, with_error
+from missmdp.words import ROUNDING, at_most, decimals, interval_text, listed, no_more_than, with_error
 
 _NO_GUARANTEE = 0.995
 """Bounds from which on nothing is guaranteed."""
@@ -47,7 +47,7 @@ def _worth(run: RunRecord) -> Iterator[str]:
     value = with_error(run.value.value, run.value.stderr)
     others = {"optimal": "the optimal one", "prior": "the prior’s", "random": "random actions"}
     apart = [_apart(gap, others[gap.than]) for gap in run.world.recommended if gap.than in others]
-    compared = f": {', '.join(apart[:-1])} and {apart[-1]}" if len(apart) > 1 else ""
+    compared = f": {listed(apart)}" if apart else ""
     if run.truth_known:
         yield f"Its policy is worth {value} in the true model{compared}."
         return

@@ -236,7 +236,9 @@ def sensitivity_section(run: RunRecord) -> Section:
     """Return the section on changes of the model."""
     found = run.sensitivity
     if found is None or not found.rows:
-        return Section("sensitivity", _LITTLE_WRONG, (paragraph("This was not examined in this run."),))
+        whys = [f"This would be too much for this model: {one.why}" for one in run.without("sensitivity")]
+        told = [sentence(why) for why in whys] or ["This was not examined in this run."]
+        return Section("sensitivity", _LITTLE_WRONG, (paragraph(*told),))
     drawn: list[Dot | Heading] = []
     for kind in dict.fromkeys(row.what for row in found.rows):
         drawn.append(Heading(_CHANGES[kind]))

@@ -104,6 +104,8 @@ def _gain(run: RunRecord) -> Tile:
         return Tile("Of what there is to gain", share_text(row.normalised, row.normalised_stderr), detail)
     gain = _over_guessing(run)
     detail = "" if gain is None else _interval(run, gain.low, gain.high, gain.stderr)
+    if gain is None and any(one.label == "prior" for one in run.without("policy")):
+        detail = "guessing has no policy here"
     figure = plus(None) if gain is None else plus(gain.mean, gain.stderr)
     return Tile("Better than guessing by", figure, detail or "guessing assumes that every gap is a coin toss")
 

@@ -107,7 +107,8 @@ def _files(run: RunRecord) -> list[Html]:
         listed_files.append(("log.parquet", f"the simulated log, {count(run.data.steps, 'step')}"))
     for learner in run.ordered_learners:
         listed_files.append((learner.files.model, f"the model as {learner.name} learned it"))
-        listed_files.append((learner.files.policy, f"the policy of {learner.name}"))
+        if learner.files.policy is not None:
+            listed_files.append((learner.files.policy, f"the policy of {learner.name}"))
     listed_files += [
         ("tables/", "what is on this page as tables, .csv and .parquet"),
         ("run.json", "everything that this page was made from"),

@@ -12,7 +12,7 @@ from missmdp.pages.markup import Html, element
 from missmdp.pages.page import Section, bullets, details, figure, note, paragraph, table
 from missmdp.pages.row_charts import Dot, dot_chart
 from missmdp.pages.svg import Chart, padded, percent_tick
-from missmdp.words import UNKNOWN, count, interval, number, percent, plus, share_text
+from missmdp.words import UNKNOWN, count, interval, number, percent, plus, sentence, share_text
 
 _ENDS = {
     "precision": "as precise as asked for",
@@ -56,6 +56,10 @@ def solver_section(run: RunRecord) -> Section:
         for policy, search in run.searches.items()
         if search.relative_gap is not None and search.relative_gap > WIDE_GAP
     ]
+    content += [
+        note(f"There is no policy of {policy_name(run, one.label)}: {sentence(one.why)}")
+        for one in run.without("policy")
+    ]
     content.append(
         table(
             "How each problem was solved",
@@ -72,6 +76,11 @@ def solver_section(run: RunRecord) -> Section:
             numbers=[1, 2, 3],
         )
     )
+    content += [
+        note(f"{policy_name(run, policy)}: {sentence(search.sources)}")
+        for policy, search in run.searches.items()
+        if search.sources
+    ]
     return Section("solving", "How precisely the policies were computed", tuple(content))
 
 
@@ -99,7 +108,7 @@ def _gap(search: SearchRecord) -> str:
 
 def _left_to_gain(run: RunRecord) -> str:
     search = run.learner.search
-    if search.relative_gap is None:
+    if search is None or search.relative_gap is None:
         return "Where the lines have met, more computing would not change the decision."
     return (
         f"For the recommended policy at most {_gap(search)} of its worth is left to gain by computing longer; the "
@@ -111,6 +120,9 @@ def values_section(run: RunRecord) -> Section:
     """Return the section on what policies are worth."""
     first, *others = run.ordered_worlds
     content: list[Html] = [paragraph(_introduction(run, first)), *_world(run, first)]
+    uncontrolled = run.without("control variate")
+    if uncontrolled:
+        content.append(note(f"There was no control variate: {sentence(uncontrolled[0].why)}"))
     if others:
         content += _across_worlds(run)
     content += [
@@ -250,7 +262,7 @@ def _made_for_it(run: RunRecord, world: WorldRecord, learner: str) -> str:
     """Return what policies of other learners lose in a world that the recommended one was made for."""
     others = [row for row in world.rows if row.kind == "learned" and row.policy != world.reference]
     worst = min(others, key=lambda row: row.difference or 0.0, default=None)
-    if worst is None or worst.difference is None:
+    if worst is None or worst.difference is None or world.world != world.reference:
         return f"The further right, the better; {learner} is what the others are compared with."
     made = f"In this world {learner}’s policy is the one made for it"
     if worst.difference_high is None or worst.difference_high >= 0.0:

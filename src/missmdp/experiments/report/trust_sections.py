@@ -56,15 +56,20 @@ def assumptions_section(run: RunRecord) -> Section:
 def heldout_section(run: RunRecord) -> Section:
     """Return the section on predictions."""
     known = [(learner, learner.heldout) for learner in run.ordered_learners if learner.heldout is not None]
+    slow = [
+        note(f"{run.learner_name(one.label)} was left out: {sentence(one.why)}")
+        for one in run.without("held-out")
+    ]
     if not known:
-        return Section("heldout", _PREDICTS, (paragraph("This was not examined in this run."),))
+        nothing = paragraph("This was not examined in this run.")
+        return Section("heldout", _PREDICTS, (nothing, *slow))
     best = max(known, key=lambda one: -math.inf if one[1].difference is None else one[1].difference)
     first = known[0][1]
     introduction = paragraph(
         "Each learner was shown a part of the data and had to say how likely the rest is, with its gaps "
         f"({count(first.folds, 'part')} in turn, {count(first.steps, 'step')})."
     )
-    content = [*_outside(first), *_findings(run, known, best), *_impossible(known), _scores(known)]
+    content = [*_outside(first), *_findings(run, known, best), *_impossible(known), _scores(known), *slow]
     return Section("heldout", _PREDICTS, (introduction, *content))
 
 

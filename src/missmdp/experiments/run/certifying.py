@@ -29,7 +29,10 @@ _EPISODES = 200
 def worth_certifying(
     recommended: str, learned: Mapping[str, Learned], diagnosis: Diagnosis | None
 ) -> list[str]:
-    """Return the learners to certify: the recommended one, and if it has no bounds, all that nothing speaks against."""
+    """Return the learners to certify: the recommended one, and if it has no bounds, all that nothing speaks against.
+
+    `learned` has only those with a policy.
+    """
     if learned[recommended].bound.guaranteed:
         return [recommended]
     believed = [label for label, found in learned.items() if not contradiction(found, diagnosis)]
@@ -165,8 +168,9 @@ class Certifying:
     def _loss(self, label: str, found: Certificate) -> Difference | None:
         """Return how much less than the optimal policy the certified one is worth in the truth, where that is known."""
         truth, world = self._problem.truth, self._world
-        if truth is None or world is None:
+        if truth is None or world is None or "optimal" not in world.comparison.evaluations:
             return None
+        optimal = world.comparison["optimal"]
         if found.deploys == "policy":
             return world.comparison.difference("optimal", label)
         own = evaluate(
@@ -174,7 +178,7 @@ class Certifying:
             truth,
             self._settings.episodes,
             self._settings.seeds.evaluate,
-            control_variate=True,
+            control_variate=optimal.controlled is not None,
             progress=False,
         )
-        return difference(world.comparison["optimal"], own)
+        return difference(optimal, own)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from missmdp.evaluation.heldout import HeldOutScore
@@ -44,7 +44,7 @@ def recommend(
     learners
         Label → fitted learner, from what assumes most to what assumes least.
     heldout
-        How well they predict, or None where nothing could be held out.
+        How well they predict, those for which it is known, or None where nothing could be held out.
     confidence
         Of the intervals that decide whether a difference may be chance.
     diagnosis
@@ -74,7 +74,48 @@ def recommend(
     chosen = min(equal, key=preferred)
     compared = _Compared(names, sizes, bounded, heldout, best, equal)
     why = compared.why_the_best() if chosen == best else compared.why_another(chosen)
-    return Recommendation(chosen, f"{why}{_outside(heldout[best])}")
+    return Recommendation(chosen, f"{why}{_outside(heldout[best])}{_unscored(names, heldout)}")
+
+
+def _unscored(names: Mapping[str, str], heldout: Mapping[str, HeldOutScore]) -> str:
+    """Return a word on learners that were not compared."""
+    others = [name for label, name in names.items() if label not in heldout]
+    return (
+        f" {listed(others)} could not be compared: that would take too long in this model." if others else ""
+    )
+
+
+def among_solved(
+    first: Recommendation,
+    learners: Mapping[str, MissingnessEstimator],
+    heldout: Mapping[str, HeldOutScore] | None,
+    solved: Collection[str],
+) -> Recommendation:
+    """Return the first choice if there is a policy for it, else the best learner for which there is one.
+
+    Parameters
+    ----------
+    first
+        What `recommend` returned.
+    learners, heldout
+        As in `recommend`.
+    solved
+        The labels of learners with a policy, at least one.
+    """
+    if first.label in solved:
+        return first
+
+    def rank(label: str) -> tuple[float, bool, int]:
+        scored = heldout is not None and label in heldout
+        score = heldout[label].difference if heldout is not None and scored else -math.inf
+        learner = learners[label]
+        return -math.inf if math.isnan(score) else score, learner.has_bound, -learner.n_parameters_
+
+    label = max(solved, key=rank)
+    name, other = type(learners[label]).__name__, type(learners[first.label]).__name__
+    best = "predicts best" if heldout is not None else "is the simplest"
+    taken = f"of the others, {name} {best}" if len(solved) > 1 else f"only {name} has a policy"
+    return Recommendation(label, f"{first.why} But the model of {other} could not be solved; {taken}.")
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from missmdp.experiments.record.record import (
     GroupRecord,
     HeldOutRecord,
     LearnerRecord,
+    LeftOutRecord,
     LikelyRecord,
     LossRecord,
     ModelRecord,
@@ -99,6 +100,7 @@ def run_record(found: RunFindings, identity: RunIdentity) -> RunRecord:
         ),
         learners=tuple(_learner(found, learned) for learned in found.learned.values()),
         skipped=tuple(SkippedRecord(label=label, why=why) for label, why in found.skipped.items()),
+        left_out=tuple(LeftOutRecord(part=one.part, label=one.label, why=one.why) for one in found.left_out),
         recommended=RecommendedRecord(label=found.recommendation.label, why=found.recommendation.why),
         baselines=tuple(map(_baseline, found.baselines.values())),
         values=tuple(_world(found, world) for world in found.worlds.values()),
@@ -246,7 +248,8 @@ def _learner(found: RunFindings, learned: Learned) -> LearnerRecord:
     groups = learned.bound.per_group
     listed = sorted(sorted(range(len(groups)), key=lambda g: -groups[g].samples)[:_MOST_GROUPS])
     graph, threshold = learned_graph(learner, found.log.description.can_go_missing)
-    unseen, words = learner.unseen_, find_learner(label)
+    score = None if found.heldout is None else found.heldout.get(label)
+    unseen, words, search = learner.unseen_, find_learner(label), found.solved.get(label)
     return LearnerRecord(
         label=label,
         name=learned.name,
@@ -270,13 +273,21 @@ def _learner(found: RunFindings, learned: Learned) -> LearnerRecord:
         ),
         graph=_graph(graph),
         threshold=threshold,
-        heldout=None if found.heldout is None else _heldout(found.heldout[label], found.settings.confidence),
-        search=_search(found.solved[label]),
-        files=FilesRecord(
-            model=found.folder.relative(found.folder.learner(label, "learned.mmdp")),
-            policy=found.folder.relative(found.folder.learner(label, "policy.mmpolicy")),
-            trace=found.folder.relative(found.folder.learner(label, "trace.csv")),
-        ),
+        heldout=None if score is None else _heldout(score, found.settings.confidence),
+        search=None if search is None else _search(search),
+        files=_files(found, label),
+    )
+
+
+def _files(found: RunFindings, label: str) -> FilesRecord:
+    def name(file: str) -> str:
+        return found.folder.relative(found.folder.learner(label, file))
+
+    solved = label in found.solved
+    return FilesRecord(
+        model=name("learned.mmdp"),
+        policy=name("policy.mmpolicy") if solved else None,
+        trace=name("trace.csv") if solved else None,
     )
 
 
@@ -341,6 +352,7 @@ def _search(search: SolveResult) -> SearchRecord:
         trials=rows[-1].trials if rows else 0,
         backups=rows[-1].backups if rows else 0,
         vectors=search.n_vectors,
+        sources=search.sources,
         trace=_thinned(search.trace),
     )
 

@@ -35,6 +35,17 @@ from missmdp.plan.solving import SolveResult
 from missmdp.words import count
 
 Kind = Literal["learned", "optimal", "prior", "random"]
+Part = Literal["held-out", "policy", "control variate", "sensitivity"]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A part of a run that was too much for this machine, or for this model."""
+
+    part: Part
+    label: str
+    """Whose: a learner, a baseline, or all policies."""
+    why: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,10 +183,12 @@ class RunFindings:
     heldout: dict[str, HeldOutScore] | None
     recommendation: Recommendation
     solved: dict[str, SolveResult]
-    """By learner."""
+    """By learner; those whose model could not be solved are in `left_out`."""
+    left_out: tuple[LeftOut, ...]
+    """What was too much, and why."""
     baselines: dict[str, Baseline]
     worlds: dict[str, World]
-    """By name: "truth" alone where it is known, and one for every learner where not."""
+    """By name: "truth" alone where it is known, and one for every learner with a policy where not."""
     sensitivity: tuple[SensitivityRow, ...] | None
     certified: dict[str, Certified]
     """By learner; those whose assumption the data contradict are left out."""

@@ -9,7 +9,9 @@ from typing import Any
 
 from missmdp.errors import AssumptionWarning, DataError, MissMDPError, ModelError
 from missmdp.evaluation.heldout import HeldOutScore, held_out_likelihood
+from missmdp.evaluation.likelihood import filter_seconds
 from missmdp.evaluation.sensitivity import SensitivityRow, sensitivity
+from missmdp.evaluation.simulation import why_no_control
 from missmdp.experiments.record.coding import RunIdentity
 from missmdp.experiments.report.write import write_report
 from missmdp.experiments.run.certifying import (
@@ -21,12 +23,13 @@ from missmdp.experiments.run.certifying import (
 from missmdp.experiments.run.folder import RunFolder
 from missmdp.experiments.run.learning import Learning
 from missmdp.experiments.run.reading import find_reasons, read_log
-from missmdp.experiments.run.recommendation import Recommendation, recommend
+from missmdp.experiments.run.recommendation import Recommendation, among_solved, recommend
 from missmdp.experiments.run.recording import run_record
 from missmdp.experiments.run.result import (
     Baseline,
     Certified,
     Learned,
+    LeftOut,
     Log,
     Problem,
     Reasons,
@@ -34,14 +37,17 @@ from missmdp.experiments.run.result import (
     RunResult,
     World,
 )
-from missmdp.experiments.run.settings import AUTO, RunSettings
+from missmdp.experiments.run.settings import AUTO, Maker, RunSettings
 from missmdp.experiments.run.solving import Solving, compare_all
 from missmdp.experiments.run.stages import Stages
 from missmdp.experiments.run.tables import RunTables
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.plan.solving import SolveResult
-from missmdp.words import count
+from missmdp.words import count, rough_duration
+
+_HELDOUT_SECONDS = 60.0
+"""What it may take to work out how well a learner predicts; above that it is not compared."""
 
 
 class RunWork:
@@ -77,6 +83,7 @@ class RunWork:
         self.stages = stages
         self.tables = RunTables(folder)
         self.makers = settings.makers(problem.mdp)
+        self.left_out: list[LeftOut] = []
 
     def do(self, data: Any, table: Mapping[str, Any]) -> RunResult:
         """Do it all, and return what was found."""
@@ -84,13 +91,15 @@ class RunWork:
         reasons = self.diagnose(log)
         learned, skipped = self.learn(log)
         heldout, recommendation = self.hold_out(log, reasons, learned)
-        solving = Solving(self.settings, self.folder, self.stages)
+        solving = Solving(self.settings, self.folder, self.stages, self.left_out)
         solved = solving.solve(learned)
-        solved[recommendation.label].policy.save(self.folder.policy)
-        baselines = solving.baselines(self.problem.truth, learned[recommendation.label].model)
-        worlds = self.evaluate(learned, solved, baselines)
-        rows = self.sensitivity(learned[recommendation.label], solved[recommendation.label])
-        certified = self.certify(recommendation.label, reasons, learned, solved, worlds)
+        recommendation = self.settle(recommendation, heldout, learned, solved)
+        chosen = recommendation.label
+        solved[chosen].policy.save(self.folder.policy)
+        baselines = solving.baselines(self.problem.truth, learned[chosen].model)
+        worlds = self.evaluate(chosen, learned, solved, baselines)
+        rows = self.sensitivity(learned[chosen], solved[chosen])
+        certified = self.certify(chosen, reasons, learned, solved, worlds)
         found = RunFindings(
             folder=self.folder,
             settings=self.settings,
@@ -102,6 +111,7 @@ class RunWork:
             heldout=heldout,
             recommendation=recommendation,
             solved=solved,
+            left_out=tuple(self.left_out),
             baselines=baselines,
             worlds=worlds,
             sensitivity=rows,
@@ -148,8 +158,11 @@ class RunWork:
             for label, make in self.makers.items():
                 try:
                     learned[label] = learning.learn(label, make)
-                except DataError as error:
+                except (DataError, ModelError) as error:
                     skipped[label] = str(error)
+                    continue
+                except MemoryError:
+                    skipped[label] = "there is too little memory for it"
                     continue
                 learned[label].model.save(self.folder.learner(label, "learned.mmdp"))
             if not learned:
@@ -166,15 +179,12 @@ class RunWork:
         """Return how well learners predict what they have not seen, and which one to trust."""
         unscored = ""
         with self.stages.stage("heldout", "Holding out", f"{self.settings.folds} folds") as stage:
+            slow = self._slow_to_hold_out(log, learned)
+            compared = {
+                label: make for label, make in self.makers.items() if label in learned and label not in slow
+            }
             try:
-                scores = held_out_likelihood(
-                    {label: make for label, make in self.makers.items() if label in learned},
-                    log.dataset,
-                    self.problem.mdp,
-                    self.settings.folds,
-                    self.seeds.heldout,
-                    progress=False,
-                )
+                scores = self._scores(log, compared) if compared else None
             except (DataError, ModelError) as error:
                 # Too short a log, or one in which nothing is possible, or too large a model: then there is no telling.
                 scores, unscored = None, f" without: {error}" if isinstance(error, ModelError) else ""
@@ -185,61 +195,110 @@ class RunWork:
             stage.result = f"{learned[recommended.label].name} is recommended{unscored}"
         return scores, recommended
 
+    def _scores(self, log: Log, makers: Mapping[str, Maker]) -> dict[str, HeldOutScore]:
+        return held_out_likelihood(
+            makers, log.dataset, self.problem.mdp, self.settings.folds, self.seeds.heldout, progress=False
+        )
+
+    def _slow_to_hold_out(self, log: Log, learned: Mapping[str, Learned]) -> set[str]:
+        """Return the learners whose predictions would take too long to work out."""
+        seconds = {
+            label: filter_seconds(found.model, log.dataset.n_steps) for label, found in learned.items()
+        }
+        slow = {label for label, long in seconds.items() if long > _HELDOUT_SECONDS}
+        self.left_out += [
+            LeftOut("held-out", label, f"its predictions would take about {rough_duration(seconds[label])}")
+            for label in learned
+            if label in slow
+        ]
+        return slow
+
+    def settle(
+        self,
+        first: Recommendation,
+        heldout: Mapping[str, HeldOutScore] | None,
+        learned: Mapping[str, Learned],
+        solved: Mapping[str, SolveResult],
+    ) -> Recommendation:
+        """Return the recommendation, which needs a policy: another learner's if the first choice has none."""
+        fitted = {label: found.learner for label, found in learned.items()}
+        settled = among_solved(first, fitted, heldout, solved)
+        if settled is not first:
+            self.tables.write_heldout(heldout, settled.label)
+            with self.stages.stage("solve", "Recommending") as stage:
+                stage.result = (
+                    f"{learned[settled.label].name}, since {learned[first.label].name} has no policy"
+                )
+        return settled
+
     def evaluate(
         self,
+        recommended: str,
         learned: Mapping[str, Learned],
         solved: Mapping[str, SolveResult],
         baselines: Mapping[str, Baseline],
     ) -> dict[str, World]:
-        """Return what all policies are worth: in the truth, or in a world for each learner."""
+        """Return what all policies are worth: in the truth, or in a world for each learner with a policy."""
         truth = self.problem.truth
-        models = (
-            {"truth": truth}
-            if truth is not None
-            else {label: found.model for label, found in learned.items()}
-        )
+        models = {"truth": truth} if truth is not None else {label: learned[label].model for label in solved}
         policies = {label: found.policy for label, found in solved.items()}
         doing = f"{len(policies) + len(baselines)} policies, {count(self.settings.episodes, 'episode')} each"
         worlds: dict[str, World] = {}
         with self.stages.stage("evaluate", "Evaluating", doing) as stage:
+            without = why_no_control(self.problem.mdp)
+            if without is not None:
+                self.left_out.append(LeftOut("control variate", "all", without))
             for name, model in models.items():
                 worlds[name] = compare_all(
                     name,
                     model,
                     policies,
                     baselines,
+                    recommended,
                     episodes=self.settings.episodes,
                     seed=self.seeds.evaluate,
                 )
             self.tables.write_values(worlds.values(), self.settings.confidence)
             stage.result = doing + ("" if truth is not None else f", in {count(len(worlds), 'world')}")
+            if without is not None:
+                stage.result += ", without a control variate"
         return worlds
 
     def sensitivity(self, learned: Learned, solved: SolveResult) -> tuple[SensitivityRow, ...] | None:
         """Return what the policy is worth where the model is a little different; None if that is not asked for."""
-        settings = self.settings
-        if not settings.sensitivity_episodes:
+        if not self.settings.sensitivity_episodes:
             self.tables.write_sensitivity(())
             return None
         with self.stages.stage("sensitivity", "Sensitivity", f"{learned.label} in changed models") as stage:
             try:
-                rows = sensitivity(
-                    solved.policy,
-                    learned.model,
-                    learned.bound if learned.bound.guaranteed else None,
-                    missingness=self._redrawn(learned.learner),
-                    draws=settings.sensitivity_draws,
-                    episodes=settings.sensitivity_episodes,
-                    seed=self.seeds.sensitivity,
-                    progress=False,
-                )
+                rows = self._in_changed_models(learned, solved)
                 stage.result = f"{count(len(rows), 'change')} of the model"
             except KeyboardInterrupt:
                 # All that matters is there: it is not to be lost.
                 rows = None
                 stage.result = "interrupted, and left out"
+            except (ModelError, MemoryError) as error:
+                why = str(error) if isinstance(error, ModelError) else "there is too little memory for it"
+                rows = None
+                self.left_out.append(LeftOut("sensitivity", learned.label, why))
+                stage.result = f"left out: {why}"
             self.tables.write_sensitivity(rows or ())
         return None if rows is None else tuple(rows)
+
+    def _in_changed_models(self, learned: Learned, solved: SolveResult) -> list[SensitivityRow]:
+        too_long = why_no_control(self.problem.mdp)
+        if too_long is not None:
+            raise ModelError(f"{too_long}, in each changed model")
+        return sensitivity(
+            solved.policy,
+            learned.model,
+            learned.bound if learned.bound.guaranteed else None,
+            missingness=self._redrawn(learned.learner),
+            draws=self.settings.sensitivity_draws,
+            episodes=self.settings.sensitivity_episodes,
+            seed=self.seeds.sensitivity,
+            progress=False,
+        )
 
     def _redrawn(self, learner: MissingnessEstimator) -> list[MissingnessFunction]:
         """Return what a learner without a bound would have learned from other logs."""
@@ -260,7 +319,8 @@ class RunWork:
         """Return how far from optimal policies can be in truth, the recommended one first."""
         diagnosis, certified = reasons.diagnosis, dict[str, Certified]()
         certifying = Certifying(self.problem, self.settings, worlds.get("truth"), diagnosis)
-        for label in worth_certifying(recommended, learned, diagnosis) if self.settings.certificate else ():
+        known = {label: found for label, found in learned.items() if label in solved}
+        for label in worth_certifying(recommended, known, diagnosis) if self.settings.certificate else ():
             own = label == recommended
             with self.stages.stage("certify", "Certificate", f"{label}; Ctrl-C cuts it short") as stage:
                 certified[label] = certifying.certify(learned[label], solved[label], in_full=own)

@@ -195,7 +195,7 @@ def transition_weights(
         check_fits(
             f"going through {n_details:,} or more ways to get from a state to what was seen",
             100.0 * int(reach.sum()) + 100.0 * n_details,
-            "learners that count (AsMAR, AIMI) do without",
+            "learn with AIMI(assume='simple MAR') or AIMI(graph=…), which need no histories",
         )
         which = np.repeat(np.arange(len(state)), reach)
         inside = np.arange(int(reach.sum())) - (np.cumsum(reach) - reach)[which]

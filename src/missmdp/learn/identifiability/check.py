@@ -49,6 +49,8 @@ _NAMES = ("mcar", "smar", "logistic", "saturated")
 _MANY = 3000
 """Probabilities of a saturated M from which on what is open is looked for one observation at a time first."""
 
+_FEWER = "ask about a model with fewer features that go missing"
+
 
 def identifiability(
     mdp: FactoredMDP | MissMDP | None,
@@ -271,12 +273,12 @@ def as_structure(
         own = _covering(
             structure.can_go_missing, [] if blocks is None else checked_feature_blocks(features, blocks)
         )
-        return graph_factors(mdp, Blocks.of(features, own, mdp.n_states), structure)
+        return graph_factors(mdp, Blocks.of(features, own, mdp.n_states, _FEWER), structure)
     if not isinstance(structure, str) or structure not in _NAMES:  # pyright: ignore[reportUnnecessaryIsInstance]
         names = listed([repr(name) for name in _NAMES], "or")
         raise ParameterError("structure", structure, f"a MissingnessGraph, {names}")
     own = [(name,) for name in features.names] if blocks is None else checked_feature_blocks(features, blocks)
-    made = Blocks.of(features, own, mdp.n_states)
+    made = Blocks.of(features, own, mdp.n_states, _FEWER)
     if structure == "logistic":
         even = np.full((len(made.missing), mdp.n_states), 1.0 / len(made.missing))
         return logistic_model(mdp, made, [features.names] * len(made.names), even, 0.0)

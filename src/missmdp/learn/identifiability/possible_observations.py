@@ -68,7 +68,8 @@ def possible_observations(
     if len(patterns) * len(reachable) > _MOST:
         raise ModelError(
             f"{len(patterns):,} patterns of {len(reachable):,} states are too many to say what is identified "
-            f"(at most {_MOST:,} in all); blocks of features that go missing together would make fewer"
+            f"(at most {_MOST:,} in all); give features that go missing together as blocks, or ask about a model "
+            "with fewer features that go missing"
         )
     row_class = np.stack([equal_rows([canonical(matrix)]).number for matrix in mdp.transition])
     members: list[NDArray[np.int64]] = []

@@ -139,7 +139,7 @@ def _restricted(rows: sparse.csc_array, states: NDArray[np.int64]) -> NDArray[np
     if part.shape[0] * part.shape[1] > _MOST_ENTRIES:
         raise ModelError(
             f"{part.shape[1]:,} states look the same where features are missing, and {part.shape[0]:,} transitions "
-            "lead to them: too many to say what is identified"
+            "lead to them: too many to say what is identified; ask about a model with fewer features that go missing"
         )
     return part.toarray()
 
@@ -241,7 +241,7 @@ def _dense_null_space(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64],
     if columns > _MOST_COLUMNS:
         raise ModelError(
             f"{columns:,} probabilities hang together, too many to say which are identified "
-            f"(at most {_MOST_COLUMNS:,}); a structure with fewer may do"
+            f"(at most {_MOST_COLUMNS:,}); 'mcar', 'smar' or a graph with fewer arrows has fewer"
         )
     if len(matrix) > columns:
         matrix = triangle(matrix)

@@ -120,6 +120,9 @@ class StructuredSearch:
     blind_action: int = 0
     too_tied: bool = False
     """Whether there are no other bounds than those of full observation and of one action for ever."""
+    has_lower: bool = False
+    has_upper: bool = False
+    """Whether the bounds are better than those that the rewards imply."""
     rounds: int = 0
     sweeps: int = 0
     trace: TraceBuilder = field(default_factory=TraceBuilder)
@@ -205,7 +208,7 @@ class StructuredSearch:
         for action in range(self.parts.n_actions):
             value = grid.blind(action, self.limits, precision)
             if value > self.lower:
-                self.lower, self.blind_action = value, action
+                self.lower, self.blind_action, self.has_lower = value, action, True
         self._record()
         self._check()
 
@@ -247,10 +250,14 @@ class StructuredSearch:
     def _solve_grid(self, grid: Upper) -> None:
         start, before = self.limits.seconds, grid.sweeps
         try:
-            self.upper = min(self.upper, grid.solve(self.limits, self._exactness()))
+            self._lower_to(grid.solve(self.limits, self._exactness()))
         finally:
             self._count(grid.work(), grid.sweeps - before, start)
         self._record()
+
+    def _lower_to(self, upper: float) -> None:
+        if upper < self.upper:
+            self.upper, self.has_upper = upper, True
 
     def _exactness(self) -> float:
         gap = self.upper - self.lower
@@ -389,18 +396,18 @@ class StructuredSearch:
 
     def _take(self, memory: Lower, value: float) -> None:
         if value > self.lower:
-            self.lower, self.memory = value, memory
+            self.lower, self.memory, self.has_lower = value, memory, True
         self._record()
 
     def _harvest(self) -> None:
         """Take what an interrupted solution has found by then."""
         if self._grid is not None and math.isfinite(self._grid.excess):
-            self.upper = min(self.upper, self._grid.bound())
+            self._lower_to(self._grid.bound())
         trying = self._trying
         if trying is not None and math.isfinite(trying.lack):
             value = trying.bound()
             if value > self.lower:
-                self.lower, self.memory = value, trying
+                self.lower, self.memory, self.has_lower = value, trying, True
         self._record()
 
     def _check(self) -> None:

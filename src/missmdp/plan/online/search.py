@@ -28,6 +28,7 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.online.bounds import StateBounds
+from missmdp.plan.sarsop.listing import without_lists
 
 _LISTED = 8
 """Successors that are all looked at, per particle that is kept."""
@@ -89,7 +90,7 @@ def check_size(model: MissMDP | POMDP) -> None:
     check_fits(
         f"searching this model, with {moves:.2g} transitions and {sights:.2g} pairs of a state and what is seen of it,",
         _BYTES * (moves + sights) + 24.0 * model.n_states * (2 * model.n_actions + 1),
-        "Sarsop works by factors; a coarser model, or fewer features that go missing, fits too",
+        without_lists(model),
     )
 
 

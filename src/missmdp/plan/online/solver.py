@@ -158,7 +158,7 @@ class OnlineResult(PlanResult):
 
 
 class OnlinePlanner:
-    """Planning while acting, by a search with bounds: for models that are too large to be solved in advance.
+    """Planning while acting, by a search with bounds: where bounds of a policy for all beliefs stay far apart.
 
     Before the first decision two things are worked out for every state: what it would be worth if the state were seen
     (the value of the MDP), and what a simple policy is worth, which acts on the last observation alone or always does

@@ -16,8 +16,11 @@ from missmdp._kernels.pomcp.search import GenerativeModel, SearchRules, SearchTr
 from missmdp.checks import checked_choice, checked_integer, checked_number
 from missmdp.data.simulation import interleaved
 from missmdp.errors import Argument, Message, ModelError, ParameterError
+from missmdp.memory import check_fits
+from missmdp.model.missing_factors import count_patterns
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
+from missmdp.plan.sarsop.listing import without_lists
 
 BeliefKind = Literal["particles", "exact"]
 """What simulations start from."""
@@ -30,6 +33,7 @@ _MOST_STEPS_OF_EPISODES = 10**7
 """The same where a whole episode is one call, which can be stopped between decisions."""
 _MOST_BYTES = 8 * 2**30
 """No search may take more memory than this."""
+_BYTES_PER_MOVE = 24.0
 _OUTCOMES, _NARROW = 2**32, 2**16
 """Outcomes are numbered below this; below that the tables take half the memory."""
 
@@ -112,6 +116,18 @@ def checked_options(
         belief=belief,
         particles=0 if belief == "exact" else count,
     )
+
+
+def check_lists(model: MissMDP | POMDP) -> None:
+    """Raise `ModelError` if the lists that a search draws from would not fit into memory."""
+    if isinstance(model, MissMDP):
+        moves = float(model.mdp.n_entries)
+        sights = float(model.n_states) * count_patterns(model.missingness.parts)
+        check_fits(
+            f"POMCP lists {moves:.2g} transitions and {sights:.2g} pairs of a state and what is seen of it, which",
+            _BYTES_PER_MOVE * moves + (100.0 + 4.0 * len(model.features)) * sights,
+            without_lists(model),
+        )
 
 
 def compile_generative(model: MissMDP | POMDP) -> GenerativeModel:

@@ -21,6 +21,7 @@ from missmdp.plan.acting import check_acts_in, check_interface, checked_planning
 from missmdp.plan.pomcp.search import (
     BeliefKind,
     SearchOptions,
+    check_lists,
     checked_options,
     compile_generative,
     new_mind,
@@ -228,7 +229,8 @@ class POMCP:
     def solve(self, model: MissMDP | POMDP) -> POMCPResult:
         """Return a policy for a model; its agents search that model and track the belief under it."""
         start = time.perf_counter()
-        policy = POMCPPolicy(checked_planning_model(model), self.options, seed=self.seed)
+        check_lists(checked_planning_model(model))
+        policy = POMCPPolicy(model, self.options, seed=self.seed)
         result = POMCPResult(policy=policy, seconds=time.perf_counter() - start)
         _log.info("POMCP %s", result)
         return result

@@ -18,7 +18,6 @@ from missmdp.checks import (
     checked_threads,
 )
 from missmdp.errors import ModelError, ParameterError
-from missmdp.memory import check_fits
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.acting import checked_planning_model
@@ -27,11 +26,13 @@ from missmdp.plan.factored.parts import Parts
 from missmdp.plan.factored.search import structured_parts
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.sarsop.compile import Compilation, compile_pomdp, extremes, joint_entries
+from missmdp.plan.sarsop.listing import check_entries, check_listable
 from missmdp.plan.sarsop.loop import Loop
 from missmdp.plan.sarsop.ready import make_ready
 from missmdp.plan.sarsop.search import Search
 from missmdp.plan.sarsop.start import beliefs_over_states
 from missmdp.plan.sarsop.structured import (
+    BY_REWARDS_ALONE,
     after,
     brief,
     is_spent,
@@ -48,8 +49,6 @@ from missmdp.progress import show_status
 
 LARGE = 2_000_000
 """Joint probabilities above which limits are looked at while a model is compiled."""
-BYTES_PER_ENTRY = 100
-"""What a joint probability takes while a model is compiled; afterwards it is a fifth of that."""
 BYTES_PER_POINT, BYTES_PER_ACTION = 128, 48
 """What a state takes in a search, which has room for twice as many beliefs at first."""
 
@@ -215,10 +214,12 @@ class Sarsop:
         say: Callable[[str], None],
     ) -> SolveResult:
         """Return what a search finds in which states and observations are listed, with α-vectors."""
+        if isinstance(model, MissMDP):
+            check_listable(model, observe_initial=self.observe_initial is not False)
         pomdp = model.to_pomdp() if isinstance(model, MissMDP) else model
         observe_initial = pomdp.observe_initial if self.observe_initial is None else self.observe_initial
         try:
-            compiled = _compiled(pomdp, observe_initial, limits)
+            compiled = _compiled(model, pomdp, observe_initial, limits)
         except Stop as stop:
             return _nothing_yet(model, pomdp, observe_initial, limits, stop.status)
         search = Search(compiled, limits, np.random.default_rng(self.seed))
@@ -244,8 +245,10 @@ class Sarsop:
         )
 
 
-def _compiled(pomdp: POMDP, observe_initial: bool, limits: SearchLimits) -> Compilation:
-    """Return the compiled model; where it is large, limits hold on the way.
+def _compiled(
+    model: MissMDP | POMDP, pomdp: POMDP, observe_initial: bool, limits: SearchLimits
+) -> Compilation:
+    """Return the compiled model, which `pomdp` is too; where it is large, limits hold on the way.
 
     Raises
     ------
@@ -259,11 +262,7 @@ def _compiled(pomdp: POMDP, observe_initial: bool, limits: SearchLimits) -> Comp
         return compile_pomdp(pomdp, observe_initial=observe_initial)
     points = 2 * pomdp.n_states * (BYTES_PER_POINT + BYTES_PER_ACTION * pomdp.n_actions)
     limits.check_memory(points)
-    check_fits(
-        f"searching a model with {entries:.2g} joint probabilities of next states and observations",
-        BYTES_PER_ENTRY * entries + points,
-        "plan while acting, for example with POMCP",
-    )
+    check_entries(model, entries, points, observe_initial=observe_initial)
     return compile_pomdp(pomdp, observe_initial=observe_initial, check=limits.check)
 
 
@@ -294,6 +293,7 @@ def _nothing_yet(
         trace=trace.build(),
         beliefs=sparse.csr_array((0, pomdp.n_states)),
         seconds=limits.seconds,
+        sources=BY_REWARDS_ALONE,
     )
     _log.info("%s", result)
     return result

@@ -13,7 +13,6 @@ from missmdp.plan.factored.alike.model import find_alike
 from missmdp.plan.factored.alike.search import AlikeSearch
 from missmdp.plan.factored.cores import TooTiedError
 from missmdp.plan.factored.parts import Parts
-from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.factored.search import StructuredSearch, listed_entries
 from missmdp.plan.factored.team import Team
 from missmdp.plan.solving import SolveResult
@@ -30,9 +29,13 @@ _CROSSING = 1e-9
 """Of the largest value that is possible: bounds that cross by less cross by rounding."""
 _BY_VECTORS = "lower bound and policy from α-vectors"
 _BY_MEMORY = "lower bound and policy from a memory with one node per feature"
+_BY_ACTION = "lower bound and policy from one action for ever"
 _BY_POINTS = "upper bound from beliefs that were explored"
 _BY_GRID = "upper bound from a grid of beliefs, one axis per feature"
 _BY_SIGHT = "upper bound from full observation"
+_BY_REWARDS = "{} from the rewards alone"
+BY_REWARDS_ALONE = "both bounds from the rewards alone"
+"""Where the bounds came from."""
 
 _log = logging.getLogger(__name__)
 
@@ -99,8 +102,29 @@ def solve_structured(
         trace=search.trace.build(),
         beliefs=sparse.csr_array((0, parts.model.n_states)),
         seconds=limits.seconds,
-        sources=f"{_BY_MEMORY}; {_BY_SIGHT if search.too_tied else _BY_GRID}",
+        sources=_sources(search),
     )
+
+
+def _sources(search: StructuredSearch) -> str:
+    """Return where the bounds of a structured search came from."""
+    if not search.has_lower and not search.has_upper:
+        return BY_REWARDS_ALONE
+    above = _BY_SIGHT if search.too_tied else _BY_GRID
+    below = _BY_ACTION if search.memory is None else _BY_MEMORY
+    return "; ".join(
+        [
+            below if search.has_lower else _BY_REWARDS.format("lower bound and policy"),
+            above if search.has_upper else _BY_REWARDS.format("upper bound"),
+        ]
+    )
+
+
+def _source(result: SolveResult, bound: str, otherwise: str) -> str:
+    """Return where one bound of a result came from."""
+    if result.sources == BY_REWARDS_ALONE:
+        return _BY_REWARDS.format(bound)
+    return next((part for part in result.sources.split("; ") if part.startswith(bound)), otherwise)
 
 
 def joined(parts: Parts, first: SolveResult | None, second: SolveResult, goal: Goal) -> SolveResult:
@@ -122,17 +146,14 @@ def joined(parts: Parts, first: SolveResult | None, second: SolveResult, goal: G
         status="precision" if goal.is_reached(better.lower, upper, scale) else second.status,
         trace=first.trace.followed_by(second.trace),
         beliefs=second.beliefs if second.beliefs.shape[0] else first.beliefs,
-        sources=_sources(
-            by_memory=isinstance(better.policy, MemoryPolicy),
-            above=next((one for one in (_BY_GRID, _BY_SIGHT) if one in tighter.sources), _BY_POINTS),
-        ),
+        sources=_of_both(better, tighter) if first.sources or second.sources else "",
     )
 
 
-def _sources(*, by_memory: bool, above: str) -> str:
-    if not by_memory and above == _BY_POINTS:
-        return ""
-    return "; ".join([_BY_MEMORY if by_memory else _BY_VECTORS, above])
+def _of_both(better: SolveResult, tighter: SolveResult) -> str:
+    """Return where the lower bound of one result and the upper bound of another came from."""
+    below = _source(better, "lower bound and policy", _BY_VECTORS)
+    return f"{below}; {_source(tighter, 'upper bound', _BY_POINTS)}"
 
 
 def _scale(parts: Parts) -> float:
