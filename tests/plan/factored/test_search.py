@@ -19,7 +19,7 @@ from missmdp.plan.factored.parts import Parts
 from missmdp.plan.factored.search import StructuredSearch, structured_parts
 from missmdp.plan.sarsop import solver
 from missmdp.plan.sarsop import structured as structured_module
-from missmdp.plan.stopping import SearchLimits
+from missmdp.plan.stopping import Goal, SearchLimits
 from oracles.factored import Ticks, blind_values, memory_value, searched, seen_value
 from random_factored import random_factored
 
@@ -192,7 +192,6 @@ def test_many_values_in_little_memory():
 def test_sarsop_takes_the_same_path(monkeypatch):
     monkeypatch.setattr(search_module, "_FEW_OBSERVATIONS", 1)
     monkeypatch.setattr(structured_module, "_FEW_LISTED", 0.0)
-    monkeypatch.setattr(structured_module, "_FEW_IF_ALIKE", 0.0)
     model = random_factored(13)
     result = mm.Sarsop(max_trials=1, timeout=20.0).solve(model)
     assert result.status in ("trials", "precision", "timeout")
@@ -228,12 +227,12 @@ def test_sources_of_two_searches_are_those_of_the_better_bounds(monkeypatch):
     model = random_factored(13)
     by_lists = listed(13)
     nothing = replace(by_lists, lower=-1e9, upper=1e9, sources=structured_module.BY_REWARDS_ALONE)
-    both = structured_module.joined(nothing, by_lists)
+    both = structured_module.joined(Parts(model), nothing, by_lists, Goal(1e-4))
     assert (
         both.sources == "lower bound and policy from α-vectors; upper bound from beliefs that were explored"
     )
     worse = replace(by_lists, lower=-1e10, upper=1e10)
-    both = structured_module.joined(nothing, worse)
+    both = structured_module.joined(Parts(model), nothing, worse, Goal(1e-4))
     assert both.sources == "lower bound and policy from the rewards alone; upper bound from the rewards alone"
     assert mm.Sarsop(max_trials=1).solve(model).sources == ""  # lists alone
 
@@ -405,7 +404,6 @@ def test_what_is_too_tied_has_the_bounds_that_are_known_at_once(ended):
 
 def test_what_is_too_tied_is_listed_afterwards(monkeypatch):
     monkeypatch.setattr(structured_module, "_FEW_LISTED", 0.0)
-    monkeypatch.setattr(structured_module, "_FEW_IF_ALIKE", 0.0)
     monkeypatch.setattr(structured_module, "_MOST_LISTED", 0.0)
     result = mm.Sarsop(timeout=20.0, max_trials=5).solve(too_tied())
     assert "α-vectors" in result.sources

@@ -71,6 +71,8 @@ _ROUGHLY = 1e-3
 """Of the first gap: how exactly one action for ever is worked out."""
 _LARGER = 1.5
 """How many times more entries a memory needs to have to begin anew with it."""
+_MUCH = 0.1
+"""Of the gap: what a change of actions must gain so that actions are changed again before steps are."""
 _PATIENCE = 6
 """Changes of a memory that together must gain something, or no more are tried."""
 _FEW_OBSERVATIONS = 128
@@ -181,9 +183,11 @@ class StructuredSearch:
         self.limits.check_memory(int(_PER_STATE * self.parts.initial.size))
         self._sizes = Sizes(ties)
         if self._sizes.grid([len(rows) for rows in corners]) > _HALF * self.limits.memory:
+            self._short_of = "memory"
             raise TooTiedError
         grid = Grid(ties, corners, [np.zeros(len(rows)) for rows in corners], team=self.team)
         if 16.0 * max((operator.peak() for _, operator in grid.moves), default=0.0) > self.limits.memory:
+            self._short_of = "memory"
             raise TooTiedError
         self._known_at_once(grid)
 
@@ -195,7 +199,7 @@ class StructuredSearch:
         except Stop as stop:
             self._harvest()
             return stop.status
-        return "converged"
+        return "memory" if self._short_of == "memory" else "converged"
 
     def _known_at_once(self, grid: Grid) -> None:
         self._grid = grid
@@ -327,16 +331,18 @@ class StructuredSearch:
             if not isinstance(self.memory, Memory):
                 return True
             memory, value = self.memory, self.lower
-        gains = [math.inf] * _PATIENCE
+        gains, what = [math.inf] * _PATIENCE, "actions"
         while clock.seconds < end and sum(gains[-_PATIENCE:]) > _CLOSE * (self.upper - value):
-            what = "steps" if len(gains) % 2 else "actions"
             other = memory.proposed(clock, self._shares[what], what)
             better = self._solve_memory(other)
             gains.append(max(better - value, 0.0))
-            if better > value:
-                memory, value = other, better
             share = self._shares[what]
             self._shares[what] = min(1.0, 2.0 * share) if gains[-1] > 0.0 else share / 3.0
+            # Actions are quicker to improve than steps, so they come again while that gains much.
+            again = what == "steps" or gains[-1] > _MUCH * (self.upper - value)
+            what = "actions" if again else "steps"
+            if better > value:
+                memory, value = other, better
         return clock.seconds < end
 
     def _goes_on_refining(self, upper: float) -> bool:

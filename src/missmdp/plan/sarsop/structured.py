@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 def lists_first(parts: Parts) -> bool:
     """Return whether states and observations are so few that they are listed first."""
     entries = listed_entries(parts)
-    return entries <= _FEW_IF_ALIKE or (entries <= _FEW_LISTED and find_alike(parts) is None)
+    return entries <= _FEW_LISTED and (entries <= _FEW_IF_ALIKE or find_alike(parts) is None)
 
 
 def lists_last(parts: Parts, structured: SolveResult | None) -> bool:
