@@ -104,7 +104,7 @@ def test_a_cell_that_takes_too_long_is_ended(tmp_path):
             "--models",
             "levels-100",
             "--steps",
-            "EM",
+            "certify",
             "--seconds",
             "0",
             "--output",
