@@ -8,13 +8,16 @@ matrix products, and the operator itself is never multiplied out.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.model.factors import contracted
+from missmdp.plan.stopping import Stopwatch
 
 
 class Core(NamedTuple):
@@ -72,6 +75,15 @@ class Operator:
             self._lengths.update(zip(scope, core.table.shape, strict=True))
         self._orders: dict[int, tuple[list[tuple[int, set[int]]], float, float]] = {}
 
+    @cached_property
+    def key(self) -> bytes:
+        """What is the same for operators that do the same."""
+        digest = blake2b(repr((self.shape, self._scopes)).encode())
+        for core in self.cores:
+            digest.update(repr(core.table.shape).encode())
+            digest.update(np.ascontiguousarray(core.table).tobytes())
+        return digest.digest()
+
     def work(self) -> float:
         """Return about how many multiplications one use takes."""
         return self._order(self._n)[1]
@@ -127,3 +139,46 @@ class Operator:
             del left[k]
         self._orders[begin] = (order, work, peak)
         return self._orders[begin]
+
+
+class Way(NamedTuple):
+    """Where an operator leads."""
+
+    weight: float
+    after: int
+    """The next scene."""
+
+
+def merged(moves: Iterable[tuple[Way, Operator]]) -> list[tuple[Operator, list[Way]]]:
+    """Return each operator once, with all ways that it is used for: often the next scene makes no difference."""
+    found: dict[bytes, tuple[Operator, list[Way]]] = {}
+    for way, operator in moves:
+        found.setdefault(operator.key, (operator, []))[1].append(way)
+    return list(found.values())
+
+
+def pulled(
+    operators: Iterable[tuple[Operator, list[Way]]], values: Sequence[NDArray[np.float64]]
+) -> Iterator[NDArray[np.float64]]:
+    """Yield what operators make of values by scenes, weighed; they add up."""
+    for operator, ways in operators:
+        first, *rest = ways
+        weighed = first.weight * values[first.after]
+        for way in rest:
+            weighed += way.weight * values[way.after]
+        yield operator.pull(weighed)
+
+
+def push_all(
+    operators: Iterable[tuple[Operator, list[Way]]],
+    part: NDArray[np.float64],
+    discount: float,
+    out: Sequence[NDArray[np.float64]],
+    clock: Stopwatch,
+) -> None:
+    """Add where a mass goes, discounted, to masses by scenes."""
+    for operator, ways in operators:
+        clock.check()
+        there = operator.push(part)
+        for way in ways:
+            out[way.after][...] += discount * way.weight * there

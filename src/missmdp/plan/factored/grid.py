@@ -9,12 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import chain, product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.plan.factored.cores import Core, Operator, TooTiedError, empty_core, one_row
+from missmdp.plan.factored.cores import (
+    Core,
+    Operator,
+    TooTiedError,
+    Way,
+    empty_core,
+    merged,
+    one_row,
+    pulled,
+    push_all,
+)
 from missmdp.plan.factored.links import Link, missing_chance, shown
 from missmdp.plan.factored.mixtures import Mixer
 from missmdp.plan.factored.parts import Gaps, Move, Parts
@@ -231,9 +242,9 @@ class Grid:
         def value_of(start: tuple[int, int]) -> Tensor:
             action, scene = start
             value = self.rewards[scene][..., action].copy()
-            for move, operator in self._by_start()[start]:
+            for part in pulled(self._merged[start], self.values):
                 clock.check()
-                value += parts.discount * move.weight * operator.pull(self.values[move.after])
+                value += parts.discount * part
             return value
 
         starts = list(self._by_start())
@@ -259,6 +270,14 @@ class Grid:
             for move, operator in self.moves:
                 self._grouped[move.action, move.scene].append((move, operator))
         return self._grouped
+
+    @cached_property
+    def _merged(self) -> dict[tuple[int, int], list[tuple[Operator, list[Way]]]]:
+        """The operators of each action in each scene, each once."""
+        return {
+            start: merged((Way(move.weight, move.after), operator) for move, operator in moves)
+            for start, moves in self._by_start().items()
+        }
 
     def solve(self, clock: Stopwatch, precision: float, max_sweeps: int = 10_000) -> float:
         """Sweep until values move by less than a precision; return the upper bound at the start."""
@@ -341,13 +360,11 @@ class Grid:
         total = [belief.copy() for belief in now]
         for step in range(steps):
             after = [np.zeros(self.shape) for _ in parts.scenes]
-            for (action, scene), moves in self._by_start().items():
+            for action, scene in self._by_start():
                 part = np.where(self.chosen[scene] == action, now[scene], 0.0)
                 if part.max() <= 1e-9:
                     continue
-                for move, operator in moves:
-                    clock.check()
-                    after[move.after] += parts.discount * move.weight * operator.push(part)
+                push_all(self._merged[action, scene], part, parts.discount, after, clock)
             now = after
             # The last step stands for all that would follow.
             tail = 1.0 / (1.0 - parts.discount) if step == steps - 1 else 1.0

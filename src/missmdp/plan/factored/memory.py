@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.plan.factored.cores import Core, Operator, TooTiedError, one_row
+from missmdp.plan.factored.cores import Core, Operator, TooTiedError, Way, merged, one_row, pulled, push_all
 from missmdp.plan.factored.links import missing_chance, shown
 from missmdp.plan.factored.nodes import near, one_step_later
 from missmdp.plan.factored.parts import Gaps, Move, Part, Parts
@@ -290,6 +290,14 @@ class Memory:
             self._operators[k] = self.operator(self.moves[k])
         return self._operators[k]
 
+    def _merged(self, moves: Sequence[int], clock: Stopwatch) -> list[tuple[Operator, list[Way]]]:
+        """Return the operators of some moves, each once."""
+        found: list[tuple[Way, Operator]] = []
+        for k in moves:
+            clock.check()
+            found.append((Way(self.moves[k].weight, self.moves[k].after), self._operator(k)))
+        return merged(found)
+
     def work(self) -> float:
         """Return about how many multiplications a sweep over all actions takes."""
         return sum(self._operator(k).work() for k in range(len(self.moves)))
@@ -316,19 +324,14 @@ class Memory:
             if chosen is None or bool((chosen[scene] == action).any())
         ]
         # Operators are made one after the other; then threads only read.
-        operators: dict[int, Operator] = {}
-        for start in starts:
-            for k in by_start[start]:
-                clock.check()
-                operators[k] = self._operator(k)
+        operators = {start: self._merged(by_start[start], clock) for start in starts}
 
         def value_of(start: tuple[int, int]) -> Tensor:
             action, scene = start
             value = self.rewards[scene][..., action].copy()
-            for k in by_start[start]:
+            for part in pulled(operators[start], self.values):
                 clock.check()
-                move = self.moves[k]
-                value += self.parts.discount * move.weight * operators[k].pull(self.values[move.after])
+                value += self.parts.discount * part
             return value
 
         return zip(starts, self.team.results(value_of, starts), strict=True)
@@ -407,10 +410,7 @@ class Memory:
                 part = np.where(chosen[scene] == action, now[scene], 0.0)
                 if part.max() <= 1e-12:
                     continue
-                for k in moves:
-                    clock.check()
-                    move = self.moves[k]
-                    after[move.after] += parts.discount * move.weight * self._operator(k).push(part)
+                push_all(self._merged(moves, clock), part, parts.discount, after, clock)
             now = after
             tail = 1.0 / (1.0 - parts.discount) if step == steps - 1 else 1.0
             for whole, part in zip(total, now, strict=True):
