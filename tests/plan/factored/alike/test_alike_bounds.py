@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import count
 
 import numpy as np
 import pytest
 
 import missmdp as mm
+from missmdp.plan.factored.alike import multisets
 from missmdp.plan.factored.alike.grid import AlikeGrid
 from missmdp.plan.factored.alike.memory import AlikeMemory
 from missmdp.plan.factored.alike.model import Alike, find_alike
@@ -61,9 +63,7 @@ def some_memory(seed: int, extra: int = 1) -> AlikeMemory:
     rng = np.random.default_rng(seed)
     beliefs = some_beliefs(seed, 2, extra)
     n, size = alike.n_sites, len(beliefs)
-    from missmdp.plan.factored.alike.multisets import count
-
-    kinds = rng.integers(0, len(alike.kinds), (alike.n_scenes, count(size, n)))
+    kinds = rng.integers(0, len(alike.kinds), (alike.n_scenes, multisets.count(size, n)))
     on_one = np.array([kind.on_one for kind in alike.kinds])[kinds]
     positions = np.where(on_one, rng.integers(0, n, kinds.shape), 0)
     return AlikeMemory(alike, beliefs, kinds * n + positions)
@@ -169,3 +169,14 @@ def test_the_same_result_with_any_number_of_threads():
     assert found[0][0] == found[1][0]
     assert np.array_equal(found[0][1], found[1][1])
     assert np.array_equal(found[0][2], found[1][2])
+
+
+def test_without_a_limit_of_time_the_speed_of_the_machine_does_not_matter(monkeypatch):
+    """Nor does the number of threads."""
+    found = []
+    for threads, pace in ((1, 1.0), (2, 50.0)):
+        ticking = count(0.0, pace)
+        monkeypatch.setattr(Stopwatch, "seconds", property(lambda clock, clicks=ticking: next(clicks)))
+        result = mm.Sarsop(precision=0.0, max_trials=3, threads=threads).solve(mm.load_benchmark("fleet-4"))
+        found.append((result.lower, result.upper, result.policy.table.tobytes()))
+    assert found[0] == found[1]

@@ -23,6 +23,8 @@ from missmdp.plan.stopping import SearchLimits, Status, Stop, Stopwatch
 
 Tensor = NDArray[np.float64]
 
+_SPEED = 5e8
+"""Multiplications per second, about."""
 _FIRST_ROUND, _GROWTH = 0.5, 3.0
 """Seconds of a first round, and how much longer rounds get."""
 _SHARE = 0.35
@@ -66,6 +68,8 @@ class AlikeSearch(StructuredSearch):
     """How small the gap must be before the grid is tried again, or how many beliefs there must be time for."""
     _stuck: int = 0
     """For how many rounds no change of the memory has gained anything to speak of."""
+    _done: float = 0.0
+    """Multiplications of all sweeps so far."""
     _path: tuple[int, Site, list[Nodes]] | None = None
 
     def run(self) -> Status:
@@ -77,7 +81,7 @@ class AlikeSearch(StructuredSearch):
                 self._begin(Ties(self.parts, self.limits))
             corners = np.eye(alike.n_values)
             self._grid = AlikeGrid(alike, corners, np.zeros(len(corners)), team=self.team)
-            self._speed = 5e8
+            self._speed = _SPEED
             self._solve_grid(self._grid)
             seconds = _FIRST_ROUND
             while True:
@@ -98,9 +102,14 @@ class AlikeSearch(StructuredSearch):
 
     def _count(self, work: float, sweeps: int, start: float) -> None:
         self.sweeps += sweeps
+        self._done += work * sweeps
         seconds = self.limits.seconds - start
-        if seconds > 0.05 and sweeps:
+        if self.limits.timeout is not None and seconds > 0.05 and sweeps:
             self._speed = work * sweeps / seconds
+
+    def _now(self) -> float:
+        """Return the seconds so far; without a limit of time by the work done, so that results are always the same."""
+        return self._done / _SPEED if self.limits.timeout is None else self.limits.seconds
 
     def _room(self, n: int) -> bool:
         """Return whether there is memory for multisets of so many things."""
@@ -122,8 +131,8 @@ class AlikeSearch(StructuredSearch):
         """Make the grid finer, as far as there is time; return whether more time might help."""
         grid, most = self._grid, seconds * self._speed / _SWEEPS[0]
         assert isinstance(grid, AlikeGrid)
-        end = self.limits.seconds + seconds
-        while self.limits.seconds < end:
+        end = self._now() + seconds
+        while self._now() < end:
             wanted = self._affordable(len(grid.beliefs), most)
             if self.upper - self.lower >= self._grid_waits[0] and wanted <= self._grid_waits[1]:
                 break
@@ -147,7 +156,7 @@ class AlikeSearch(StructuredSearch):
 
     def _larger_memory(self, seconds: float) -> bool:
         """Improve a memory, a larger one if there is time for it; return whether more time might help."""
-        end = self.limits.seconds + seconds
+        end = self._now() + seconds
         memory = self.memory if isinstance(self.memory, AlikeMemory) else None
         value = self.lower
         # Where nothing more was found with the nodes that there are, more of them may take all the time.
@@ -159,7 +168,7 @@ class AlikeSearch(StructuredSearch):
         if memory is None:
             return False
         gains = [math.inf] * _PATIENCE
-        while self.limits.seconds < end and sum(gains[-_PATIENCE:]) > _WORTH * (self.upper - value):
+        while self._now() < end and sum(gains[-_PATIENCE:]) > _WORTH * (self.upper - value):
             what = "moves" if len(gains) % 2 else "choices"
             other = memory.proposed(self.limits, self._shares[what], what)
             better = self._solve_memory(other)
@@ -168,7 +177,7 @@ class AlikeSearch(StructuredSearch):
             self._shares[what] = min(1.0, 2.0 * share) if better > value else max(share / 3.0, _LEAST_SHARE)
             if better > value:
                 memory, value = other, better
-        self._stuck = 0 if self.limits.seconds >= end else self._stuck + 1
+        self._stuck = 0 if self._now() >= end else self._stuck + 1
         return self._stuck < 2 or memory.n_pairs < self._most_pairs()
 
     def _exactness(self) -> float:
