@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from missmdp.plan.factored.cores import Core, Operator, one_row
+from missmdp.plan.factored.cores import Core, Label, Operator, one_row
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -39,3 +39,41 @@ def test_pull_and_push(seed):
     np.testing.assert_allclose(operator.push(weights), pushed, rtol=1e-10)
     assert operator.work() > 0.0
     assert operator.peak() >= values.size
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_labels_of_rows_and_columns(seed):
+    """A bond that is a label does what the same bond does that every core of its site has as an axis."""
+    rng = np.random.default_rng(seed)
+    n_sites = int(rng.integers(1, 5))
+    rows, columns = rng.integers(1, 5, size=(2, n_sites))
+    counts = rng.integers(1, 4, size=2 * n_sites)
+    asked = [
+        [b for b in range(2 * n_sites) if b % n_sites != site and rng.random() < 0.4]
+        for site in range(n_sites)
+    ]
+    cores, marked = [], []
+    groups = [rng.integers(0, counts[b], size=n) for b, n in enumerate([*rows, *columns])]
+    for site in range(n_sites):
+        bonds = tuple(asked[site])
+        table = rng.random([*counts[list(bonds)], rows[site], columns[site]])
+        if rng.random() < 0.5:
+            table[:] = table[..., :1, :]
+        cores.append(Core(site, bonds, one_row(table)))
+        one_hot = [groups[b] == np.arange(counts[b])[:, None] for b in (site, n_sites + site)]
+        table = table[..., None, None, :, :] * one_hot[0][:, None, :, None] * one_hot[1][:, None, :]
+        marked.append(Core(site, (*bonds, site, n_sites + site), table))
+    if rng.random() < 0.5:
+        bonds = tuple(int(b) for b in np.flatnonzero(rng.random(2 * n_sites) < 0.5))
+        cores.append(Core(-1, bonds, rng.random(counts[list(bonds)])))
+        marked.append(cores[-1])
+    labels = [Label(b, of, int(count)) for b, (of, count) in enumerate(zip(groups, counts, strict=True))]
+    shape = tuple(map(int, rows))
+    operator = Operator(cores, shape, labels[:n_sites], labels[n_sites:])
+    expected = Operator(marked, shape)
+    values, weights = rng.random(columns), rng.random(rows)
+    np.testing.assert_allclose(
+        np.broadcast_to(operator.pull(values), shape), expected.pull(values), rtol=1e-10
+    )
+    np.testing.assert_allclose(operator.push(weights), expected.push(weights), rtol=1e-10)
+    assert len({operator.key, expected.key, Operator(cores, shape, labels[:n_sites]).key}) >= 2

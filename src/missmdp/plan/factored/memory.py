@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.plan.factored.cores import Core, Operator, TooTiedError, Way, merged, one_row, pulled, push_all
+from missmdp.plan.factored.cores import Core, Label, Operator, TooTiedError, Way, merged, one_row, pulled, push_all
 from missmdp.plan.factored.links import missing_chance, shown
 from missmdp.plan.factored.nodes import near, one_step_later
 from missmdp.plan.factored.parts import Gaps, Move, Part, Parts
@@ -191,22 +191,20 @@ class Memory:
             A site of which only what is missing counts, and whose next pairs are all (node as it was, next value).
         """
         n_sites = self.parts.n_sites
-        gaps, goes_on = self._split[move.after].gaps, self._goes_on[move.after]
-        asked_now = {k for sign in move.signs for k in sign.sites}
-        asked_now |= {k for kernel in move.kernels for k in kernel.sites}
-        asked_next = {k for part in goes_on for k in part.sites}
-        asked_next |= {k for one in gaps for k in one.given.sites if one.of != (k,)}
+        goes_on = self._goes_on[move.after]
         # Bonds: values now, next values, and those of gaps.
         cores = [Core(-1, sign.sites, sign.table) for sign in move.signs]
         cores += [Core(-1, tuple(n_sites + k for k in part.sites), part.table) for part in goes_on]
         chances, ties = self._chances(move.after)
         cores += ties
         for site in range(n_sites):
-            cores.append(
-                self._core(site, move, chances[site], site in asked_now, site in asked_next, labelled == site)
-            )
-        shape = tuple(self.shape)
-        return Operator(cores, shape)
+            cores.append(self._core(site, move, chances[site], labelled == site))
+        now, after = list[Label](), list[Label]()
+        for site, (pairs, size) in enumerate(zip(self.pairs, self.parts.sizes, strict=True)):
+            nexts = np.tile(np.arange(size), self.nodes[site]) if labelled == site else pairs[:, 1]
+            now.append(Label(site, pairs[:, 1], size))
+            after.append(Label(n_sites + site, nexts, size))
+        return Operator(cores, self.shape, now, after)
 
     def _chances(self, scene: int) -> tuple[dict[int, tuple[tuple[int, ...], Tensor]], list[Core]]:
         """Return P(missing, seen | next value) of each site, with bonds, and what these bonds are for."""
@@ -253,8 +251,6 @@ class Memory:
         site: int,
         move: Move,
         chances: tuple[tuple[int, ...], Tensor],
-        asked_now: bool,
-        asked_next: bool,
         labelled: bool,
     ) -> Core:
         size, pairs, n_nodes = self.parts.sizes[site], self.pairs[site], self.nodes[site]
@@ -272,17 +268,10 @@ class Memory:
             table = chance[..., values_of, 0] * (nodes_of == pairs[:, :1])
         else:
             step = self.steps[move.action, move.scene, move.after][site]
-            values_of = pairs[:, 1]
-            table = chance[..., values_of, 0] * step[np.ix_(pairs[:, 0], pairs[:, 0])]
+            table = chance[..., pairs[:, 1], 0] * step[np.ix_(pairs[:, 0], pairs[:, 0])]
             # A seen value sets the node of its corner.
             for column in np.flatnonzero(pairs[:, 0] == pairs[:, 1]):
                 table[..., column] += chance[..., pairs[column, 1], 1]
-        if asked_now:
-            mark = np.arange(size)[:, None] == pairs[:, 1]
-            table, bonds = table[..., None, :, :] * mark[:, :, None], (*bonds, site)
-        if asked_next:
-            mark = np.arange(size)[:, None] == values_of
-            table, bonds = table[..., None, :, :] * mark[:, None, :], (*bonds, self.parts.n_sites + site)
         return Core(site, bonds, table if labelled else one_row(table))
 
     def _operator(self, k: int) -> Operator:
@@ -376,9 +365,8 @@ class Memory:
 
     def _start(self, scene: int) -> Operator:
         """Return what the first observation does: from values to pairs."""
-        n_sites, gaps = self.parts.n_sites, self._split[scene].gaps
-        asked = {k for one in gaps for k in one.given.sites if one.of != (k,)}
         chances, cores = self._chances(scene)
+        labels: list[Label] = []
         for site, (bonds, chance) in chances.items():
             size, pairs = self.parts.sizes[site], self.pairs[site]
             seen = np.zeros((size, len(pairs)))
@@ -387,11 +375,10 @@ class Memory:
                 hidden[value, column] = self.first[scene][site][node]
                 seen[value, column] = float(node == value)
             table = chance[..., 0, None] * hidden + chance[..., 1, None] * seen
-            if site in asked:
-                table = table[..., None, :, :] * np.eye(size)[:, :, None]
-                bonds = (*bonds, n_sites + site)
             cores.append(Core(site, bonds, table))
-        return Operator(cores, self.parts.sizes)
+        for site, (pairs, size) in enumerate(zip(self.pairs, self.parts.sizes, strict=True)):
+            labels.append(Label(self.parts.n_sites + site, pairs[:, 1], size))
+        return Operator(cores, self.parts.sizes, column_labels=labels)
 
     # Better controllers.
 
