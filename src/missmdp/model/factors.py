@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -468,18 +468,43 @@ def contracted(
         )
 
     lengths = dict(zip(axes, tensor.shape, strict=True)) | dict(zip(scope, table.shape, strict=True))
-    if summed and not both and tensor.flags.c_contiguous:
+    if summed and tensor.flags.c_contiguous:
         first, last = axes.index(summed[0]), axes.index(summed[-1]) + 1
-        if axes[first:last] == tuple(summed):
-            # What is summed over stands side by side: nothing needs to be moved.
-            before, there = math.prod(tensor.shape[:first]), math.prod(tensor.shape[first:last])
-            matrix = folded(table, scope, theirs, summed)
+        if axes[first:last] == tuple(summed) and all(axes.index(axis) < first for axis in both):
+            # What is summed over stands side by side, after what is kept: nothing needs to be moved.
             names = (*axes[:first], *theirs, *axes[last:])
-            if last == len(axes):
-                out = tensor.reshape(before, there) @ matrix.T
-            else:
-                out = np.matmul(matrix, tensor.reshape(before, there, -1))
+            out = _side_by_side(
+                tensor.reshape([*tensor.shape[:first], math.prod(tensor.shape[first:last]), -1]),
+                folded(table, scope, *([axis] for axis in both), theirs, summed),
+                [axes.index(axis) for axis in both],
+            )
             return out.reshape([lengths[axis] for axis in names]), names
     left, right = folded(tensor, axes, both, ours, summed), folded(table, scope, both, summed, theirs)
     names = (*both, *ours, *theirs)
     return (left @ right).reshape([lengths[axis] for axis in names]), names
+
+
+def _side_by_side(
+    tensor: NDArray[np.float64], table: NDArray[np.float64], both: list[int]
+) -> NDArray[np.float64]:
+    """Return Σ_y table(both, z, y) tensor(before, y, after), shape (before, z, after); `both` are axes before."""
+    *before, _, after = tensor.shape
+    shape = [1] * len(before)
+    for axis, length in zip(both, table.shape, strict=False):
+        shape[axis] = length
+    table = table.reshape(*shape, *table.shape[-2:])
+    if after > 1:
+        return np.matmul(table, tensor)
+    # Rows of matrices are a run of axes that the table does not have: the one with the most indices.
+    ends = [-1, *both, len(before)]
+    runs = [slice(one + 1, two) for one, two in pairwise(ends)]
+    run = max(runs, key=lambda run: math.prod(before[run]))
+    place, merged = run.start, [*before[: run.start], math.prod(before[run]), *before[run.stop :]]
+    out = np.empty((*merged, table.shape[-2]))
+    shape = [*shape[: run.start], *shape[run.stop :]]
+    np.matmul(
+        np.moveaxis(tensor.reshape(*merged, -1), place, -2),
+        table.reshape(*shape, *table.shape[-2:]).swapaxes(-1, -2),
+        out=np.moveaxis(out, place, -2),
+    )
+    return out

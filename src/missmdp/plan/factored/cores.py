@@ -41,7 +41,7 @@ class Label(NamedTuple):
     bond: int
     groups: NDArray[np.int64]
     """The group of each row or column."""
-    count: int
+    size: int
     """How many groups there are."""
 
 
@@ -65,6 +65,11 @@ def empty_core(*shape: int) -> Tensor:
 def one_row(table: Tensor) -> Tensor:
     """Return the table of a core with one row where all rows are equal."""
     return table[..., :1, :] if (table == table[..., :1, :]).all() else table
+
+
+def by_action(table: Tensor) -> Tensor:
+    """Return a table whose last axis is the action with that axis first, so that what belongs to one is together."""
+    return np.ascontiguousarray(np.moveaxis(table, -1, 0))
 
 
 class Operator:
@@ -92,17 +97,26 @@ class Operator:
         self.shape = shape
         self._n = n = len(shape)
         # Axes are numbered: rows of the sites, columns of the sites, then bonds.
-        self._scopes = [
-            tuple(2 * n + b for b in core.bonds) + ((core.site, n + core.site) if core.site >= 0 else ())
-            for core in cores
-        ]
+        self._tables: list[Tensor] = []
+        self._scopes: list[tuple[int, ...]] = []
         self._lengths: dict[int, int] = {}
-        for core, scope in zip(self.cores, self._scopes, strict=True):
-            self._lengths.update(zip(scope, core.table.shape, strict=True))
+        self._rows = set(range(n))
+        """Sites whose rows differ."""
+        for core in self.cores:
+            scope, table = tuple(2 * n + b for b in core.bonds), core.table
+            if core.site >= 0:
+                scope += (core.site, n + core.site)
+                if table.shape[-2] == 1:
+                    scope, table = (*scope[:-2], n + core.site), table[..., 0, :]
+                    self._rows.discard(core.site)
+            self._scopes.append(scope)
+            self._tables.append(table)
+            self._lengths.update(zip(scope, table.shape, strict=True))
         asked = {bond for core in cores for bond in core.bonds}
         labels = [*enumerate(row_labels), *enumerate(column_labels, n)]
         self._labels = {axis: label for axis, label in labels if label.bond in asked}
-        self._plans: dict[int, _Plan] = {}
+        self._lengths |= {2 * n + label.bond: label.size for label in self._labels.values()}
+        self._plans: dict[bool, _Plan] = {}
 
     @cached_property
     def key(self) -> bytes:
@@ -112,81 +126,82 @@ class Operator:
             digest.update(repr(core.table.shape).encode())
             digest.update(np.ascontiguousarray(core.table).tobytes())
         for axis, label in self._labels.items():
-            digest.update(repr((axis, label.bond, label.groups.tolist(), label.count)).encode())
+            digest.update(repr((axis, label.bond, label.groups.tolist(), label.size)).encode())
         return digest.digest()
 
     def work(self) -> float:
         """Return about how many multiplications one use takes."""
-        return self._plan(self._n).work
+        return self._plan(pull=True).work
 
     def peak(self) -> float:
         """Return how many numbers the largest tensor on the way has."""
-        return self._plan(self._n).peak
+        return self._plan(pull=True).peak
 
     def pull(self, values: Tensor) -> Tensor:
         """Return Σ_next operator(row, next) values(next), a tensor over rows (axes of one row kept so)."""
-        return self._apply(values, self._n, 0)
+        n = self._n
+        tensor, axes = self._apply(values, tuple(range(n, 2 * n)), pull=True)
+        for site in range(n):
+            if site in axes:
+                continue
+            # Its rows are equal, but for what others ask of them.
+            if site in self._labels:
+                place = axes.index(2 * n + self._labels[site].bond)
+                tensor = tensor.take(self._labels[site].groups, axis=place)
+                axes = (*axes[:place], site, *axes[place + 1 :])
+            else:
+                tensor, axes = tensor[..., None], (*axes, site)
+        return tensor.transpose([axes.index(site) for site in range(n)])
 
     def push(self, weights: Tensor) -> Tensor:
         """Return Σ_row weights(row) operator(row, next), a tensor over columns."""
-        for core in self.cores:
-            if self._has_one_row(core) and core.site not in self._labels and weights.shape[core.site] > 1:
-                weights = weights.sum(axis=core.site, keepdims=True)
-        return self._apply(weights, 0, self._n)
-
-    def _has_one_row(self, core: Core) -> bool:
-        return core.site >= 0 and core.table.shape[-2] == 1
-
-    def _plan(self, begin: int) -> _Plan:
-        """Return how to use the cores: from columns to rows, or from rows to columns."""
-        if begin not in self._plans:
-            lengths = dict(self._lengths)
-            for axis, label in self._labels.items():
-                lengths.setdefault(2 * self._n + label.bond, label.count)
-                if begin == 0:
-                    # Rows that are equal are told apart by their groups.
-                    lengths[axis] = len(label.groups)
-            self._plans[begin] = _planned(
-                tuple(self._scopes),
-                tuple(sorted(lengths.items())),
-                tuple((axis, 2 * self._n + label.bond, len(label.groups)) for axis, label in self._labels.items()),
-                begin,
-                self._n,
-            )
-        return self._plans[begin]
-
-    def _apply(self, tensor: Tensor, begin: int, end: int) -> Tensor:
         n = self._n
-        axes = tuple(range(begin, begin + n))
-        for step in self._plan(begin).steps:
-            table, scope = self._table(step, begin)
-            tensor, axes = contracted(tensor, axes, table, scope, set(step.gone))
-        for axis, label in self._labels.items():
-            bond = 2 * n + label.bond
-            if bond in axes:
-                # Rows are equal but for what others ask of them.
-                tensor = tensor.take(label.groups, axis=axes.index(bond)).squeeze(axes.index(axis))
-                axes = tuple(axis if other == bond else other for other in axes if other != axis)
-        return tensor.transpose([axes.index(axis) for axis in range(end, end + n)])
+        axes = tuple(range(n))
+        for site in set(range(n)) - self._rows:
+            marks, scope = np.ones(weights.shape[axes.index(site)]), (site,)
+            if site in self._labels:
+                marks, scope = self._marks(site), (site, 2 * n + self._labels[site].bond)
+            weights, axes = contracted(weights, axes, marks, scope, {site})
+        tensor, axes = self._apply(weights, axes, pull=False)
+        return tensor.transpose([axes.index(axis) for axis in range(n, 2 * n)])
 
-    def _table(self, step: _Step, begin: int) -> tuple[Tensor, tuple[int, ...]]:
-        """Return the table of a core as a step uses it, and its axes."""
-        core = self.cores[step.core]
-        table = core.table
-        if begin == 0 and core.site in self._labels and self._has_one_row(core):
-            table = table.repeat(len(self._labels[core.site].groups), axis=-2)
-        for place, (axis, bond) in enumerate(zip(step.scope, self._scopes[step.core], strict=True)):
-            if axis != bond:
-                table = table.take(self._labels[axis].groups, axis=place)
-        scope = step.scope
-        for axis in step.marked:
-            label = self._labels[axis]
-            mark = label.groups == np.arange(label.count)[:, None]
-            table = table * mark.reshape(
-                [-1, *(len(label.groups) if other == axis else 1 for other in scope)]
+    def _marks(self, axis: int) -> Tensor:
+        """Return 1 where an index of an axis is in a group, shape (length, groups)."""
+        label = self._labels[axis]
+        return (label.groups[:, None] == np.arange(label.size)).astype(np.float64)
+
+    def _plan(self, *, pull: bool) -> _Plan:
+        """Return how to use the cores: from columns to rows, or from rows to columns."""
+        if pull not in self._plans:
+            n = self._n
+            labels = {axis: 2 * n + label.bond for axis, label in self._labels.items()}
+            columns = set(range(n, 2 * n))
+            # Where rows are equal, only their groups are there.
+            rows = self._rows | {labels.pop(site) for site in set(range(n)) - self._rows if site in labels}
+            self._plans[pull] = _planned(
+                tuple(self._scopes),
+                tuple(sorted(self._lengths.items())),
+                tuple(labels.items()),
+                frozenset(columns if pull else rows),
+                frozenset(rows if pull else columns),
             )
-            scope = (2 * self._n + label.bond, *scope)
-        return table, scope
+        return self._plans[pull]
+
+    def _apply(self, tensor: Tensor, axes: tuple[int, ...], *, pull: bool) -> tuple[Tensor, tuple[int, ...]]:
+        """Return the product of a tensor with all cores, and its axes."""
+        for step in self._plan(pull=pull).steps:
+            table, scope = self._tables[step.core], step.scope
+            for place, (axis, bond) in enumerate(zip(scope, self._scopes[step.core], strict=True)):
+                if axis != bond:
+                    table = table.take(self._labels[axis].groups, axis=place)
+            for axis in step.marked:
+                marks = self._marks(axis)
+                table = table[..., None] * marks.reshape(
+                    [*(len(marks) if other == axis else 1 for other in scope), -1]
+                )
+                scope = (*scope, 2 * self._n + self._labels[axis].bond)
+            tensor, axes = contracted(tensor, axes, table, scope, set(step.gone))
+        return tensor, axes
 
 
 class _Step(NamedTuple):
@@ -194,7 +209,7 @@ class _Step(NamedTuple):
 
     core: int
     scope: tuple[int, ...]
-    """The axes of its table, where bonds have become axes of the tensor that they are labels of."""
+    """The axes of its table, where labels that the tensor has axes for are these."""
     marked: tuple[int, ...]
     """Axes of its own site whose labels become axes of its table too."""
     gone: frozenset[int]
@@ -215,53 +230,44 @@ class _Plan(NamedTuple):
 def _planned(
     scopes: tuple[tuple[int, ...], ...],
     lengths: tuple[tuple[int, int], ...],
-    labels: tuple[tuple[int, int, int], ...],
-    begin: int,
-    n: int,
+    labels: tuple[tuple[int, int], ...],
+    first: frozenset[int],
+    last: frozenset[int],
 ) -> _Plan:
     """Return the order in which to use cores: the one with the least work, or a good one where there are many."""
-    order = _Order(scopes, dict(lengths), labels, begin, n)
+    order = _Order(scopes, dict(lengths), dict(labels), first, last)
     steps = order.best() if len(scopes) <= _FEW_CORES else order.greedy()
-    return _Plan(
-        steps,
-        sum(step.work for step in steps),
-        max([order.size(order.start), *(step.size for step in steps)]),
-    )
+    peak = max([order.size(first), *(step.size for step in steps)])
+    return _Plan(steps, sum(step.work for step in steps), peak)
 
 
 class _Order:
-    """What using cores in some order comes to.
+    """What it takes to use cores in some order.
 
     Parameters
     ----------
     scopes, lengths
         The axes of each core, and their lengths.
     labels
-        Axes of rows and columns, the bonds that are their labels, and how many indices have a group.
-    begin, n
-        Where the axes of the tensor begin, and the number of sites.
+        Axes of rows and columns, and the bonds that are their labels.
+    first, last
+        The axes of the tensor before and after.
     """
 
     def __init__(
         self,
         scopes: Sequence[tuple[int, ...]],
         lengths: dict[int, int],
-        labels: Sequence[tuple[int, int, int]],
-        begin: int,
-        n: int,
+        labels: dict[int, int],
+        first: frozenset[int],
+        last: frozenset[int],
     ) -> None:
-        self._scopes, self._lengths = scopes, lengths
-        self._first, self._last = range(begin, begin + n), range(n - begin, 2 * n - begin)
-        self._axis_of = {bond: axis for axis, bond, _ in labels}
-        self._label_of = {axis: bond for axis, bond, _ in labels}
-        self._whole = {axis for axis, _, length in labels if lengths[axis] == length}
-        """Axes that tell their labels; if rows are equal, there is only one."""
-        self.start = frozenset(self._first)
-        users: dict[int, set[int]] = {}
-        for k, scope in enumerate(scopes):
-            for axis in scope:
-                users.setdefault(axis, set()).add(k)
-        self._users = users
+        self._scopes, self._lengths, self._labels = scopes, lengths, labels
+        self._first, self._last = first, last
+        self._axis_of = {bond: axis for axis, bond in labels.items()}
+        self._users = {
+            axis: frozenset(k for k, scope in enumerate(scopes) if axis in scope) for axis in lengths
+        }
 
     def size(self, axes: Iterable[int]) -> float:
         """Return how many numbers a tensor with these axes has."""
@@ -269,46 +275,32 @@ class _Order:
 
     def step(self, k: int, axes: frozenset[int], left: frozenset[int]) -> _Step:
         """Return how a core is used when the tensor has some axes, with those cores that are left, itself included."""
-        scope = tuple(self._told_by(axis, axes) for axis in self._scopes[k])
+        own = self._scopes[k]
+        # A label is read off its axis where the tensor has that.
+        scope = tuple(self._axis_of[axis] if self._axis_of.get(axis) in axes else axis for axis in own)
         left -= {k}
-        marked: list[int] = []
-        for axis in scope:
-            bond = self._label_of.get(axis)
-            if bond is None or bond in scope or axis not in self._own(k):
-                continue
-            asked_before = axis in self._last and bond in axes and axis in self._whole
-            asked_later = axis in self._first and bool(self._users.get(bond, set()) & left)
-            if asked_before or asked_later:
-                marked.append(axis)
-        union = axes.union(scope, (self._label_of[axis] for axis in marked))
+        marked = tuple(axis for axis in own if axis in self._labels and self._is_asked(axis, axes, left))
+        union = axes.union(scope, (self._labels[axis] for axis in marked))
         gone = frozenset(axis for axis in union if not self._is_needed(axis, left))
         rest = union - gone
-        return _Step(k, scope, tuple(marked), gone, rest, self.size(union), self.size(rest))
+        return _Step(k, scope, marked, gone, rest, self.size(union), self.size(rest))
 
-    def _own(self, k: int) -> tuple[int, ...]:
-        """Return the axes of the site of a core."""
-        scope = self._scopes[k]
-        n = len(self._first)
-        return scope[-2:] if len(scope) > 1 and scope[-2] < n and scope[-1] == scope[-2] + n else ()
-
-    def _told_by(self, axis: int, axes: frozenset[int]) -> int:
-        """Return the axis of the tensor that a bond is a label of, or else itself."""
-        owner = self._axis_of.get(axis)
-        return axis if owner is None or owner not in axes or owner not in self._whole else owner
+    def _is_asked(self, axis: int, axes: frozenset[int], left: frozenset[int]) -> bool:
+        """Return whether a core must say the label of an axis of its site: for cores after it, or some before it."""
+        label = self._labels[axis]
+        return bool(self._users[label] & left) if axis in self._first else label in axes
 
     def _is_needed(self, axis: int, left: frozenset[int]) -> bool:
         """Return whether an axis of the tensor is needed when some cores are left."""
-        if axis in self._last or self._users.get(axis, set()) & left:
+        if axis in self._last or self._users[axis] & left:
             return True
         owner = self._axis_of.get(axis)
-        if owner is None or owner not in self._last:
-            return False
-        # The site itself has still to say which group it is in.
-        return owner not in self._whole or bool(self._users[owner] & left)
+        # A label that was asked for, and that the site itself has still to say.
+        return owner in self._last and bool(self._users[owner] & left)
 
     def greedy(self) -> list[_Step]:
         """Return steps of which each leaves as little as possible."""
-        axes, left, steps = self.start, frozenset(range(len(self._scopes))), list[_Step]()
+        axes, left, steps = self._first, frozenset(range(len(self._scopes))), list[_Step]()
         while left:
             best = min((self.step(k, axes, left) for k in sorted(left)), key=lambda step: step.size)
             steps.append(best)
@@ -319,7 +311,7 @@ class _Order:
         """Return the steps with the least work: which axes a tensor has depends on what was used, not on its order."""
         everything = frozenset(range(len(self._scopes)))
         found: dict[frozenset[int], tuple[float, list[_Step], frozenset[int]]] = {
-            everything: (0.0, [], self.start)
+            everything: (0.0, [], self._first)
         }
         for _ in everything:
             following: dict[frozenset[int], tuple[float, list[_Step], frozenset[int]]] = {}

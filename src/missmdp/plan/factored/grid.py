@@ -20,6 +20,7 @@ from missmdp.plan.factored.cores import (
     Operator,
     TooTiedError,
     Way,
+    by_action,
     empty_core,
     merged,
     one_row,
@@ -160,7 +161,7 @@ class Grid:
         self._rows: dict[tuple[int, bytes, bytes], Tensor] = {}
         self.moves = [(move, self._of_move(move, self.beliefs)) for move in ties.moves]
         self._first = list(self._starts())
-        self.rewards = [_over_beliefs(reward, self.beliefs) for reward in parts.reward]
+        self.rewards = [by_action(_over_beliefs(reward, self.beliefs)) for reward in parts.reward]
         self.values = (
             [np.zeros(self.shape) for _ in parts.scenes] if values is None else [v.copy() for v in values]
         )
@@ -241,7 +242,7 @@ class Grid:
 
         def value_of(start: tuple[int, int]) -> Tensor:
             action, scene = start
-            value = self.rewards[scene][..., action].copy()
+            value = self.rewards[scene][action].copy()
             for part in pulled(self._merged[start], self.values):
                 clock.check()
                 value += parts.discount * part
@@ -311,7 +312,7 @@ class Grid:
         future = discount / (1.0 - discount)
         values, lack = [np.zeros(self.shape) for _ in parts.scenes], 0.0
         for _ in range(max_sweeps):
-            new = [self.rewards[scene][..., action].copy() for scene in range(len(parts.scenes))]
+            new = [self.rewards[scene][action].copy() for scene in range(len(parts.scenes))]
             for scene, value in enumerate(new):
                 for move, operator in self._by_start()[action, scene]:
                     clock.check()

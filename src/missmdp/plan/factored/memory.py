@@ -14,7 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.plan.factored.cores import Core, Label, Operator, TooTiedError, Way, merged, one_row, pulled, push_all
+from missmdp.plan.factored.cores import (
+    Core,
+    Label,
+    Operator,
+    TooTiedError,
+    Way,
+    by_action,
+    merged,
+    one_row,
+    pulled,
+    push_all,
+)
 from missmdp.plan.factored.links import missing_chance, shown
 from missmdp.plan.factored.nodes import near, one_step_later
 from missmdp.plan.factored.parts import Gaps, Move, Part, Parts
@@ -22,6 +33,8 @@ from missmdp.plan.factored.team import Team
 from missmdp.plan.stopping import Stop, Stopwatch
 
 Tensor = NDArray[np.float64]
+_RARE = 1e-4
+"""Of all that happens: actions in scenes that make up less are left as they are while steps are improved."""
 Steps = dict[tuple[int, int, int], list[NDArray[np.float64]]]
 """(action, scene, next scene) → for each site, P(next node | node) while it is missing, shape (N, N)."""
 
@@ -93,7 +106,7 @@ class Memory:
             raise TooTiedError
         if fits is not None and not fits(self.shape, self.nodes):
             raise Stop("memory")
-        self.rewards = [self._at_pairs(reward) for reward in parts.reward]
+        self.rewards = [by_action(self._at_pairs(reward)) for reward in parts.reward]
         self.values = [np.zeros(self.shape) for _ in parts.scenes]
         self.lack = math.inf
         """How far values may be above the bound that they belong to."""
@@ -317,7 +330,7 @@ class Memory:
 
         def value_of(start: tuple[int, int]) -> Tensor:
             action, scene = start
-            value = self.rewards[scene][..., action].copy()
+            value = self.rewards[scene][action].copy()
             for part in pulled(operators[start], self.values):
                 clock.check()
                 value += self.parts.discount * part
@@ -445,23 +458,33 @@ class Memory:
     ) -> tuple[Steps, dict[tuple[int, int, int], list[Tensor]]]:
         """Return, for every node, where it is best to go while its site is missing, and what that gains."""
         chosen = [self._over_pairs(table) for table in self.actions]
-        new: Steps = {}
-        gains: dict[tuple[int, int, int], list[Tensor]] = {}
-        for move in self.moves:
-            key = (move.action, move.scene, move.after)
-            part = np.where(chosen[move.scene] == move.action, occupancy[move.scene], 0.0)
-            new[key] = list(self.steps[key])
-            gains[key] = [np.zeros(n) for n in self.nodes]
-            if part.max() <= 1e-12:
+        new = {key: list(steps) for key, steps in self.steps.items()}
+        gains = {key: [np.zeros(n) for n in self.nodes] for key in new}
+        least = _RARE * sum(float(part.sum()) for part in occupancy)
+        for (action, scene), moves in self._by_start().items():
+            part = np.where(chosen[scene] == action, occupancy[scene], 0.0)
+            if part.sum() <= least:
                 continue
             for site in range(self.parts.n_sites):
-                clock.check()
-                new[key][site], gains[key][site] = self._better_step(move, site, part)
+                alike: dict[bytes, tuple[Operator, list[Move]]] = {}
+                for k in moves:
+                    operator = self.operator(self.moves[k], labelled=site)
+                    alike.setdefault(operator.key, (operator, []))[1].append(self.moves[k])
+                for operator, same in alike.values():
+                    clock.check()
+                    flow = np.moveaxis(operator.push(part), site, 0)
+                    for move in same:
+                        key = (action, scene, move.after)
+                        new[key][site], gains[key][site] = self._better_step(move, site, flow)
         return new, gains
 
-    def _better_step(self, move: Move, site: int, part: Tensor) -> tuple[Tensor, Tensor]:
+    def _better_step(self, move: Move, site: int, flow: Tensor) -> tuple[Tensor, Tensor]:
+        """Return where it is best to go from the nodes of a site in a move, and what that gains.
+
+        `flow` is how often sites are where they are next while this one is missing; its first axis is (node as it was,
+        next value) of the site.
+        """
         size, pairs, n_nodes = self.parts.sizes[site], self.pairs[site], self.nodes[site]
-        flow = np.moveaxis(self.operator(move, labelled=site).push(part), site, 0)
         value = np.moveaxis(self.values[move.after], site, 0)
         # [node as it was, next value, next pair]
         scores = (flow.reshape(len(flow), -1) @ value.reshape(len(value), -1).T).reshape(n_nodes, size, -1)

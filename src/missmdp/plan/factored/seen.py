@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from missmdp.plan.factored.cores import MOST_IN_CORE, Core, Operator, TooTiedError, empty_core, one_row
+from missmdp.plan.factored.cores import MOST_IN_CORE, Core, Label, Operator, TooTiedError, empty_core, one_row
 from missmdp.plan.factored.grid import Grid, Tensor, Ties
 from missmdp.plan.factored.parts import Move, Parts
 from missmdp.plan.factored.team import Team
@@ -44,23 +44,16 @@ class Seen(Grid):
     def _of_move(self, move: Move, rows: Sequence[Tensor]) -> Operator:
         parts, n_sites = self.parts, self.parts.n_sites
         goes_on = parts.goes_on(move.after)
-        asked_now = {k for part in (*move.signs, *move.kernels) for k in part.sites}
-        asked_next = {k for part in goes_on for k in part.sites}
         # Bonds: values now, next values.
-        cores: list[Core] = []
+        cores = [Core(-1, sign.sites, sign.table) for sign in move.signs]
+        cores += [Core(-1, tuple(n_sites + k for k in part.sites), part.table) for part in goes_on]
         for site, kernel in enumerate(move.kernels):
             self.ties.clock.check()
-            size, table, bonds = parts.sizes[site], kernel.table, kernel.sites
-            lengths = [*table.shape[:-2], *(size for asked in (asked_now, asked_next) if site in asked)]
-            empty_core(*lengths, size, size)  # whether it fits
-            if site in asked_now:
-                table, bonds = table[..., None, :, :] * np.eye(size)[:, :, None], (*bonds, site)
-            if site in asked_next:
-                table, bonds = table[..., None, :, :] * np.eye(size)[:, None, :], (*bonds, n_sites + site)
-            cores.append(Core(site, bonds, one_row(table)))
-        cores += [Core(-1, sign.sites, sign.table) for sign in move.signs]
-        cores += [Core(-1, tuple(n_sites + k for k in part.sites), part.table) for part in goes_on]
-        operator = Operator(cores, parts.sizes)
+            empty_core(*kernel.table.shape)  # whether it fits
+            cores.append(Core(site, kernel.sites, one_row(kernel.table)))
+        now = [Label(site, np.arange(size), size) for site, size in enumerate(parts.sizes)]
+        after = [label._replace(bond=n_sites + label.bond) for label in now]
+        operator = Operator(cores, parts.sizes, now, after)
         if operator.peak() > max(float(MOST_IN_CORE), 8.0 * math.prod(map(float, parts.sizes))):
             raise TooTiedError
         return operator
