@@ -47,8 +47,8 @@ class Label(NamedTuple):
 
 MOST_IN_CORE = 20_000_000
 """Numbers in one core above which it is not made: too much is tied together."""
-_FEW_CORES = 9
-"""Cores of which the best order of all is found; of more, the next one is the one that leaves the smallest tensor."""
+_FEW_CORES = 7
+"""Cores with labels of which the best order of all is found; else the next one is what leaves the smallest tensor."""
 
 
 class TooTiedError(Exception):
@@ -236,7 +236,7 @@ def _planned(
 ) -> _Plan:
     """Return the order in which to use cores: the one with the least work, or a good one where there are many."""
     order = _Order(scopes, dict(lengths), dict(labels), first, last)
-    steps = order.best() if len(scopes) <= _FEW_CORES else order.greedy()
+    steps = order.best() if labels and len(scopes) <= _FEW_CORES else order.greedy()
     peak = max([order.size(first), *(step.size for step in steps)])
     return _Plan(steps, sum(step.work for step in steps), peak)
 
@@ -302,7 +302,7 @@ class _Order:
         """Return steps of which each leaves as little as possible."""
         axes, left, steps = self._first, frozenset(range(len(self._scopes))), list[_Step]()
         while left:
-            best = min((self.step(k, axes, left) for k in sorted(left)), key=lambda step: step.size)
+            best = min((self.step(k, axes, left) for k in sorted(left)), key=lambda step: (step.size, step.work))
             steps.append(best)
             axes, left = best.axes, left - {best.core}
         return steps
