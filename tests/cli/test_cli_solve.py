@@ -341,7 +341,7 @@ def test_ctrl_c_ends_with_the_best_so_far(tmp_path):
 
 def test_threads_change_nothing(run, tmp_path, monkeypatch):
     """A plant is searched by features; small grids and memories are enough to see that."""
-    for name, entries in {"_FIRST_ENTRIES": 500.0, "_FIRST_MEMORY": 1500.0, "_LARGEST": 6000.0}.items():
+    for name, entries in {"_FIRST_ENTRIES": 500.0, "_LARGEST": 6000.0}.items():
         monkeypatch.setattr(search, name, entries)
     monkeypatch.setattr(structured, "_FEW_LISTED", 0.0)
     rows = []

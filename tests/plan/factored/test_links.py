@@ -185,7 +185,6 @@ def test_memories_are_exact(seed, style, monkeypatch):
 def small(monkeypatch):
     """Make grids and memories as small as the models."""
     monkeypatch.setattr(search_module, "_FIRST_ENTRIES", 500.0)
-    monkeypatch.setattr(search_module, "_FIRST_MEMORY", 1500.0)
     monkeypatch.setattr(search_module, "_LARGEST", 6000.0)
 
 

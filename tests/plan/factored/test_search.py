@@ -32,7 +32,6 @@ SLACK = 1e-9
 def small(monkeypatch):
     """Make grids and memories as small as the models."""
     monkeypatch.setattr(search_module, "_FIRST_ENTRIES", 500.0)
-    monkeypatch.setattr(search_module, "_FIRST_MEMORY", 1500.0)
     monkeypatch.setattr(search_module, "_LARGEST", 6000.0)
 
 

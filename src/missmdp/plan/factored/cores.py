@@ -302,7 +302,9 @@ class _Order:
         """Return steps of which each leaves as little as possible."""
         axes, left, steps = self._first, frozenset(range(len(self._scopes))), list[_Step]()
         while left:
-            best = min((self.step(k, axes, left) for k in sorted(left)), key=lambda step: (step.size, step.work))
+            best = min(
+                (self.step(k, axes, left) for k in sorted(left)), key=lambda step: (step.size, step.work)
+            )
             steps.append(best)
             axes, left = best.axes, left - {best.core}
         return steps

@@ -27,7 +27,7 @@ from missmdp.plan.factored.cores import (
     push_all,
 )
 from missmdp.plan.factored.links import missing_chance, shown
-from missmdp.plan.factored.nodes import near, one_step_later
+from missmdp.plan.factored.nodes import one_step_later
 from missmdp.plan.factored.parts import Gaps, Move, Part, Parts
 from missmdp.plan.factored.team import Team
 from missmdp.plan.stopping import Stop, Stopwatch
@@ -60,6 +60,8 @@ class Memory:
         How many entries it may have.
     fits
         Says of the numbers of pairs and of nodes, by sites, whether there is memory for them; always if not given.
+    like
+        Another memory that acts like this one at first, as far as it has the same nodes; `actions` are then not used.
 
     Raises
     ------
@@ -79,6 +81,8 @@ class Memory:
         clock: Stopwatch | None = None,
         most: float = math.inf,
         fits: Callable[[Sequence[float], Sequence[float]], bool] | None = None,
+        *,
+        like: Memory | None = None,
     ) -> None:
         clock = clock or Stopwatch(None)
         self.parts = parts
@@ -96,11 +100,15 @@ class Memory:
         for move in self.moves:
             clock.check()
             key = (move.action, move.scene, move.after)
-            self.steps[key] = [self._moved(move, k, clock, known) for k in range(parts.n_sites)]
+            self.steps[key] = [self._moved(move, k, known) for k in range(parts.n_sites)]
         self.first = [
             [self._first(scene, k) for k in range(parts.n_sites)] for scene in range(len(parts.scenes))
         ]
-        self.pairs = [self._reached(k) for k in range(parts.n_sites)]
+        ways = [self.steps]
+        if like is not None:
+            self.actions, self.steps = like.actions_at(beliefs), self._steps_of(like)
+            ways.append(self.steps)
+        self.pairs = [self._reached(k, ways) for k in range(parts.n_sites)]
         self.shape = tuple(len(pairs) for pairs in self.pairs)
         if self.entries > most:
             raise TooTiedError
@@ -135,14 +143,13 @@ class Memory:
         chance = Part(gaps.given.sites, missing_chance(gaps, site))
         return np.broadcast_to(self._usual(chance, (site,)), (self.parts.sizes[site],))
 
-    def _moved(
-        self, move: Move, site: int, clock: Stopwatch, known: dict[tuple[int, bytes], Tensor]
-    ) -> Tensor:
+    def _moved(self, move: Move, site: int, known: dict[tuple[int, bytes], Tensor]) -> Tensor:
         """Return where nodes go at first; `known` is where they go in other moves, most of which are the same."""
         kernel = self._usual(move.kernels[site]) * self._missing(move.after, site)
         key = (site, kernel.tobytes())
         if key not in known:
-            known[key] = near(self.beliefs[site], one_step_later(self.beliefs[site], kernel), clock)
+            later = one_step_later(self.beliefs[site], kernel)
+            known[key] = np.eye(self.nodes[site])[[self._nearest(site, belief) for belief in later]]
         return known[key]
 
     def _nearest(self, site: int, belief: Tensor) -> int:
@@ -162,8 +169,8 @@ class Memory:
             return np.eye(len(self.beliefs[site]))[0]
         return np.eye(len(self.beliefs[site]))[self._nearest(site, mass / total)]
 
-    def _reached(self, site: int) -> NDArray[np.int64]:
-        """Return the pairs (node, value) that can occur at a site, in order."""
+    def _reached(self, site: int, steps: Sequence[Steps]) -> NDArray[np.int64]:
+        """Return the pairs (node, value) that can occur at a site with any of some steps, in order."""
         size = self.parts.sizes[site]
         met = np.zeros((self.nodes[site], size), dtype=bool)
         met[np.arange(size), np.arange(size)] = True
@@ -174,8 +181,9 @@ class Memory:
         ways = [
             (
                 (move.kernels[site].table.reshape(-1, size, size) > 0.0).any(axis=0),
-                self.steps[move.action, move.scene, move.after][site] > 0.0,
+                some[move.action, move.scene, move.after][site] > 0.0,
             )
+            for some in steps
             for move in self.moves
         ]
         while True:
@@ -490,11 +498,9 @@ class Memory:
         scores = (flow.reshape(len(flow), -1) @ value.reshape(len(value), -1).T).reshape(n_nodes, size, -1)
         met = self._followed(move, site)
         total = np.zeros((n_nodes, n_nodes))
-        there = np.zeros((n_nodes, size), dtype=bool)
         for column, (node, after) in enumerate(pairs):
             total[:, node] += scores[:, after, column]
-            there[node, after] = True
-        possible = ~(met[:, None, :] & ~there[None]).any(axis=2)
+        possible = ~(met[:, None] & ~self._possible(site)).any(axis=2)
         old = self.steps[move.action, move.scene, move.after][site]
         present = (old * total).sum(axis=1)
         total[~possible] = -np.inf
@@ -505,11 +511,16 @@ class Memory:
 
     def _followed(self, move: Move, site: int) -> NDArray[np.bool_]:
         """Return which values can follow at a node, shape (N, values)."""
-        size, pairs = self.parts.sizes[site], self.pairs[site]
+        size = self.parts.sizes[site]
         kernel = (move.kernels[site].table.reshape(-1, size, size) > 0.0).any(axis=0)
-        there = np.zeros((self.nodes[site], size), dtype=bool)
+        return (self._possible(site).astype(float) @ kernel) > 0.0
+
+    def _possible(self, site: int) -> NDArray[np.bool_]:
+        """Return which values are possible at the nodes of a site, shape (N, values)."""
+        pairs = self.pairs[site]
+        there = np.zeros((self.nodes[site], self.parts.sizes[site]), dtype=bool)
         there[pairs[:, 0], pairs[:, 1]] = True
-        return (there.astype(float) @ kernel) > 0.0
+        return there
 
     def proposed(self, clock: Stopwatch, share: float, what: str) -> Memory:
         """Return a controller with those changes that promise most: a share of all that could be gained."""
@@ -543,6 +554,15 @@ class Memory:
             np.array([self._nearest(site, belief) for belief in rows]) for site, rows in enumerate(beliefs)
         ]
         return [table[np.ix_(*nearest)] for table in self.actions]
+
+    def _steps_of(self, other: Memory) -> Steps:
+        """Return steps like those of another memory: from the node nearest to each, to the nearest where that goes."""
+        to = [[self._nearest(site, belief) for belief in rows] for site, rows in enumerate(other.beliefs)]
+        of = [[other._nearest(site, belief) for belief in rows] for site, rows in enumerate(self.beliefs)]
+        return {
+            key: [old[of[k]] @ np.eye(self.nodes[k])[to[k]] for k, old in enumerate(other.steps[key])]
+            for key in self.steps
+        }
 
     def changed(self, actions: list[NDArray[np.int16]], steps: Steps) -> Memory:
         """Return a controller with the same nodes and pairs that acts and moves otherwise; its values begin as ours."""

@@ -331,10 +331,10 @@ def chosen_nodes(
     loss: float,
     clock: SearchLimits,
     fits: Callable[[Sequence[float], Sequence[float]], bool],
-) -> list[tuple[list[Tensor], list[Tensor]]]:
-    """Return one or two choices of nodes for a memory, corners first, with the average beliefs while at each of them.
+) -> list[Tensor]:
+    """Return the beliefs that nodes of a memory stand for, by sites, corners first.
 
-    In the first, sites have about as many nodes; in the second, some have all that they need and others few.
+    Sites have about as many nodes each, or some have all that they need and others few: whatever costs less.
 
     Parameters
     ----------
@@ -359,17 +359,9 @@ def chosen_nodes(
         sites.append(_site(grid, occupancy, site, clock, sum(other.nbytes for other in sites)))
     wanted, most = (bound / len(grid.values) for bound in entries)
     paths = [site.path(clock) for site in sites]
-    found: list[tuple[list[Tensor], list[Tensor]]] = []
-    for some in (paths, [_hull(path) for path in paths]):
-        steps = _allotted(some, wanted, most, loss, fits)
-        found.append(
-            (
-                [site.beliefs[step.nodes] for site, step in zip(sites, steps, strict=True)],
-                [site.averages(step.nodes) for site, step in zip(sites, steps, strict=True)],
-            )
-        )
-    same = all(np.array_equal(*pair) for pair in zip(found[0][0], found[1][0], strict=True))
-    return found[:1] if same else found
+    choices = [_allotted(some, wanted, most, loss, fits) for some in (paths, [_hull(path) for path in paths])]
+    best = min(choices, key=lambda steps: sum(step.loss for step in steps))
+    return [site.beliefs[step.nodes] for site, step in zip(sites, best, strict=True)]
 
 
 def _hull(path: list[Nodes]) -> list[Nodes]:

@@ -33,8 +33,6 @@ Tensor = NDArray[np.float64]
 
 _FIRST_ENTRIES = 60_000.0
 """Entries of all tensors of a first grid."""
-_FIRST_MEMORY = 3e5
-"""Entries of a first memory."""
 _GROWTH = 4.0
 """How much larger grids get from round to round."""
 _LARGEST = 2e7
@@ -49,8 +47,8 @@ _SWEEPS = 25.0
 """Sweeps that a solution takes, about."""
 _CLIMB_SHARE = 0.6
 """Of the time that is left, what the improvement of one memory may take."""
-_CLIMB_FIRST = 0.05
-"""The same in the first round, where it is only to have a lower bound."""
+_CLIMB_FIRST = 0.3
+"""The same in the first round."""
 _STALLED = 0.01
 """Of the gap: a round that closes less, and that could not have more entries, is the last one."""
 _WORTH = 0.05
@@ -59,6 +57,12 @@ _REFINE_FIRST = 0.3
 """Of all the time, when memories come at the latest."""
 _CLIMB_SWEEPS = 30.0, 300.0, 1500.0
 """Sweeps that there must be time for; those where fewer nodes would cost much; and those that there should be."""
+_EAGER = 3.0
+"""By how much fewer sweeps there need be time for, each time that nothing more was found with the nodes there are."""
+_FEWEST_SWEEPS = 12.0
+"""Sweeps of the smallest memory that there must be time for."""
+_FEWER = 4.0
+"""How many times fewer entries nodes are chosen for, where those that were chosen come to too many."""
 _LOSS = 0.4
 """Of the gap: what nodes may cost to have time for all these sweeps."""
 _SPEED = 5e8
@@ -133,9 +137,11 @@ class StructuredSearch:
     """What a finer grid is short of, if none fits any more: "memory", or nothing where too much is tied together."""
     _pressed: float = 1.0
     """How many times more of the time that is left a grid or a memory may take: more where nothing else helps."""
+    _eager: float = 1.0
+    """How many times fewer sweeps of a memory there need be time for: more where nothing else helps."""
     _grid: Upper | None = None
     _trying: Lower | None = None
-    _shares: dict[str, float] = field(default_factory=dict)
+    _shares: dict[str, float] = field(default_factory=lambda: {"actions": 1.0, "steps": 1.0})
     """Of what the memory that is improved could gain, the share that is tried next."""
     _speed: float = _SPEED
     _sizes: Sizes | None = None
@@ -160,7 +166,7 @@ class StructuredSearch:
                 before = (self.lower, self.upper)
                 short_of = {self._finer(ties, entries)}
                 if self.rounds == 0 or not self._goes_on_refining(before[1]):
-                    stuck = self._climb(self._wanted(entries))
+                    stuck = self._climb(4.0 * entries if self.limits.timeout is None else _LARGEST)
                     short_of.add(self._short_of)
                 self.rounds += 1
                 self._check()
@@ -215,12 +221,6 @@ class StructuredSearch:
                 self.lower, self.blind_action, self.has_lower = value, action, True
         self._record()
         self._check()
-
-    def _wanted(self, entries: float) -> float:
-        """Return how many entries the next memory should have if nothing is against it."""
-        if self.rounds == 0:
-            return _FIRST_MEMORY
-        return 4.0 * entries if self.limits.timeout is None else _LARGEST
 
     def _most_entries(self, like: Grid | Memory, wanted: float, share: float, sweeps: float) -> float:
         """Return how many entries a grid or a memory may have, for the memory and a share of the time that are left.
@@ -343,7 +343,9 @@ class StructuredSearch:
             what = "actions" if again else "steps"
             if better > value:
                 memory, value = other, better
-        return clock.seconds < end
+        is_stuck = clock.seconds < end
+        self._eager = self._eager * _EAGER if is_stuck else 1.0
+        return is_stuck
 
     def _goes_on_refining(self, upper: float) -> bool:
         """Return whether the grid got so much better that it goes on first: memories begin with its policy."""
@@ -358,34 +360,52 @@ class StructuredSearch:
         return (_CLIMB_SHARE if self.rounds else _CLIMB_FIRST) * self.limits.left
 
     def _begin_climb(self, wanted: float) -> tuple[Memory, float]:
-        clock, grid = self.limits, self._grid
+        """Return the best memory so far, or one with more nodes that acts like it, if there is time for that."""
+        grid, present = self._grid, self.memory
         assert isinstance(grid, Grid)
-        present = self.memory if isinstance(self.memory, Memory) else None
+        if not isinstance(present, Memory):
+            first = self._smallest(grid)
+            if first.entries > self._most_entries(first, _LARGEST, 1.0, _FEWEST_SWEEPS):
+                raise TooTiedError
+            return first, self._solve_memory(first)
         # What there is too little of is told by the last, for which there is least room.
         most, many, few = (
-            self._most_entries(present or grid, wanted, _CLIMB_SHARE, sweeps) for sweeps in _CLIMB_SWEEPS
+            self._most_entries(present, wanted, _CLIMB_SHARE, max(sweeps / self._eager, _CLIMB_SWEEPS[0]))
+            for sweeps in _CLIMB_SWEEPS
         )
-        if present is not None and many < _LARGER * present.entries:
-            return present, self.lower
-        occupancy = grid.occupancy(clock)
-        choices = chosen_nodes(
-            grid, occupancy, (few, many), _LOSS * (self.upper - self.lower), clock, self._fits
-        )
-        self._shares = {"actions": 1.0, "steps": 1.0}
-        usual, found = marginals_of(grid, occupancy), list[tuple[float, int, Memory]]()
-        for number, (nodes, averages) in enumerate(choices):
-            actions = grid.greedy_at(averages, clock)
-            memory = Memory(self.parts, nodes, usual, actions, self.team, clock, most, self._fits)
-            found.append((self._solve_memory(memory), -number, memory))
-        value, _, best = max(found)
-        starts = [grid.greedy_at(best.beliefs, clock)]
-        if present is not None and value < self.lower:
-            starts.append(present.actions_at(best.beliefs))
-        for actions in starts:
-            other = best.changed(actions, best.steps)
-            better = self._solve_memory(other)
-            best, value = (other, better) if better > value else (best, value)
-        return best, value
+        occupancy: list[Tensor] = []
+        while many >= _LARGER * present.entries:
+            occupancy = occupancy or grid.occupancy(self.limits)
+            loss = _LOSS * (self.upper - self.lower)
+            nodes = chosen_nodes(grid, occupancy, (few, many), loss, self.limits, self._fits)
+            try:
+                larger = Memory(
+                    self.parts,
+                    nodes,
+                    marginals_of(grid, occupancy),
+                    [],
+                    self.team,
+                    self.limits,
+                    most,
+                    self._fits,
+                    like=present,
+                )
+            except TooTiedError:
+                # With the steps of the present one, more pairs can occur than were reckoned with.
+                few, many = few / _FEWER, many / _FEWER
+                continue
+            if larger.entries < _LARGER * present.entries:
+                break
+            self._shares = {"actions": 1.0, "steps": 1.0}
+            return larger, self._solve_memory(larger)
+        return present, self.lower
+
+    def _smallest(self, grid: Grid) -> Memory:
+        """Return the memory with the fewest nodes, one for each value of each site, that acts like the grid there."""
+        corners = [np.eye(size) for size in self.parts.sizes]
+        usual = marginals_of(grid, grid.occupancy(self.limits))
+        actions = grid.greedy_at(corners, self.limits)
+        return Memory(self.parts, corners, usual, actions, self.team, self.limits, _LARGEST, self._fits)
 
     def _solve_memory(self, memory: Lower) -> float:
         start, before = self.limits.seconds, memory.sweeps
