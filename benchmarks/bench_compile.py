@@ -41,8 +41,9 @@ def run() -> None:
 def _job(folder: Path, name: str) -> _Taken:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "kernels")}
     command = [sys.executable, "-m", "missmdp", *JOB, "-o", str(folder / name)]
+    nothing = subprocess.DEVNULL
     begin, before = time.perf_counter(), _processor()
-    subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(command, env=environment, stdout=nothing, stderr=nothing, check=True)
     wall = time.perf_counter() - begin
     record = json.loads((folder / name / "run.json").read_text(encoding="utf-8"))
     return _Taken(wall, _processor() - before, record["timings"])

@@ -26,7 +26,7 @@ __all__ = ["compiling", "obey"]
 
 _MEMORY = 1024 * MB
 """What is to be free: twice what compiling takes."""
-_PATIENCE = 2.0
+_PATIENCE = 1.0
 """Seconds in which it ends by itself, once it is told to."""
 
 _log = logging.getLogger(__name__)
