@@ -1,11 +1,14 @@
 """A run on a new machine compiles ahead, in a second process."""
 
+import pytest
+
 from missmdp._kernels import alpha, product, table_episodes
 from missmdp._kernels.cache import is_compiled
 from missmdp._kernels.sarsop.exploring import refine_entries
 from missmdp.experiments.run import ahead
 
 
+@pytest.mark.filterwarnings("ignore::missmdp.AssumptionWarning")
 def test_what_a_run_needs_is_compiled():
     ahead.compile_ahead()
     needed = (
