@@ -10,6 +10,7 @@ import sys
 
 from benchmarks import (
     bench_collect,
+    bench_compile,
     bench_em,
     bench_evaluate,
     bench_learn,
@@ -24,6 +25,7 @@ from benchmarks import (
 BENCHES = {
     "model": bench_model.run,
     "collect": bench_collect.run,
+    "compile": bench_compile.run,
     "learn": bench_learn.run,
     "em": bench_em.run,
     "solve": bench_solve.run,

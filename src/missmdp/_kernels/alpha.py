@@ -187,8 +187,9 @@ def _look_further(
     tracker: Tracker, vectors: ActingVectors, own: OwnObservations, belief: Belief, looking: Belief
 ) -> int:
     looking.size[0] = belief.size[0]
-    looking.state[: belief.size[0]] = belief.state[: belief.size[0]]
-    looking.weight[: belief.size[0]] = belief.weight[: belief.size[0]]
+    for i in range(belief.size[0]):
+        looking.state[i] = belief.state[i]
+        looking.weight[i] = belief.weight[i]
     n = own.n_observations
     probability, value = np.empty(n), np.empty(n)
     vector = np.empty(n, dtype=np.int64)
@@ -226,9 +227,10 @@ def run_alpha_episodes(
     `discount` is that of the model acted in. `out_fallbacks` (E, FALLBACKS) counts by kind.
     """
     belief, looking = new_belief(len(tracker.terminal)), new_belief(len(tracker.terminal))
-    scores = np.empty(
-        max(1, int(np.max(np.diff(vectors.table.first)))) if len(vectors.table.first) > 1 else 1
-    )
+    most = 1
+    for k in range(len(vectors.table.first) - 1):
+        most = max(most, vectors.table.first[k + 1] - vectors.table.first[k])
+    scores = np.empty(most)
     score = new_score()
     for e in range(len(out_fallbacks)):
         key = episode_key(seed, first_episode + e)

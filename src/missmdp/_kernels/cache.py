@@ -51,6 +51,11 @@ def is_kept_on_disk(compiled: Any) -> bool:
     return isinstance(getattr(compiled, "_cache", None), Cache)
 
 
+def is_compiled(compiled: Any) -> bool:
+    """Return whether a function has been compiled for some arguments, here or in an earlier process."""
+    return bool(compiled.overloads) or (is_kept_on_disk(compiled) and compiled._cache.holds_any())
+
+
 def _has_home() -> bool:
     """Return whether there is a folder for caches of the user; without a home, numba would make one called "~"."""
     folders: Any = AppDirs("numba", appauthor=False)
@@ -78,6 +83,10 @@ class Cache(_FunctionCache):
         places: Any = cast("Any", self)._impl
         folder, stamp = Path(places.locator.get_cache_path()), places.locator.get_source_stamp()
         self._cache_file = Files(folder, places.filename_base, stamp)
+
+    def holds_any(self) -> bool:
+        """Return whether anything can be loaded."""
+        return self._cache_file.holds_any()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what was compiled for a signature, or None."""
@@ -111,11 +120,16 @@ class Files:
         path = self._path(key)
         if not path.exists():
             return None
-        content = read_bytes(path)
-        if hashlib.sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
-            raise ValueError(f"{path}: damaged")
-        stamp, kept_key, data = pickle.loads(content[_DIGEST:])
+        stamp, kept_key, data = _content(path)
         return data if (stamp, kept_key) == (self._stamp, key) else None
+
+    def holds_any(self) -> bool:
+        """Return whether anything is kept that was made of the source as it is now."""
+        try:
+            return any(_content(path)[0] == self._stamp for path in self._kept())
+        except Exception as error:
+            _log.debug("%s: cannot be used (%r)", self.folder, error)
+            return False
 
     def save(self, key: Any, data: Any) -> None:
         """Keep data for a key."""
@@ -124,13 +138,24 @@ class Files:
 
     def flush(self) -> None:
         """Forget all keys."""
-        for path in self.folder.glob(f"{self._name}.*.kernel"):
+        for path in self._kept():
             path.unlink(missing_ok=True)
+
+    def _kept(self) -> list[Path]:
+        return list(self.folder.glob(f"{self._name}.*.kernel"))
 
     def _path(self, key: Any) -> Path:
         signature, processor, _ = key
         name = hashlib.sha256(f"{signature} {processor}".encode()).hexdigest()[:16]
         return self.folder / f"{self._name}.{name}.kernel"
+
+
+def _content(path: Path) -> tuple[Any, Any, Any]:
+    """Return (stamp, key, data) from a file."""
+    content = read_bytes(path)
+    if hashlib.sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
+        raise ValueError(f"{path}: damaged")
+    return pickle.loads(content[_DIGEST:])
 
 
 def _tell_once(problem: str) -> None:

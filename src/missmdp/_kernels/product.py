@@ -140,13 +140,22 @@ def _after(
     return float(against.sign * (total - _moved(level, n, budget, lowest)) + against.charge[s])
 
 
+@inner
+def _widest(start: NDArray[np.int64]) -> int:
+    """Return the most entries of any row."""
+    most = 0
+    for row in range(len(start) - 1):
+        most = max(most, start[row + 1] - start[row])
+    return most
+
+
 @kernel
 def sweep_pairs(product: Product, against: Against, needed: Any, values: Any) -> tuple[float, float]:
     """Bring values[K, C] up to date where needed[K, C], in place; return the largest rise and the largest fall."""
     n_actions, n_states = against.reward.shape[1], len(product.class_of)
     next_of, stamp = np.empty(product.n_sights, np.int64), np.full(product.n_sights, -1, np.int64)
     known, at = np.empty(n_states), np.full(n_states, -1, np.int64)
-    level = np.empty((2, np.max(np.diff(product.seen_start))))
+    level = np.empty((2, _widest(product.seen_start)))
     # As of now for the whole sweep: it does not matter for a bound whether a value is this sweep's or the last one's.
     elsewhere = _elsewhere(product, against, values)
     rise, fall = 0.0, 0.0
@@ -176,7 +185,7 @@ def sweep_pairs(product: Product, against: Against, needed: Any, values: Any) ->
 def start_value(product: Product, against: Against, initial: NDArray[np.float64], values: Any) -> float:
     """Return the value at the start, b₀ = initial[S]."""
     next_of, stamp = np.empty(product.n_sights, np.int64), np.full(product.n_sights, -1, np.int64)
-    level = np.empty((2, np.max(np.diff(product.seen_start))))
+    level = np.empty((2, _widest(product.seen_start)))
     _spread(product, product.root, next_of, stamp)
     elsewhere = _elsewhere(product, against, values)
     total = 0.0

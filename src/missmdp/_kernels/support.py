@@ -93,14 +93,19 @@ def _intern(
     while slots[slot] >= 0:
         number = slots[slot]
         low, high = start[number], start[number + 1]
-        if high - low == len(found) and (pool[low:high] == found).all():
-            return number
+        if high - low == len(found):
+            same = True
+            for i in range(len(found)):
+                same &= pool[low + i] == found[i]
+            if same:
+                return number
         slot = (slot + 1) % len(slots)
     number = used[0]
     if number + 1 >= len(start) or start[number] + len(found) > len(pool):
         return -1
     slots[slot] = number
-    pool[start[number] : start[number] + len(found)] = found
+    for i in range(len(found)):
+        pool[start[number] + i] = found[i]
     start[number + 1] = start[number] + len(found)
     used[0] = number + 1
     return number

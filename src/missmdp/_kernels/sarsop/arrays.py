@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
+from missmdp._kernels.records import record
+
 Int32s: TypeAlias = Any
 Int64s: TypeAlias = Any
 Floats: TypeAlias = Any
@@ -20,6 +22,7 @@ POINTS, SUPPORT, SEEN, ENTRIES, WEIGHTS, VECTORS, VALUES, CHOICES, BACKUPS, WORK
 N_COUNTERS = 10
 
 
+@record
 class Compiled(NamedTuple):
     """A POMDP as the kernels see it: C classes of states in components, A actions, N nodes (observations), P pairs.
 
@@ -54,6 +57,7 @@ class Compiled(NamedTuple):
     """(C,): what every plan is worth there, at least."""
 
 
+@record
 class Points(NamedTuple):
     """Beliefs, and what is known about their values. The first C points are the corners: one class each."""
 
@@ -97,6 +101,7 @@ class Points(NamedTuple):
     """Expected discounted visits from the start under the optimistic policy."""
 
 
+@record
 class Seen(NamedTuple):
     """What can follow a point and an action where nothing is left in doubt: a corner."""
 
@@ -104,6 +109,7 @@ class Seen(NamedTuple):
     prob: Floats
 
 
+@record
 class Entries(NamedTuple):
     """What else can follow a point and an action: a belief, written as a mixture of points."""
 
@@ -123,11 +129,13 @@ class Entries(NamedTuple):
     """Points in the component when the mixture was made; −1 if the belief is itself a point."""
 
 
+@record
 class MixtureWeights(NamedTuple):
     point: Int32s
     weight: Floats
 
 
+@record
 class Vectors(NamedTuple):
     """α-vectors, each over the classes of one component, and the controller that they form."""
 
@@ -152,6 +160,7 @@ class Vectors(NamedTuple):
     """(N,): the vector for nodes that have probability zero at a point."""
 
 
+@record
 class Scratch(NamedTuple):
     """Working space; D is the size of the largest component."""
 

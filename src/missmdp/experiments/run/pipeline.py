@@ -11,6 +11,7 @@ from missmdp.data.dataset import Dataset
 from missmdp.errors import Argument, DataError, ParameterError
 from missmdp.experiments.grid.fingerprint import model_hash
 from missmdp.experiments.record.coding import RunIdentity, plain
+from missmdp.experiments.run.ahead import compiling_ahead
 from missmdp.experiments.run.folder import RunFolder
 from missmdp.experiments.run.reading import data_hash
 from missmdp.experiments.run.result import Problem, RunResult
@@ -119,7 +120,8 @@ def run(
     identity = RunIdentity(plain(own), problem.sha256, files)
     with held_folder(where.path):
         where.check(identity, overwrite=overwrite)
-        return RunWork(problem, settings, where, identity, Stages(progress)).do(data, options)
+        with compiling_ahead():
+            return RunWork(problem, settings, where, identity, Stages(progress)).do(data, options)
 
 
 def files_of(data: Any) -> list[str]:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import logging
-import multiprocessing
-import os
-import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
-from missmdp._kernels.cache import is_kept_on_disk
+from missmdp._kernels import second
 from missmdp._kernels.sarsop.exploring import refine_entries
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.factored.alike.multisets import Matrix, power, spread
@@ -45,54 +41,30 @@ def make_ready(progress: bool | None) -> None:
 
 
 def _exercise_announced(shown: bool) -> None:
-    start = time.perf_counter()
-    helpers: list[subprocess.Popen[bytes]] = []
+    begin = time.perf_counter()
 
     def announce() -> None:
         _log.info("compiling the solver's kernels (once on this machine)")
         if shown:
             print("compiling the solver's kernels: half a minute, once on this machine", file=sys.stderr)
-        helpers.extend(_start_helper())
 
     timer = threading.Timer(_SILENCE, announce)
     timer.daemon = True
     timer.start()
     try:
-        _exercise(_noisy())
+        with second.compiling(f"{__name__}.compile_from_the_end", refine_entries):
+            exercise()
     finally:
         timer.cancel()
         timer.join()
-        for helper in helpers:
-            helper.kill()
-            helper.wait()
-    _log.info("kernels ready after %.1f s", time.perf_counter() - start)
-
-
-def _start_helper() -> list[subprocess.Popen[bytes]]:
-    """Start a process that compiles what the exercise needs last, if there is a core for it and it can hand it over.
-
-    What it has compiled is on disk when the exercise comes to it. Without it everything takes longer, no more.
-    """
-    is_python = Path(sys.executable or "").name.startswith("python") and not getattr(sys, "frozen", False)
-    if not is_python or multiprocessing.parent_process() is not None or (os.cpu_count() or 1) < 2:
-        return []
-    if not is_kept_on_disk(refine_entries):
-        return []
-    code = f"import {__name__} as ready; ready.compile_from_the_end()"
-    nothing = subprocess.DEVNULL
-    try:
-        return [
-            subprocess.Popen(
-                [sys.executable, "-P", "-c", code], stdin=nothing, stdout=nothing, stderr=nothing
-            )
-        ]
-    except OSError as error:
-        _log.debug("no second process to compile with: %s", error)
-        return []
+    _log.info("kernels ready after %.1f s", time.perf_counter() - begin)
 
 
 def compile_from_the_end() -> None:
-    """Compile the kernels that the exercise needs last: those of backups, of episodes and of better mixtures."""
+    """Compile the kernels that the exercise needs last: those of backups, of episodes and of better mixtures.
+
+    Meanwhile the exercise begins with the others, and finds these on disk when it comes to them.
+    """
     search = Search(compile_pomdp(_noisy(), observe_initial=True), SearchLimits(), np.random.default_rng(0))
     set_up(search)
     improve_lower(search, np.arange(search.pools.n_points))
@@ -101,8 +73,9 @@ def compile_from_the_end() -> None:
     refine_entries(*search.upper_arrays(), none, none, none, 0, 1.0, 0, 0, 0)
 
 
-def _exercise(pomdp: POMDP) -> None:
+def exercise() -> None:
     """Run every step of the search once."""
+    pomdp = _noisy()
     beliefs: sparse.csr_array | None = None
     for _ in range(2):
         search = Search(compile_pomdp(pomdp, observe_initial=True), SearchLimits(), np.random.default_rng(0))
