@@ -216,13 +216,14 @@ def test_what_does_not_fit_is_named(monkeypatch):
         mm.OnlinePlanner(lower=np.zeros((1, 5))).solve(tiger())
     with pytest.raises(mm.ModelError, match="upper"):
         mm.OnlinePlanner(upper=np.zeros(5)).solve(tiger())
+    fleet = mm.load_benchmark("fleet-4")
     with monkeypatch.context() as patch:
         patch.setattr("missmdp.memory.free_memory", lambda: 1e4)
         with pytest.raises(mm.ModelError, match="would take about .* of memory.*; use Sarsop, which works"):
-            mm.OnlinePlanner().solve(mm.load_benchmark("fleet-4"))
+            mm.OnlinePlanner().solve(fleet)
     monkeypatch.setattr(search, "_MOST_BYTES", 1000)
     with pytest.raises(mm.ModelError, match="one expansion with 162 particles .* choose fewer"):
-        mm.OnlinePlanner(particles=2**20, branches=2**20).solve(mm.load_benchmark("fleet-4"))
+        mm.OnlinePlanner(particles=2**20, branches=2**20).solve(fleet)
 
 
 def test_results_say_what_they_are():
