@@ -289,6 +289,23 @@ def read_table(
     return Table(element, child, parents, sizes, 1 if reward else len(variables.slots[child]), found)
 
 
+def expanded(
+    tables: Sequence[Table], codes: Codes, weights: NDArray[np.float64]
+) -> tuple[Codes, NDArray[np.float64]]:
+    for table in tables:
+        codes, weights = table.expand(codes, weights)
+    return codes, weights
+
+
+def counted(tables: Sequence[Table], codes: Codes) -> NDArray[np.float64]:
+    """Return how many extensions each assignment has, at least."""
+    length = len(codes["."])
+    counts = np.ones(length)
+    for table in tables:
+        counts *= table.count(codes, length)
+    return counts
+
+
 def _row(codes: Sequence[int], sizes: Sequence[int]) -> int:
     row = 0
     for code, size in zip(codes, sizes, strict=True):

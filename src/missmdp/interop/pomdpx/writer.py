@@ -269,11 +269,13 @@ def _row_entries(
         # The harmless row has a one here, which must not shine through.
         cells.setdefault(0, 0.0)
     single = [_entry((*words, names[c]), number_text(p)) for c, p in cells.items()]
-    numbers = ["0"] * len(names)
-    for column, probability in cells.items():
-        numbers[column] = number_text(probability) if probability else "0"
-    whole = _entry((*words, "-"), " ".join(numbers))
-    yield from [whole] if len(whole) <= sum(map(len, single)) else single
+    if 2 * len(names) <= sum(map(len, single)):
+        numbers = ["0"] * len(names)
+        for column, probability in cells.items():
+            numbers[column] = number_text(probability) if probability else "0"
+        whole = _entry((*words, "-"), " ".join(numbers))
+        single = [whole] if len(whole) <= sum(map(len, single)) else single
+    yield from single
 
 
 def _entry(words: Sequence[str], numbers: str, tag: str = "ProbTable") -> str:
