@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,6 +44,11 @@ class Document:
             self._tables("ObsFunction", observed, [*current, *action, *observed]) if observed else []
         )
         self.rewards = self._rewards([*previous, *current, *action, *observed])
+
+    def joint_probabilities(self) -> float:
+        """Return about how many probabilities of next states and observations there are, multiplied out."""
+        pairs = float(self.variables.state.count) * self.variables.action.count
+        return pairs * math.prod(table.mean_support for table in (*self.transition, *self.observation))
 
     def _tables(self, section: str, children: Sequence[str], allowed: Sequence[str]) -> list[Table]:
         """Return the tables of a section, one per child, each after the tables of its parents."""

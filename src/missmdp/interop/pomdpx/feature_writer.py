@@ -130,9 +130,9 @@ class FeatureWriter:
         rows = np.arange(len(codes))[:, None]
         np.add.at(whole, (rows, place.reshape(len(codes), -1)), table.reshape(len(codes), -1))
         words = [[*self.features[i].names.names, MISSING_NAME] for i in own]
+        listed: list[list[int]] = kinds.tolist()
         labels = [
-            "-".join(w[min(c, len(w) - 1)] for c, w in zip(kind, words, strict=True))
-            for kind in kinds.tolist()
+            "-".join(w[min(c, len(w) - 1)] for c, w in zip(kind, words, strict=True)) for kind in listed
         ]
         name = self._free("_".join(self.model.space.features.names[i] for i in own) + "_seen")
         return _Signal(name, WrittenNames(labels, "o"), parents, whole.reshape(*shape, -1))

@@ -35,7 +35,10 @@ _BYTES_PER_SIGHT = 100.0
 """Memory that a probability of an observation takes."""
 
 
-_INSTEAD = "give the model by features: FactoredMDP.from_factors and MissingnessFunction.independent"
+_INSTEAD = (
+    "read it by features (read_miss_mdp) if it is a miss-MDP, or give the model by features: FactoredMDP.from_factors "
+    "and MissingnessFunction.independent"
+)
 
 
 _MASK = 100_000_000
@@ -53,7 +56,8 @@ def read_pomdpx(path: str | Path) -> POMDP:
     that can be reached from the initial ones, as named tuples; with one, they are all its values. Fully observed
     state variables are part of the observation. Several rewards are added, and their expectation over next states
     and observations is taken. States that every action leaves where they are, with reward 0, are terminal. The
-    file acts first, so `observe_initial` is False.
+    file acts first, so `observe_initial` is False. A miss-MDP with many features is better read with `read_miss_mdp`,
+    which multiplies nothing.
 
     Raises
     ------

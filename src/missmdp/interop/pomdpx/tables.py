@@ -250,6 +250,12 @@ class Table:
             return counts[self._rows(codes, length)]
         return np.full(length, counts[counts > 0].min(initial=self._matrix.shape[1]))
 
+    @property
+    def mean_support(self) -> float:
+        """How many values of the child are possible, on average over the rows that are given."""
+        counts = np.diff(self._matrix.indptr)
+        return float(counts[counts > 0].mean()) if counts.any() else 1.0
+
     def dense(self, codes: Codes, length: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Return the rows of some assignments, shape (length, values), and which of them are no distributions.
 

@@ -67,7 +67,7 @@ def write_pomdpx(model: POMDP | MissMDP, path: str | Path, *, by_features: bool 
     ModelError
         If the file would be larger than what anybody reads, or the model cannot be written by features.
     """
-    if _is_by_features(model, by_features):
+    if writes_by_features(model, by_features):
         assert isinstance(model, MissMDP)
         write_atomically(path, pieces(_by_features(model)))
         return
@@ -76,7 +76,7 @@ def write_pomdpx(model: POMDP | MissMDP, path: str | Path, *, by_features: bool 
     write_atomically(path, pieces(_Writer(pomdp, factorise(model)).lines(title)))
 
 
-def _is_by_features(model: POMDP | MissMDP, asked: bool | None) -> bool:
+def writes_by_features(model: POMDP | MissMDP, asked: bool | None) -> bool:
     """Return whether to write a model feature by feature."""
     if asked is not None and checked_flag("by_features", asked):
         if not isinstance(model, MissMDP):
