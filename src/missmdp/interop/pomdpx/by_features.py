@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from missmdp.interop.incoming import row_means
 from missmdp.interop.pomdpx.document import Document, damage_of, read_document
-from missmdp.interop.pomdpx.shown import Shown, what_is_shown
+from missmdp.interop.pomdpx.shown import what_is_shown
 from missmdp.interop.pomdpx.tables import Table, counted, expanded
 from missmdp.interop.pomdpx.variables import Codes
 from missmdp.memory import check_fits
@@ -115,11 +115,12 @@ class _Model:
     def read(self) -> MissMDP:
         """Return the model."""
         moves = [self._moves(table) for table in self._in_order(self.document.transition)]
-        shown = what_is_shown(self.document, self._observed)
+        sights = [self._observed(table) for table in self.document.observation]
+        shown = what_is_shown(self.document, sights)
         rewards = [self._reward(table) for table in self.document.rewards]
         mdp = self._mdp(moves, rewards)
-        self._check_reached(mdp, moves, shown)
-        parts = [one.part for one in shown] + self._never_shown(shown)
+        self._check_reached(mdp, moves, sights)
+        parts = shown + self._never_shown(shown)
         gaps = MissingnessFunction.from_parts(mdp.space, checked_parts(mdp.space, parts))
         return MissMDP(mdp, gaps)
 
@@ -269,20 +270,20 @@ class _Model:
         found[kept] = (total == 0.0).all(axis=1)
         return found
 
-    def _never_shown(self, shown: Sequence[Shown]) -> list[Part]:
+    def _never_shown(self, shown: Sequence[Part]) -> list[Part]:
         """Return the missingness of features that are neither fully observed nor shown."""
-        known = {feature for one in shown for feature in one.part.features}
+        known = {feature for part in shown for feature in part.features}
         return [
             Part((i,), np.zeros((1, 1), dtype=np.bool_), np.ones((1, 1)), ())
             for i, variable in enumerate(self.variables.states)
             if not variable.fully_observed and i not in known
         ]
 
-    def _check_reached(self, mdp: FactoredMDP, moves: Sequence[_Rows], shown: Sequence[Shown]) -> None:
+    def _check_reached(self, mdp: FactoredMDP, moves: Sequence[_Rows], sights: Sequence[_Rows]) -> None:
         """Raise `FormatError` where a state that can be reached needs a row that is no distribution."""
         sizes = tuple(map(int, self.features.sizes))
         reached = mdp.reachable.reshape(sizes)
-        tables = [(rows, "previous") for rows in moves] + [(one.rows, "current") for one in shown]
+        tables = [(rows, "previous") for rows in moves] + [(rows, "current") for rows in sights]
         for rows, time in tables:
             if not rows.wrong.any():
                 continue

@@ -7,7 +7,7 @@ Any reading of that kind is right, since what is seen then tells exactly as much
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import NamedTuple, Protocol
 
@@ -40,14 +40,6 @@ class Rows(Protocol):
     def table(self) -> Table: ...
 
 
-class Shown(NamedTuple):
-    """What an observation variable shows."""
-
-    part: Part
-    """How often which of its features are missing."""
-    rows: Rows
-
-
 class _Signal(NamedTuple):
     """One observation variable."""
 
@@ -59,15 +51,15 @@ class _Signal(NamedTuple):
     """The values that occur."""
 
 
-def what_is_shown(document: Document, read: Callable[[Table], Rows]) -> list[Shown]:
-    """Return what the observation variables of a file show, each feature once.
+def what_is_shown(document: Document, rows: Sequence[Rows]) -> list[Part]:
+    """Return how often which features are missing, for each observation variable of a file that shows some.
 
     Parameters
     ----------
     document
         The file.
-    read
-        Returns the rows of a table.
+    rows
+        The tables of its observation variables.
 
     Raises
     ------
@@ -76,8 +68,8 @@ def what_is_shown(document: Document, read: Callable[[Table], Rows]) -> list[Sho
     """
     states = document.variables.states
     free = {i for i, variable in enumerate(states) if not variable.fully_observed}
-    signals = [_signal(document, read(table)) for table in document.observation]
-    found: list[Shown] = []
+    signals = [_signal(document, one) for one in rows]
+    found: list[Part] = []
     left = [signal for signal in signals if signal.support and len(signal.occurs) > 1]
     # First what shows one feature: then it is known which are left for those that show several.
     for several, by_name in ((False, True), (True, True), (False, False), (True, False)):
@@ -206,7 +198,7 @@ def _labels(variable: Variable) -> set[str]:
     return {f"{prefix}{label}".lower() for label in variable.labels}
 
 
-def _shown(signal: _Signal, features: tuple[int, ...], meanings: dict[int, tuple[int, ...]]) -> Shown:
+def _shown(signal: _Signal, features: tuple[int, ...], meanings: dict[int, tuple[int, ...]]) -> Part:
     """Return how often which of its features are missing, from how often the variable says what."""
     patterns: dict[tuple[bool, ...], list[int]] = {}
     for z, said in meanings.items():
@@ -216,8 +208,7 @@ def _shown(signal: _Signal, features: tuple[int, ...], meanings: dict[int, tuple
     table = np.column_stack([rows[:, zs].sum(axis=1) for zs in patterns.values()])
     wrong = signal.rows.wrong.reshape(-1)
     table[wrong] = np.eye(1, len(patterns))[0]
-    part = Part(features, np.array(list(patterns)), table, signal.rows.scope.parents)
-    return Shown(part, signal.rows)
+    return Part(features, np.array(list(patterns)), table, signal.rows.scope.parents)
 
 
 def _unclear(signal: _Signal, states: Sequence[Variable], free: set[int]) -> FormatError:
