@@ -104,11 +104,18 @@ def _some_entries(scope, model):
     return whole[tuple(rng.integers(size, size=1000) for size in sizes)]
 
 
-def test_small_files_and_other_pomdps_are_read_as_a_whole(tmp_path):
+def test_small_files_and_other_pomdps_are_read_as_a_whole(tmp_path, monkeypatch):
     write_pomdpx(mm.load_benchmark("fleet-3"), tmp_path / "small.pomdpx", by_features=True)
     assert isinstance(read_for_planning(tmp_path / "small.pomdpx"), mm.POMDP)
+    monkeypatch.setattr("missmdp.interop.model_files._FEW", 0.0)
+    assert isinstance(read_for_planning(tmp_path / "small.pomdpx"), mm.MissMDP)
     (tmp_path / "rocks.pomdpx").write_text(rocksample_file(ROCKSAMPLE_7_8))
     assert isinstance(read_for_planning(tmp_path / "rocks.pomdpx"), mm.POMDP)
+    # Too few features go missing for the search for many of them; if all else fails, it is a miss-MDP all the same.
+    write_pomdpx(mm.load_benchmark("fleet-2"), tmp_path / "few.pomdpx", by_features=True)
+    assert isinstance(read_for_planning(tmp_path / "few.pomdpx"), mm.POMDP)
+    monkeypatch.setattr("missmdp.interop.pomdpx.reader.MAX_COUNT", 2)
+    assert isinstance(read_for_planning(tmp_path / "few.pomdpx"), mm.MissMDP)
     with pytest.raises(mm.FormatError, match="'sensor' depends on the action"):
         read_miss_mdp(tmp_path / "rocks.pomdpx")
 

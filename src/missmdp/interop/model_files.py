@@ -8,7 +8,7 @@ from missmdp.errors import FormatError, MissMDPError, ModelError, ParameterError
 from missmdp.interop.pomdp.reader import read_pomdp
 from missmdp.interop.pomdp.writer import write_pomdp
 from missmdp.interop.pomdpx.by_features import by_features
-from missmdp.interop.pomdpx.document import damage_of, read_document
+from missmdp.interop.pomdpx.document import Document, damage_of, read_document
 from missmdp.interop.pomdpx.reader import flat, read_pomdpx
 from missmdp.interop.pomdpx.writer import write_pomdpx
 from missmdp.model.missmdp import MissMDP
@@ -26,7 +26,13 @@ def read_model(path: str | Path) -> POMDP:
 
 
 def read_for_planning(path: str | Path) -> POMDP | MissMDP:
-    """Return the model in a file: by features if it is a miss-MDP that would be large otherwise, else as a POMDP."""
+    """Return the model in a file, by features where that is what a search needs: else as a POMDP.
+
+    It is read by features if it is a miss-MDP that would be large otherwise, and if it is one for the search for many
+    features; or if there is no other way.
+    """
+    from missmdp.plan.factored.search import structured_parts
+
     if _suffix(path) == ".pomdp":
         return read_pomdp(path)
     document = read_document(path)
@@ -34,19 +40,24 @@ def read_for_planning(path: str | Path) -> POMDP | MissMDP:
         if document.joint_probabilities() <= _FEW:
             return flat(document)
         try:
-            return by_features(document)
-        except MissMDPError as no_features:
-            try:
-                return flat(document)
-            except MissMDPError as error:
-                raise ModelError(
-                    f"{_without(path, error)} (by features: {_without(path, no_features)})"
-                ) from None
+            model = by_features(document)
+        except MissMDPError as error:
+            return _flat_if_it_can_be(document, error)
+        if structured_parts(model) is not None:
+            return model
+        try:
+            return flat(document)
+        except MissMDPError:
+            return model
 
 
-def _without(path: str | Path, error: MissMDPError) -> str:
-    """Return what is wrong with a file, without the file's name, where that comes first."""
-    return str(error).removeprefix(f"{path}: ")
+def _flat_if_it_can_be(document: Document, no_features: MissMDPError) -> POMDP:
+    """Return a model as a POMDP; say also why it cannot be read by features if that does not work either."""
+    try:
+        return flat(document)
+    except MissMDPError as error:
+        problem, other = (str(one).removeprefix(f"{document.path}: ") for one in (error, no_features))
+        raise ModelError(f"{problem} (by features: {other})") from None
 
 
 def write_model(model: POMDP | MissMDP, path: str | Path, *, by_features: bool | None = None) -> None:
