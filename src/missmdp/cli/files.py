@@ -37,6 +37,7 @@ __all__ = [
     "POLICY_FILES",
     "STANDARD_OUTPUT",
     "AskedPolicy",
+    "acts_first",
     "asked_policies",
     "check_outputs",
     "check_picture",
@@ -77,19 +78,26 @@ def load_model(name: str) -> MissMDP:
 
 
 def load_model_or_pomdp(name: str) -> MissMDP | POMDP:
-    """Return what `load_model` returns, or the POMDP in a `.pomdp` or `.pomdpx` file."""
-    from missmdp.interop.model_files import SUFFIXES, read_model
+    """Return what `load_model` returns, or what is in a `.pomdp` or `.pomdpx` file: a POMDP, or a large miss-MDP."""
+    from missmdp.interop.model_files import SUFFIXES, read_for_planning
 
-    return read_model(name) if Path(name).suffix.lower() in SUFFIXES else load_model(name)
+    return read_for_planning(name) if Path(name).suffix.lower() in SUFFIXES else load_model(name)
+
+
+def acts_first(name: str, model: MissMDP | POMDP) -> bool:
+    """Return whether a miss-MDP came from a file that acts first, which miss-MDPs do not."""
+    from missmdp.interop.model_files import SUFFIXES
+
+    return isinstance(model, MissMDP) and Path(name).suffix.lower() in SUFFIXES
 
 
 def load_mdp(name: str) -> tuple[FactoredMDP, MissMDP | None]:
     """Return the MDP that a name stands for, and the model with its missingness where the name gives that too.
 
-    Names as in `load_model`, and besides functions that return a `FactoredMDP`, and folders of tables:
-    transitions, rewards, initial and optionally terminal (.csv or .parquet, see `FactoredMDP.from_tables`),
-    optionally features (the columns feature and value: the values of each feature in order), and optionally
-    discount.txt with the discount.
+    Names as in `load_model`, and besides functions that return a `FactoredMDP`, `.pomdpx` files that are miss-MDPs by
+    features, and folders of tables: transitions, rewards, initial and optionally terminal (.csv or .parquet, see
+    `FactoredMDP.from_tables`), optionally features (the columns feature and value: the values of each feature in
+    order), and optionally discount.txt with the discount.
     """
     if not name.strip():
         raise ModelError("the model's name is empty; `missmdp benchmarks` lists the benchmarks")
@@ -101,7 +109,7 @@ def load_mdp(name: str) -> tuple[FactoredMDP, MissMDP | None]:
         if ":" in name:
             return _from_function(name)
         if Path(name).is_file():
-            raise ModelError(_no_model(Path(name)))
+            return _from_file(Path(name))
     try:
         return _both(load_benchmark(name))
     except ModelError as error:
@@ -114,6 +122,20 @@ def files_of_model(name: str) -> set[Path]:
     if not path.is_dir():
         return {path.resolve()} if path.is_file() else set()
     return {file.resolve() for file in path.iterdir() if file.stem in (*TABLES, FEATURES)}
+
+
+def _from_file(path: Path) -> tuple[FactoredMDP, MissMDP | None]:
+    """Return the miss-MDP in a `.pomdpx` file; raise where a file is no model with features."""
+    from missmdp.interop.pomdpx.by_features import by_features
+    from missmdp.interop.pomdpx.document import read_document
+
+    if path.suffix.lower() != ".pomdpx":
+        raise ModelError(_no_model(path))
+    document = read_document(path)
+    try:
+        return _both(by_features(document))
+    except MissMDPError as error:
+        raise ModelError(f"{_no_model(path)} ({str(error).removeprefix(f'{path}:')})") from error
 
 
 def _no_model(path: Path) -> str:

@@ -169,17 +169,32 @@ which the part that is always observed is separate).
 @click.command(epilog=EXPORT_HELP)
 @click.argument("model")
 @click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
-def export(model: str, out: Path) -> None:
+@click.option(
+    "--by-features/--as-a-whole",
+    default=None,
+    help="Whether each feature is a variable of a .pomdpx file.  [default: if the file would be large otherwise]",
+)
+def export(model: str, out: Path, by_features: bool | None) -> None:
     """Write a model as a .pomdp or .pomdpx file for other solvers."""
     from missmdp.cli.files import check_outputs, load_model_or_pomdp
     from missmdp.interop.model_files import SUFFIXES, write_model
     from missmdp.interop.outgoing import outgoing_pomdp
+    from missmdp.interop.pomdpx.writer import writes_by_features
 
-    if out.suffix.lower() not in SUFFIXES:
+    suffix = out.suffix.lower()
+    if suffix not in SUFFIXES:
         raise click.UsageError(f"{out}: OUT must end in {' or '.join(SUFFIXES)}")
+    if by_features and suffix != ".pomdpx":
+        raise click.UsageError(f"{out}: with --by-features, OUT must end in .pomdpx")
     check_outputs([out], model=model)
     loaded = load_model_or_pomdp(model)
-    write_model(loaded, out)
+    write_model(loaded, out, by_features=by_features)
+    if suffix == ".pomdpx" and writes_by_features(loaded, by_features):
+        echo(
+            f"{loaded.n_states:,} states and {loaded.n_actions:,} actions written to {out}, feature by feature; in the "
+            "file, the first action comes before the first observation"
+        )
+        return
     pomdp = outgoing_pomdp(loaded)
     acts = (
         "; in the file, the first action comes before the first observation" if pomdp.observe_initial else ""

@@ -105,7 +105,7 @@ def solve(
     when the two are close enough, at a limit, or at Ctrl-C, always with the best policy so far and valid bounds. A
     second Ctrl-C stops at once, without a result.
     """
-    from missmdp.cli.files import check_outputs, load_model_or_pomdp
+    from missmdp.cli.files import acts_first, check_outputs, load_model_or_pomdp
     from missmdp.cli.printing_results import print_problem, print_result
     from missmdp.plan.sarsop.solver import Sarsop
 
@@ -118,6 +118,12 @@ def solve(
     loaded = load_model_or_pomdp(model)
     if not quiet:
         print_problem(loaded, model, observe_initial=solver.observe_initial)
+    if acts_first(model, loaded) and solver.observe_initial is None:
+        echo(
+            "Note: this file acts first. It is solved feature by feature, and the policy acts after a first "
+            "observation, which is worth something; --act-first does without it, and lists all that can be seen",
+            err=True,
+        )
     result = solver.solve(loaded)
     try:
         if quiet:

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from missmdp.interop.model_files import read_model, write_model
     from missmdp.interop.pomdp.reader import read_pomdp
     from missmdp.interop.pomdp.writer import write_pomdp
+    from missmdp.interop.pomdpx.by_features import read_miss_mdp
     from missmdp.interop.pomdpx.policyx import read_policyx, write_policyx
     from missmdp.interop.pomdpx.reader import read_pomdpx
     from missmdp.interop.pomdpx.writer import write_pomdpx
 
 _MODULE_OF = {
+    "read_miss_mdp": "missmdp.interop.pomdpx.by_features",
     "read_model": "missmdp.interop.model_files",
     "read_policyx": "missmdp.interop.pomdpx.policyx",
     "read_pomdp": "missmdp.interop.pomdp.reader",
@@ -30,6 +32,7 @@ _MODULE_OF = {
 }
 
 __all__ = [
+    "read_miss_mdp",
     "read_model",
     "read_policyx",
     "read_pomdp",

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from missmdp.errors import FormatError, MissMDPError, ModelError
+from missmdp.errors import ModelError
 from missmdp.interop.incoming import MAX_COUNT, pomdp_from_file, row_means
-from missmdp.interop.pomdpx.positioned_xml import Element, read_xml
-from missmdp.interop.pomdpx.tables import Table, read_table
+from missmdp.interop.pomdpx.document import Document, damage_of, read_document
+from missmdp.interop.pomdpx.tables import Table, counted, expanded
 from missmdp.interop.pomdpx.variables import Codes, Variables
 from missmdp.memory import check_fits
 from missmdp.model.pomdp import POMDP
-from missmdp.model.probabilities import checked_discount, checked_distribution, checked_rows
+from missmdp.model.probabilities import checked_distribution, checked_rows
 
 _CHUNK = 200_000
 """Pairs of state and action that are looked at at once."""
@@ -35,7 +35,10 @@ _BYTES_PER_SIGHT = 100.0
 """Memory that a probability of an observation takes."""
 
 
-_INSTEAD = "give the model by features: FactoredMDP.from_factors and MissingnessFunction.independent"
+_INSTEAD = (
+    "read it by features (read_miss_mdp) if it is a miss-MDP, or give the model by features: FactoredMDP.from_factors "
+    "and MissingnessFunction.independent"
+)
 
 
 _MASK = 100_000_000
@@ -53,7 +56,8 @@ def read_pomdpx(path: str | Path) -> POMDP:
     that can be reached from the initial ones, as named tuples; with one, they are all its values. Fully observed
     state variables are part of the observation. Several rewards are added, and their expectation over next states
     and observations is taken. States that every action leaves where they are, with reward 0, are terminal. The
-    file acts first, so `observe_initial` is False.
+    file acts first, so `observe_initial` is False. A miss-MDP with many features is better read with `read_miss_mdp`,
+    which multiplies nothing.
 
     Raises
     ------
@@ -61,15 +65,14 @@ def read_pomdpx(path: str | Path) -> POMDP:
         If the file is no XML, has elements or names that it should not have, or probabilities that do not sum to
         one. The message starts with path:line:column.
     """
-    root = read_xml(path)
-    if root.tag != "pomdpx":
-        raise root.error(f"expected <pomdpx>, found <{root.tag}>")
-    try:
-        return _Reader(root).read()
-    except FormatError:
-        raise
-    except MissMDPError as error:
-        raise FormatError(f"{path}: {error}") from error
+    document = read_document(path)
+    with damage_of(path):
+        return flat(document)
+
+
+def flat(document: Document) -> POMDP:
+    """Return the model in a file whose tables are multiplied out; see `read_pomdpx`."""
+    return _Reader(document).read()
 
 
 class _Moves(NamedTuple):
@@ -84,22 +87,12 @@ class _Moves(NamedTuple):
 class _Reader:
     """One file on its way to a POMDP."""
 
-    def __init__(self, root: Element) -> None:
-        self.root = root
-        sections = ("InitialStateBelief", "StateTransitionFunction", "ObsFunction", "RewardFunction")
-        list(root.all("Description", "Discount", "Variable", *sections))
-        self.discount = _discount(root.one("Discount"))
-        self.variables = variables = Variables(root.one("Variable"))
-        previous = [v.previous for v in variables.states]
-        current = [v.current for v in variables.states]
-        action = [v.current for v in variables.actions]
-        observed = [v.current for v in variables.observations]
-        self.initial = self._tables("InitialStateBelief", previous, previous)
-        self.transition = self._tables("StateTransitionFunction", current, [*previous, *current, *action])
-        self.observation = (
-            self._tables("ObsFunction", observed, [*current, *action, *observed]) if observed else []
-        )
-        self.rewards = self._rewards([*previous, *current, *action, *observed])
+    def __init__(self, document: Document) -> None:
+        self.path = document.path
+        self.discount = document.discount
+        self.variables = document.variables
+        self.initial, self.transition = document.initial, document.transition
+        self.observation, self.rewards = document.observation, document.rewards
         self._n_moves = self._n_held = 0.0
 
     def read(self) -> POMDP:
@@ -116,7 +109,7 @@ class _Reader:
         variables = self.variables
         labels = variables.state.labels(ranks)
         return pomdp_from_file(
-            self.root.path,
+            self.path,
             states=labels,
             actions=variables.action.labels(np.arange(n_actions)),
             observations=variables.seen.labels(seen, observations=True)
@@ -129,38 +122,8 @@ class _Reader:
             discount=self.discount,
         )
 
-    def _tables(self, section: str, children: Sequence[str], allowed: Sequence[str]) -> list[Table]:
-        """Return the tables of a section, one per child, each after the tables of its parents."""
-        element = self.root.one(section)
-        tables: dict[str, Table] = {}
-        for item in element.all("CondProb"):
-            child = _variable(item.one("Var"), children, section)
-            if child in tables:
-                raise item.error(f"<{section}> has {child!r} twice")
-            parents = _parents(item, allowed, child)
-            tables[child] = read_table(item, child, parents, self.variables, reward=False)
-        for child in children:
-            if child not in tables:
-                raise element.error(f"<{section}> has no <CondProb> for {child!r}")
-        return list(_in_order(tables))
-
-    def _rewards(self, allowed: Sequence[str]) -> list[Table]:
-        if not self.variables.rewards:
-            return []
-        element = self.root.one("RewardFunction")
-        found: dict[str, Table] = {}
-        for item in element.all("Func"):
-            name = _variable(item.one("Var"), self.variables.rewards, "RewardFunction")
-            if name in found:
-                raise item.error(f"<RewardFunction> has {name!r} twice")
-            found[name] = read_table(item, name, _parents(item, allowed, name), self.variables, reward=True)
-        for name in self.variables.rewards:
-            if name not in found:
-                raise element.error(f"<RewardFunction> has no <Func> for {name!r}")
-        return list(found.values())
-
     def _initial(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        codes, weights = _expanded(self.initial, {}, np.ones(1))
+        codes, weights = expanded(self.initial, {}, np.ones(1))
         ranks = self.variables.state.rank([codes[v.previous] for v in self.variables.states], len(weights))
         return ranks, weights
 
@@ -189,7 +152,7 @@ class _Reader:
         step = max(1, _CHUNK // n_actions)
         chunks = [ranks[first : first + step] for first in range(0, len(ranks), step)]
         for some in chunks:
-            self._n_moves += float(_counted(self.transition, self._pairs(some)).sum())
+            self._n_moves += float(counted(self.transition, self._pairs(some)).sum())
             check_fits(
                 f"multiplying out the tables of this file, with {self._n_moves:.2g} transition probabilities or more,",
                 _BYTES_PER_MOVE * self._n_moves - _BYTES_HELD * self._n_held,
@@ -197,9 +160,9 @@ class _Reader:
             )
         for some in chunks:
             codes = self._pairs(some)
-            for part in _pieces(_counted(self.transition, codes)):
+            for part in _pieces(counted(self.transition, codes)):
                 own = {name: code[part] for name, code in codes.items()}
-                extended, weights = _expanded(self.transition, own, np.ones(len(own["."])))
+                extended, weights = expanded(self.transition, own, np.ones(len(own["."])))
                 to = self.variables.state.rank(
                     [extended[v.current] for v in self.variables.states], len(weights)
                 )
@@ -247,7 +210,7 @@ class _Reader:
         for a in range(n_actions):
             codes = self.variables.codes(ranks, a, "current")
             codes["."] = np.arange(n_states)
-            counts = _counted(self.observation, codes)
+            counts = counted(self.observation, codes)
             n_sights += float(counts.sum())
             check_fits(
                 f"multiplying out the tables of this file, with {n_sights:.2g} observation probabilities or more,",
@@ -256,7 +219,7 @@ class _Reader:
             )
             for part in _pieces(counts):
                 own = {name: code[part] for name, code in codes.items()}
-                extended, weights = _expanded(self.observation, own, np.ones(len(own["."])))
+                extended, weights = expanded(self.observation, own, np.ones(len(own["."])))
                 seen = self.variables.seen.rank(
                     [extended[v.current] for v in self.variables.seen.variables], len(weights)
                 )
@@ -288,67 +251,6 @@ def _distinct(numbers: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     found = np.zeros(size, dtype=np.bool_)
     found[numbers] = True
     return np.flatnonzero(found)
-
-
-def _discount(element: Element) -> float:
-    word = element.word()
-    try:
-        return checked_discount(float(word))
-    except (ValueError, ModelError):
-        hint = "; without discounting use one close to 1, such as 0.999" if word in ("1", "1.0") else ""
-        raise element.error(f"the discount must be a number in [0, 1), not {word!r}{hint}") from None
-
-
-def _variable(element: Element, known: Sequence[str], section: str) -> str:
-    name = element.word()
-    if name not in known:
-        raise element.error(f"{name!r} has no place in <{section}>; expected one of {', '.join(known)}")
-    return name
-
-
-def _parents(item: Element, allowed: Sequence[str], child: str) -> list[str]:
-    element = item.one("Parent")
-    parents = [] if element.words == ["null"] else element.words
-    for parent in parents:
-        if parent not in allowed or parent == child:
-            raise element.error(
-                f"{parent!r} cannot be a parent of {child!r}; expected null, or some of "
-                f"{', '.join(name for name in allowed if name != child)}"
-            )
-    if len(set(parents)) < len(parents):
-        raise element.error("a parent is named twice")
-    return parents
-
-
-def _in_order(tables: dict[str, Table]) -> Iterator[Table]:
-    """Yield tables in the order of the file, except that parents come before their children."""
-    waiting = dict(tables)
-    while waiting:
-        ready = next(
-            (t for t in waiting.values() if not any(parent in waiting for parent in t.parents)), None
-        )
-        if ready is None:
-            names = ", ".join(waiting)
-            raise next(iter(waiting.values())).element.error(f"these variables depend on each other: {names}")
-        del waiting[ready.child]
-        yield ready
-
-
-def _expanded(
-    tables: Sequence[Table], codes: Codes, weights: NDArray[np.float64]
-) -> tuple[Codes, NDArray[np.float64]]:
-    for table in tables:
-        codes, weights = table.expand(codes, weights)
-    return codes, weights
-
-
-def _counted(tables: Sequence[Table], codes: Codes) -> NDArray[np.float64]:
-    """Return how many extensions each assignment has, at least."""
-    length = len(codes["."])
-    counts = np.ones(length)
-    for table in tables:
-        counts *= table.count(codes, length)
-    return counts
 
 
 def _pieces(counts: NDArray[np.float64]) -> Iterator[slice]:

@@ -145,7 +145,12 @@ class Table:
         self.child = child
         self.parents = tuple(parents)
         fields = np.array([fields[:-1] for _, fields, _ in entries], dtype=np.int64)
-        self._layout = Layout(sizes, fields.reshape(len(entries), len(sizes)))
+        fields = fields.reshape(len(entries), len(sizes))
+        # One value is always told, or a variable with one value could not be shown.
+        told = (fields != ALL).any(axis=0) | (np.array(sizes, dtype=np.int64) == 1)
+        self.matters = tuple(p for p, is_told in zip(self.parents, told.tolist(), strict=True) if is_told)
+        """The parents that entries tell apart; what the others are makes no difference."""
+        self._layout = Layout(sizes, fields)
         try:
             self._layers = Layers(self._layout.count, width)
         except ModelError as error:
@@ -211,7 +216,7 @@ class Table:
             self._layers.write_rows(rows, table, stamp)
 
     def expand(
-        self, codes: Codes, weights: NDArray[np.float64]
+        self, codes: Codes, weights: NDArray[np.float64], *, checked: bool = True
     ) -> tuple[dict[str, NDArray[np.int64]], NDArray[np.float64]]:
         """Return partial assignments extended by every possible value of the child, and their weights.
 
@@ -221,7 +226,8 @@ class Table:
             If a row that is needed does not sum to one.
         """
         rows = self._rows(codes, len(weights))
-        self._check(rows, codes)
+        if checked:
+            self._check(rows, codes)
         matrix = self._matrix
         counts = np.diff(matrix.indptr)[rows]
         if (counts == 1).all():
@@ -243,6 +249,28 @@ class Table:
         if all(parent in codes for parent in self.parents):
             return counts[self._rows(codes, length)]
         return np.full(length, counts[counts > 0].min(initial=self._matrix.shape[1]))
+
+    @property
+    def mean_support(self) -> float:
+        """How many values of the child are possible, on average over the rows that are given."""
+        counts = np.diff(self._matrix.indptr)
+        return float(counts[counts > 0].mean()) if counts.any() else 1.0
+
+    def dense(self, codes: Codes, length: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return the rows of some assignments, shape (length, values), and which of them are no distributions.
+
+        Parents that do not matter need no codes.
+        """
+        nothing = np.zeros(length, dtype=np.int64)
+        rows = self._layout.rows([codes.get(parent, nothing) for parent in self.parents], length)
+        wrong = np.abs(self._totals[rows] - 1.0) > SUM_TOLERANCE
+        return self._matrix[rows].toarray(), wrong
+
+    def check(self, codes: Codes, length: int) -> None:
+        """Raise `FormatError` if the row of some assignment is no distribution."""
+        nothing = np.zeros(length, dtype=np.int64)
+        full = {parent: codes.get(parent, nothing) for parent in self.parents}
+        self._check(self._rows(full, length), full)
 
     def look_up(self, codes: Codes, length: int) -> NDArray[np.float64]:
         """Return the numbers of a table with one column, zero where none is given."""
@@ -287,6 +315,23 @@ def read_table(
         found.append((place, [*fields, 0] if reward else fields, numbers))
     sizes = [len(variables.slots[parent]) for parent in parents]
     return Table(element, child, parents, sizes, 1 if reward else len(variables.slots[child]), found)
+
+
+def expanded(
+    tables: Sequence[Table], codes: Codes, weights: NDArray[np.float64]
+) -> tuple[Codes, NDArray[np.float64]]:
+    for table in tables:
+        codes, weights = table.expand(codes, weights)
+    return codes, weights
+
+
+def counted(tables: Sequence[Table], codes: Codes) -> NDArray[np.float64]:
+    """Return how many extensions each assignment has, at least."""
+    length = len(codes["."])
+    counts = np.ones(length)
+    for table in tables:
+        counts *= table.count(codes, length)
+    return counts
 
 
 def _row(codes: Sequence[int], sizes: Sequence[int]) -> int:

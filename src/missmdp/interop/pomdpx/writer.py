@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -12,6 +11,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp._version import __version__
+from missmdp.checks import checked_flag
+from missmdp.errors import ModelError
 from missmdp.files import write_atomically
 from missmdp.interop.outgoing import (
     ACTS_FIRST,
@@ -23,30 +24,88 @@ from missmdp.interop.outgoing import (
     plain_words,
 )
 from missmdp.interop.pomdpx.factorise import Factored, StateVariable, factorise, split_groups
+from missmdp.interop.pomdpx.feature_writer import FeatureWriter, why_not_by_features
+from missmdp.interop.pomdpx.lines import Row, entry, table_lines, value_lines
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
-
-Row = tuple[tuple[str, ...], NDArray[np.integer], NDArray[np.float64]]
-"""The parents' values, the child's values that are possible, and their probabilities."""
 
 _ACTION, _SIGNAL, _REWARD = "action", "observation", "reward"
 
 
-def write_pomdpx(model: POMDP | MissMDP, path: str | Path) -> None:
+_LARGE = 200_000
+"""Probabilities from which on a model is written feature by feature if it can be."""
+
+
+def write_pomdpx(model: POMDP | MissMDP, path: str | Path, *, by_features: bool | None = None) -> None:
     """Write a model as a `.pomdpx` file that APPL (pomdpsol) and others read.
 
-    A miss-MDP becomes two state variables, one fully observed that combines the features that are always
-    observed, and one hidden that combines the others, with one observation variable for what is seen of it. A
-    POMDP becomes one hidden variable and one observation variable. Combinations of values that are no states get
+    A miss-MDP is written in one of two ways. As a whole, it becomes two state variables, one fully observed that
+    combines the features that are always observed, and one hidden that combines the others, with one observation
+    variable for what is seen of it. By features, every feature becomes a state variable, and every set of features
+    that go missing together an observation variable, so the file is as small as the tables; `read_miss_mdp` reads it.
+    A POMDP becomes one hidden variable and one observation variable. Combinations of values that are no states get
     a harmless row.
 
-    Numbers have up to 17 significant digits. The factors are chosen so that their products are the model's
+    Numbers have up to 17 significant digits. As a whole, the factors are chosen so that their products are the model's
     probabilities bit for bit; where no floats do that, which is rare, a product is off by one unit in the last place.
+    By features, transitions and missingness are written as they are; rewards are taken apart into a sum, and a first
+    distribution into a product, which give them back up to rounding.
     The format acts first; the file says so where the model makes an observation before.
+
+    Parameters
+    ----------
+    model
+        The model.
+    path
+        Where to write it.
+    by_features
+        Whether to write feature by feature. By default only if the file would be large otherwise, and the next values
+        of features are independent given the state and the action.
+
+    Raises
+    ------
+    ModelError
+        If the file would be larger than what anybody reads, or the model cannot be written by features.
     """
+    if writes_by_features(model, by_features):
+        assert isinstance(model, MissMDP)
+        write_atomically(path, pieces(_by_features(model)))
+        return
     pomdp = outgoing_pomdp(model)
     title = (model.name or "") if isinstance(model, MissMDP) else ""
     write_atomically(path, pieces(_Writer(pomdp, factorise(model)).lines(title)))
+
+
+def writes_by_features(model: POMDP | MissMDP, asked: bool | None) -> bool:
+    """Return whether to write a model feature by feature."""
+    if asked is not None and checked_flag("by_features", asked):
+        if not isinstance(model, MissMDP):
+            raise ModelError("a POMDP cannot be written by features: it has none")
+        reason = why_not_by_features(model)
+        if reason is not None:
+            raise ModelError(f"this model cannot be written by features: {reason}")
+        return True
+    if asked is not None or not isinstance(model, MissMDP):
+        return False
+    if model.mdp.n_entries <= _LARGE:
+        return False
+    return why_not_by_features(model) is None
+
+
+def _by_features(model: MissMDP) -> Iterator[str]:
+    """Yield the lines of a file that is written feature by feature."""
+    yield from _head(model.name or "", model.discount, observe_initial=True)
+    yield from FeatureWriter(model).lines()
+    yield "</pomdpx>"
+
+
+def _head(title: str, discount: float, *, observe_initial: bool) -> Iterator[str]:
+    yield '<?xml version="1.0" encoding="UTF-8"?>'
+    yield '<pomdpx version="1.0" id="missmdp">'
+    note = f" {ACTS_FIRST}" if observe_initial else ""
+    name = escape(" ".join("".join(c for c in title if c.isprintable()).split()))
+    yield f"<Description>{name or 'A POMDP'}, written by missmdp {__version__}.{note}</Description>"
+    yield f"<Discount>{number_text(discount)}</Discount>"
 
 
 class _Variable:
@@ -81,12 +140,7 @@ class _Writer:
 
     def lines(self, title: str) -> Iterator[str]:
         """Yield the lines of the file."""
-        yield '<?xml version="1.0" encoding="UTF-8"?>'
-        yield '<pomdpx version="1.0" id="missmdp">'
-        note = f" {ACTS_FIRST}" if self.pomdp.observe_initial else ""
-        name = escape(" ".join("".join(c for c in title if c.isprintable()).split()))
-        yield f"<Description>{name or 'A POMDP'}, written by missmdp {__version__}.{note}</Description>"
-        yield f"<Discount>{number_text(self.pomdp.discount)}</Discount>"
+        yield from _head(title, self.pomdp.discount, observe_initial=self.pomdp.observe_initial)
         yield from self._variables()
         yield "<InitialStateBelief>"
         yield from self._initial()
@@ -108,12 +162,12 @@ class _Writer:
         for part in self.parts:
             observed = "true" if part.observed else "false"
             yield f'<StateVar vnamePrev="{part.previous}" vnameCurr="{part.current}" fullyObs="{observed}">'
-            yield from _values(part.names)
+            yield from value_lines(part.names)
             yield "</StateVar>"
         for tag, name, names in (("ObsVar", _SIGNAL, self.signals), ("ActionVar", _ACTION, self.actions)):
             if len(names):
                 yield f'<{tag} vname="{name}">'
-                yield from _values(names)
+                yield from value_lines(names)
                 yield f"</{tag}>"
         yield f'<RewardVar vname="{_REWARD}"/>'
         yield "</Variable>"
@@ -123,14 +177,14 @@ class _Writer:
         first, second = self._factors(initial)
         own = self.parts[0]
         rows = [((), first.indices, first.data)]
-        yield from _table(own.previous, (), own.names, rows, ())
+        yield from table_lines(own.previous, (), own.names, rows, ())
         if second is not None:
             given, other = self.parts[0], self.parts[1]
             # Here APPL adds up entries that cover each other, so harmless rows are written one by one.
             possible = {x: (indices, data) for _, x, indices, data in second}
             harmless = (np.zeros(1, dtype=np.int64), np.ones(1))
             rows = [((name,), *possible.get(x, harmless)) for x, name in enumerate(given.names.names)]
-            yield from _table(other.previous, (given.previous,), other.names, rows, (len(given.names),))
+            yield from table_lines(other.previous, (given.previous,), other.names, rows, (len(given.names),))
 
     def _transition(self) -> Iterator[str]:
         names = [part.names for part in self.parts]
@@ -143,14 +197,14 @@ class _Writer:
             for a, (first, _) in enumerate(factors)
             for s in range(len(states))
         )
-        yield from _table(self.parts[0].current, parents, names[0], first_rows, sizes)
+        yield from table_lines(self.parts[0].current, parents, names[0], first_rows, sizes)
         if len(self.parts) == 2:
             second_rows = (
                 ((self.actions[a], *states[s], names[0][x]), indices, data)
                 for a, (_, second) in enumerate(factors)
                 for s, x, indices, data in second or ()
             )
-            yield from _table(
+            yield from table_lines(
                 self.parts[1].current,
                 (*parents, self.parts[0].current),
                 names[1],
@@ -196,7 +250,7 @@ class _Writer:
         sizes = tuple(len(part.names) for part in parts)
         if not shared:
             parents, sizes = (_ACTION, *parents), (len(self.actions), *sizes)
-        yield from _table(_SIGNAL, parents, self.signals, rows.values(), sizes)
+        yield from table_lines(_SIGNAL, parents, self.signals, rows.values(), sizes)
 
     def _only_hidden_matters(self, matrix: sparse.csr_array) -> bool:
         rows: dict[int, tuple[bytes, bytes]] = {}
@@ -214,9 +268,9 @@ class _Writer:
         yield f"<Parent>{' '.join((_ACTION, *(part.previous for part in self.parts)))}</Parent>"
         yield '<Parameter type="TBL">'
         # Some readers want at least one entry, also where all rewards are zero.
-        yield _entry(("*",) * (1 + len(self.parts)), "0.0", "ValueTable")
+        yield entry(("*",) * (1 + len(self.parts)), "0.0", "ValueTable")
         for s, a in np.argwhere(self.pomdp.reward != 0.0).tolist():
-            yield _entry((self.actions[a], *states[s]), number_text(self.pomdp.reward[s, a]), "ValueTable")
+            yield entry((self.actions[a], *states[s]), number_text(self.pomdp.reward[s, a]), "ValueTable")
         yield "</Parameter>"
         yield "</Func>"
 
@@ -224,57 +278,3 @@ class _Writer:
 def _row(matrix: sparse.csr_array, row: int) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
     start, stop = matrix.indptr[row], matrix.indptr[row + 1]
     return matrix.indices[start:stop], matrix.data[start:stop]
-
-
-def _values(names: WrittenNames) -> Iterator[str]:
-    if names.counted:
-        yield f"<NumValues>{len(names)}</NumValues>"
-        return
-    yield f"<ValueEnum>{' '.join(names.names)}</ValueEnum>"
-    for comment in names.comments():
-        # Two hyphens end a comment, and not every character may be in XML.
-        text = "".join(c if c.isprintable() else "?" for c in comment).replace("--", "- -")
-        yield f"<!-- {text} -->"
-
-
-def _table(
-    child: str, parents: Sequence[str], names: WrittenNames, rows: Iterable[Row], sizes: Sequence[int]
-) -> Iterator[str]:
-    """Yield a <CondProb>; combinations of parents that have no row get a harmless one."""
-    listed = list(rows)
-    incomplete = len(listed) < math.prod(sizes)
-    yield "<CondProb>"
-    yield f"<Var>{child}</Var>"
-    yield f"<Parent>{' '.join(parents) or 'null'}</Parent>"
-    yield '<Parameter type="TBL">'
-    if incomplete:
-        yield _entry((*("*" for _ in parents), names[0]), "1.0")
-    for words, possible, probabilities in listed:
-        yield from _row_entries(words, possible.tolist(), probabilities.tolist(), names, covers=incomplete)
-    yield "</Parameter>"
-    yield "</CondProb>"
-
-
-def _row_entries(
-    words: tuple[str, ...],
-    possible: list[int],
-    probabilities: list[float],
-    names: WrittenNames,
-    *,
-    covers: bool,
-) -> Iterator[str]:
-    """Yield a row as one entry with all its numbers, or as one entry per number that is not zero if that is shorter."""
-    cells = dict(zip(possible, probabilities, strict=True))
-    if covers:
-        # The harmless row has a one here, which must not shine through.
-        cells.setdefault(0, 0.0)
-    single = [_entry((*words, names[c]), number_text(p)) for c, p in cells.items()]
-    numbers = ["0"] * len(names)
-    for column, probability in cells.items():
-        numbers[column] = number_text(probability) if probability else "0"
-    whole = _entry((*words, "-"), " ".join(numbers))
-    yield from [whole] if len(whole) <= sum(map(len, single)) else single
-
-
-def _entry(words: Sequence[str], numbers: str, tag: str = "ProbTable") -> str:
-    return f"<Entry><Instance>{' '.join(words)}</Instance><{tag}>{numbers}</{tag}></Entry>"

@@ -1,0 +1,221 @@
+"""What an observation variable of a `.pomdpx` file shows: the values of features, or that they are missing.
+
+What a value of the variable shows is told by where it is possible: if only where a feature has one value, that value is
+shown. A value called `missing`, and one that is possible with several values of the feature, says that it is missing.
+Any reading of that kind is right, since what is seen then tells exactly as much as the variable does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.errors import FormatError
+from missmdp.interop.outgoing import MISSING_NAME
+from missmdp.interop.pomdpx.document import Document
+from missmdp.interop.pomdpx.tables import Table
+from missmdp.interop.pomdpx.variables import Variable
+from missmdp.model.factors import Scope
+from missmdp.model.missing_factors import Part
+
+_HIDDEN = -1
+"""In the place of a value: it is missing."""
+
+_BETWEEN = "-"
+"""Between the words of a value that speaks of several features."""
+
+
+class Rows(Protocol):
+    """P(what a variable says | values of some features); see `by_features`."""
+
+    @property
+    def scope(self) -> Scope: ...
+    @property
+    def wrong(self) -> NDArray[np.bool_]: ...
+    @property
+    def table(self) -> Table: ...
+
+
+class _Signal(NamedTuple):
+    """One observation variable."""
+
+    variable: Variable
+    rows: Rows
+    support: dict[int, NDArray[np.bool_]]
+    """Feature → which values of the variable are possible with which of its values, shape (says, values)."""
+    occurs: list[int]
+    """The values that occur."""
+
+
+def what_is_shown(document: Document, rows: Sequence[Rows]) -> list[Part]:
+    """Return how often which features are missing, for each observation variable of a file that shows some.
+
+    Parameters
+    ----------
+    document
+        The file.
+    rows
+        The tables of its observation variables.
+
+    Raises
+    ------
+    FormatError
+        If a variable says anything else.
+    """
+    states = document.variables.states
+    free = {i for i, variable in enumerate(states) if not variable.fully_observed}
+    signals = [_signal(document, one) for one in rows]
+    found: list[Part] = []
+    left = [signal for signal in signals if signal.support and len(signal.occurs) > 1]
+    # First what shows one feature: then it is known which are left for those that show several.
+    for several, by_name in ((False, True), (True, True), (False, False), (True, False)):
+        for signal in list(left):
+            if by_name and several != (_words(signal) > 1):
+                continue
+            choices = (
+                _several(signal, free) if several else ((i,) for i in _likely_first(signal, free, states))
+            )
+            meant = _first_clear(signal, choices, states)
+            if meant is not None:
+                features, meanings = meant
+                found.append(_shown(signal, features, meanings))
+                free -= set(features)
+                left.remove(signal)
+    for signal in left:
+        raise _unclear(signal, states, free)
+    return found
+
+
+def _first_clear(
+    signal: _Signal, choices: Iterable[tuple[int, ...]], states: Sequence[Variable]
+) -> tuple[tuple[int, ...], dict[int, tuple[int, ...]]] | None:
+    """Return the first features of which every value of a variable clearly says something, and what it says."""
+    for features in choices:
+        meanings = _meanings(signal, features, states)
+        if meanings is not None:
+            return features, meanings
+    return None
+
+
+def _signal(document: Document, rows: Rows) -> _Signal:
+    variable = document.variables.slots[rows.table.child]
+    parents, table = rows.scope
+    possible = table > 0.0
+    others = {
+        parent: tuple(k for k in range(len(parents)) if k != axis) for axis, parent in enumerate(parents)
+    }
+    support = {parent: np.asarray(possible.any(axis=axes)).T for parent, axes in others.items()}
+    occurs = np.flatnonzero(possible.reshape(-1, table.shape[-1]).any(axis=0)).tolist()
+    return _Signal(variable, rows, support, occurs)
+
+
+def _likely_first(signal: _Signal, free: Iterable[int], states: Sequence[Variable]) -> list[int]:
+    """Return the features that a variable may show by itself, those first that its name or its values speak for."""
+
+    def doubt(feature: int) -> tuple[bool, bool, bool, int]:
+        own = states[feature]
+        return (
+            not signal.variable.label.startswith(own.label),
+            not any(_label(signal.variable, z) in _labels(own) for z in signal.occurs),
+            len(own) + 1 != len(signal.variable),
+            feature,
+        )
+
+    return sorted((i for i in free if i in signal.support), key=doubt)
+
+
+def _several(signal: _Signal, free: Iterable[int]) -> Iterable[tuple[int, ...]]:
+    """Yield sets of features that a variable may show together, large ones first."""
+    told = [
+        i
+        for i in sorted(free)
+        if i in signal.support and (signal.support[i][signal.occurs].sum(axis=1) == 1).any()
+    ]
+    if len(told) > 12:
+        yield tuple(told)
+        return
+    # As many as its values have words, or else as many as can be.
+    for size in sorted(range(2, len(told) + 1), key=lambda n: (n != _words(signal), -n)):
+        yield from combinations(told, size)
+
+
+def _words(signal: _Signal) -> int:
+    """Return of how many features the values of a variable speak by their names, as in s1-missing, or 1."""
+    words = [_label(signal.variable, z).split(_BETWEEN) for z in signal.occurs]
+    counts = {len(one) for one in words}
+    return counts.pop() if len(counts) == 1 and any(MISSING_NAME in one for one in words) else 1
+
+
+def _meanings(
+    signal: _Signal, features: tuple[int, ...], states: Sequence[Variable]
+) -> dict[int, tuple[int, ...]] | None:
+    """Return what each value of a variable says of some features, `_HIDDEN` for missing; None if that is not clear."""
+    found: dict[int, tuple[int, ...]] = {
+        z: tuple(_meaning(signal, z, features, k, states[feature]) for k, feature in enumerate(features))
+        for z in signal.occurs
+    }
+    if len(set(found.values())) == len(found):
+        return found
+    return _told_apart(signal, features[0], states, found) if len(features) == 1 else None
+
+
+def _told_apart(
+    signal: _Signal, feature: int, states: Sequence[Variable], found: dict[int, tuple[int, ...]]
+) -> dict[int, tuple[int, ...]] | None:
+    """Return what values say of one feature where two of them are possible with one value only.
+
+    The one that is not called like a value says that it is missing.
+    """
+    for z in signal.occurs:
+        twins = [other for other in signal.occurs if found[other] == found[z] and found[z] != (_HIDDEN,)]
+        strange = [other for other in twins if _label(signal.variable, other) not in _labels(states[feature])]
+        if len(twins) == 2 and len(strange) == 1:
+            found[strange[0]] = (_HIDDEN,)
+    return found if len(set(found.values())) == len(found) else None
+
+
+def _meaning(signal: _Signal, z: int, features: tuple[int, ...], k: int, own: Variable) -> int:
+    """Return the value of one of some features that a value of the variable shows, or `_HIDDEN`."""
+    # What shows several features may be called like s1-missing.
+    words = _label(signal.variable, z).split(_BETWEEN)
+    called_missing = (
+        len(words) == len(features) and words[k] == MISSING_NAME and MISSING_NAME not in _labels(own)
+    )
+    values = np.flatnonzero(signal.support[features[k]][z])
+    return _HIDDEN if called_missing or len(values) != 1 else int(values[0])
+
+
+def _label(variable: Variable, value: int) -> str:
+    return str(variable.labels[value]).lower()
+
+
+def _labels(variable: Variable) -> set[str]:
+    prefix = "s" if isinstance(variable.labels, range) else ""
+    return {f"{prefix}{label}".lower() for label in variable.labels}
+
+
+def _shown(signal: _Signal, features: tuple[int, ...], meanings: dict[int, tuple[int, ...]]) -> Part:
+    """Return how often which of its features are missing, from how often the variable says what."""
+    patterns: dict[tuple[bool, ...], list[int]] = {}
+    for z, said in meanings.items():
+        patterns.setdefault(tuple(value != _HIDDEN for value in said), []).append(z)
+    rows = signal.rows.scope.table.reshape(-1, signal.rows.scope.table.shape[-1])
+    # In every row, at most one value of the variable has a pattern.
+    table = np.column_stack([rows[:, zs].sum(axis=1) for zs in patterns.values()])
+    wrong = signal.rows.wrong.reshape(-1)
+    table[wrong] = np.eye(1, len(patterns))[0]
+    return Part(features, np.array(list(patterns)), table, signal.rows.scope.parents)
+
+
+def _unclear(signal: _Signal, states: Sequence[Variable], free: set[int]) -> FormatError:
+    """Return the error for a variable that shows anything else."""
+    told = [i for i in signal.support if i in free]
+    names = " or ".join(repr(states[i].current) for i in told[:3]) or "a feature that nothing else shows"
+    return signal.rows.table.element.error(
+        f"{signal.variable.label!r} does not just show the value of {names}, or that it is missing; each of its values "
+        f"must be possible with one value only, but for one that means missing (call it {MISSING_NAME!r})"
+    )
