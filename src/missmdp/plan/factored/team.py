@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar, cast
+
+import threadpoolctl  # pyright: ignore[reportMissingTypeStubs]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -13,6 +15,8 @@ Result = TypeVar("Result")
 
 class Team:
     """Some threads that work side by side.
+
+    In its block, matrix products have no threads of their own: they would come on top of these.
 
     Parameters
     ----------
@@ -25,9 +29,11 @@ class Team:
         self._executor = ThreadPoolExecutor(threads, "missmdp-structured") if threads > 1 else None
 
     def __enter__(self) -> Team:
+        self._products: Any = cast("Any", threadpoolctl).threadpool_limits(1, user_api="blas")
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._products.restore_original_limits()
         if self._executor is not None:
             self._executor.shutdown()
 
