@@ -7,6 +7,7 @@ import io
 import json
 import random
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -25,7 +26,7 @@ from missmdp.experiments.grid.cell import Cell, CellResult
 from missmdp.experiments.grid.store import CellStore
 from missmdp.experiments.record.coding import read_record
 from missmdp.experiments.report.write import write_report
-from missmdp.interop import read_model, read_policyx, write_model, write_policyx
+from missmdp.interop import read_miss_mdp, read_model, read_policyx, write_model, write_policyx
 
 
 def use_model(model: Any) -> None:
@@ -198,13 +199,18 @@ class Pomdpxs(Texts):
             write_model(model, folder / self.name)
             self._texts.append((folder / self.name).read_text())
             use_model(read_model(folder / self.name))
+        write_model(mm.load_benchmark("fleet-2"), folder / self.name, by_features=True)
+        self._texts.append((folder / self.name).read_text())
+        use_model(read_miss_mdp(folder / self.name))
+        self._read: Callable[[Path], Any] = read_model
 
     def run(self, rng: random.Random) -> None:
         self.text = rng.choice(self._texts)
+        self._read = rng.choice((read_model, read_miss_mdp))
         super().run(rng)
 
     def use(self, path: Path) -> None:
-        use_model(read_model(path))
+        use_model(self._read(path))
 
 
 class Policyxs(Texts):

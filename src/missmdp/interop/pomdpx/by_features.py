@@ -61,14 +61,6 @@ def read_miss_mdp(path: str | Path) -> MissMDP:
     FormatError
         If the file is damaged, or says something that a miss-MDP cannot say; `read_pomdpx` reads it as a POMDP. The
         message names the place.
-
-    Examples
-    --------
-    >>> import missmdp as mm
-    >>> from missmdp.interop import read_miss_mdp, write_pomdpx
-    >>> write_pomdpx(mm.load_benchmark("fleet-4"), "fleet.pomdpx", by_features=True)
-    >>> read_miss_mdp("fleet.pomdpx").missingness.can_go_missing
-    ('wear_1', 'wear_2', 'wear_3', 'wear_4')
     """
     document = read_document(path)
     with damage_of(path):
