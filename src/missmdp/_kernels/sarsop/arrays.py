@@ -15,9 +15,9 @@ Floats: TypeAlias = Any
 Bools: TypeAlias = Any
 """Arrays by their element type. Numba checks it; to the type checker they are anything, as elements of arrays are."""
 
-POINTS, SUPPORT, SEEN, ENTRIES, WEIGHTS, VECTORS, VALUES, CHOICES, BACKUPS, WORK = range(10)
+POINTS, SUPPORT, SEEN, ENTRIES, WEIGHTS, VECTORS, VALUES, CHOICES, NEAR, BACKUPS, WORK = range(11)
 """Places in the counters: how much of each pool is in use, backups made, multiplications spent."""
-N_COUNTERS = 10
+N_COUNTERS = 11
 
 
 class Compiled(NamedTuple):
@@ -67,6 +67,18 @@ class Points(NamedTuple):
     """(B,)"""
     n_in_component: Int64s
     """(B,)"""
+    first_at: Int32s
+    """(C,): the newest point whose first class it is, −1 for none."""
+    next_at: Int32s
+    """The point before with the same first class."""
+    holder: Int32s
+    """For each place in `support`, the point that it belongs to."""
+    next_holding: Int32s
+    """For each place in `support`, the place before with the same class."""
+    first_holding: Int32s
+    """(C,): the last place in `support` with the class; empty where these lists are not kept."""
+    asked: Int64s
+    """The last backup after which the new vector was tried at the point."""
     hash: Int64s
     slots: Int32s
     """Hash table of points, −1 where empty; its length is a power of two."""
@@ -134,6 +146,9 @@ class Vectors(NamedTuple):
     start: Int64s
     """Where the values begin: one per class of the component."""
     values: Floats
+    planned: Bools
+    """For each place in `values`, whether it is the value of the plan; elsewhere it is what every plan is worth, at
+    least."""
     component: Int32s
     action: Int32s
     choice_start: Int64s
@@ -150,6 +165,12 @@ class Vectors(NamedTuple):
     """(B,)"""
     default: Int32s
     """(N,): the vector for nodes that have probability zero at a point."""
+    first_near: Int32s
+    """(C,): where the list of vectors that are best at some point with the class begins, −1 if there is none; empty
+    where these lists are not kept."""
+    next_near: Int32s
+    near: Int32s
+    """The vectors of these lists."""
 
 
 class Scratch(NamedTuple):

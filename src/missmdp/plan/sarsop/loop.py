@@ -108,7 +108,7 @@ class Loop:
         self.trials += 1
         new = np.arange(n_points, search.pools.n_points)[::-1]
         begin = search.work
-        if search.compiled.has_wide_component and not search.compiled.is_wide:
+        if search.compiled.backups_are_slow:
             order = worth_backing_up(search, visit(search))
         else:
             order = np.concatenate([new, visited.points])

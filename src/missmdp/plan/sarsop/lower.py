@@ -96,6 +96,7 @@ def settle_lower(search: Search) -> None:
 
 def prune(search: Search) -> None:
     """Drop vectors that are best nowhere and that no plan needs."""
+    search.pools.list_near(search.model, search.compiled.narrow)
     number, stack = np.empty((2, search.pools.n_vectors), dtype=np.int32)
     prune_vectors(*search.lower_arrays(), search.root, number, stack, not search.compiled.is_wide)
 
