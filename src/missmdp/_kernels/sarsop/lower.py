@@ -127,8 +127,11 @@ def start_blind(model: Compiled, vectors: Vectors, lowest: Any, counters: Any) -
             vectors.origin[k] = -1
             vectors.needed[k] = True
             for j in range(size):
-                least = model.least[model.component_start[component] + j]
-                vectors.values[counters[VALUES] + j] = max(lowest[a], least)
+                value = lowest[a]
+                if len(vectors.first_near) > 0:
+                    # Vectors have this where they do not plan, so none may be below it.
+                    value = max(value, model.least[model.component_start[component] + j])
+                vectors.values[counters[VALUES] + j] = value
                 vectors.planned[counters[VALUES] + j] = True
             for j in range(
                 model.next_start[component * n_actions + a], model.next_start[component * n_actions + a + 1]
@@ -201,7 +204,7 @@ def evaluate_plan(
     offset = model.component_start[component]
     start, prob, nodes, target = model.start, model.prob, model.node, model.target
     values, base = vectors.values, scratch.base
-    work = end - begin
+    work = 0
     for c in range(offset, model.component_start[component + 1]):
         if not planned[c - offset]:
             continue

@@ -134,7 +134,6 @@ def _list_candidates(
     least, where = tolerance, 0
     for r in range(n if inside else 1):
         point = points.first_at[scratch.support[r]] if inside else points.first_in_component[component]
-        work += 1
         while point >= 0:
             first, last = start[point], start[point + 1]
             if inside and row_of[support[last - 1]] < 0:
