@@ -67,18 +67,9 @@ class Points(NamedTuple):
     """(B,)"""
     n_in_component: Int64s
     """(B,)"""
-    first_at: Int32s
-    """(C,): the newest point whose first class it is, −1 for none."""
-    next_at: Int32s
-    """The point before with the same first class."""
-    holder: Int32s
-    """For each place in `support`, the point that it belongs to."""
-    next_holding: Int32s
-    """For each place in `support`, the place before with the same class."""
-    first_holding: Int32s
-    """(C,): the last place in `support` with the class; empty where these lists are not kept."""
-    asked: Int64s
-    """The last backup after which the new vector was tried at the point."""
+    holding: Int32s
+    """(places, 2): for each place in `support` its point, and the next place with the same class, −1 for none. The
+    list of a class begins at the place of its corner, which is the class. Empty where such lists are not kept."""
     hash: Int64s
     slots: Int32s
     """Hash table of points, −1 where empty; its length is a power of two."""
@@ -165,12 +156,9 @@ class Vectors(NamedTuple):
     """(B,)"""
     default: Int32s
     """(N,): the vector for nodes that have probability zero at a point."""
-    first_near: Int32s
-    """(C,): where the list of vectors that are best at some point with the class begins, −1 if there is none; empty
-    where these lists are not kept."""
-    next_near: Int32s
     near: Int32s
-    """The vectors of these lists."""
+    """(C + entries, 2): lists of the vectors that are best at some point with a class. Each entry is a vector and the
+    next entry, −1 for none; row c is for class c, without a vector. Empty where such lists are not kept."""
 
 
 class Scratch(NamedTuple):

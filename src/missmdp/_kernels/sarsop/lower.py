@@ -26,21 +26,22 @@ from missmdp._kernels.sarsop.arrays import (
     Scratch,
     Vectors,
 )
-from missmdp._kernels.sarsop.near import best_near, first_near, list_vector, offer_vector, plan_for
+from missmdp._kernels.sarsop.near import (
+    best_listed,
+    first_near,
+    list_vector,
+    offer_to_all,
+    offer_to_near,
+    plan_for,
+)
 from missmdp._kernels.sarsop.successors import clear, gather, spread
 
 
 @inner
-def best_vector(
+def best_of_all(
     model: Compiled, vectors: Vectors, component: int, support: Any, prob: Any, n: int, counters: Any
 ) -> tuple[int, float]:
-    """Return the vector with the largest value at a belief inside a component, and that value.
-
-    In large components it is the best of those near to the belief, where there are lists of these.
-    """
-    entry = first_near(vectors, support, prob, n)
-    if entry >= 0:
-        return best_near(vectors, model.component_start[component], support, prob, n, entry, counters)
+    """Return the vector with the largest value at a belief inside a component, and that value."""
     best, value = -1, -np.inf
     values, start, following = vectors.values, vectors.start, vectors.next_in_component
     offset = model.component_start[component]
@@ -65,6 +66,30 @@ def best_vector(
         work += n
     counters[WORK] += work
     return best, value
+
+
+@inner
+def best_vector(
+    model: Compiled, vectors: Vectors, component: int, support: Any, prob: Any, n: int, counters: Any
+) -> tuple[int, float]:
+    """Return the best vector at a belief and its value: of those near to it where there are lists of these, or of all.
+
+    Where that is called often, the two cases are apart: together they take longer.
+    """
+    if len(vectors.near) > 0:
+        return best_of_near(model, vectors, component, support, prob, n, counters)
+    return best_of_all(model, vectors, component, support, prob, n, counters)
+
+
+@inner
+def best_of_near(
+    model: Compiled, vectors: Vectors, component: int, support: Any, prob: Any, n: int, counters: Any
+) -> tuple[int, float]:
+    """Return the best vector of those near to a belief, or of all in a component that has no lists, and its value."""
+    entry = first_near(vectors, support, prob, n)
+    if entry < 0:
+        return best_of_all(model, vectors, component, support, prob, n, counters)
+    return best_listed(vectors, model.component_start[component], support, prob, n, entry, counters)
 
 
 @inner
@@ -101,7 +126,7 @@ def choose_defaults(model: Compiled, vectors: Vectors, scratch: Scratch, counter
             wide = _best_on_average(model, vectors, component, counters)
             previous = component
         n = model.node_start[node + 1] - model.node_start[node]
-        if is_wide and (len(vectors.first_near) == 0 or n > len(scratch.inverse)):
+        if is_wide and (len(vectors.near) == 0 or n > len(scratch.inverse)):
             vectors.default[node] = wide
             continue
         for k in range(n):
@@ -128,7 +153,7 @@ def start_blind(model: Compiled, vectors: Vectors, lowest: Any, counters: Any) -
             vectors.needed[k] = True
             for j in range(size):
                 value = lowest[a]
-                if len(vectors.first_near) > 0:
+                if len(vectors.near) > 0:
                     # Vectors have this where they do not plan, so none may be below it.
                     value = max(value, model.least[model.component_start[component] + j])
                 vectors.values[counters[VALUES] + j] = value
@@ -286,7 +311,7 @@ def _new_vector(
         new >= len(vectors.component)
         or first + size > len(vectors.values)
         or first_choice + end - begin > len(vectors.choice)
-        or counters[NEAR] + size > len(vectors.near)
+        or (len(vectors.near) > 0 and counters[NEAR] + size > len(vectors.near))
     ):
         return -1
     for j in range(begin, end):
@@ -323,7 +348,7 @@ def _backup(
     component = points.component[point]
     best_action, best_value = -1, points.value[point] + tolerance
     counters[BACKUPS] += 1
-    promise = scratch.per_action
+    promise, near = scratch.per_action, len(vectors.near) > 0
     for a in range(n_actions):
         promise[a] = points.q[point, a]
     for _ in range(n_actions):
@@ -343,8 +368,13 @@ def _backup(
                 corner = scratch.support[0]
                 scratch.choice[node] = points.best[corner]
                 value += total * points.value[corner]
+            elif near:
+                scratch.choice[node], v = best_of_near(
+                    model, vectors, model.node_component[node], scratch.support, scratch.prob, n, counters
+                )
+                value += total * v
             else:
-                scratch.choice[node], v = best_vector(
+                scratch.choice[node], v = best_of_all(
                     model, vectors, model.node_component[node], scratch.support, scratch.prob, n, counters
                 )
                 value += total * v
@@ -361,8 +391,11 @@ def _backup(
     new = _new_vector(model, points, vectors, scratch, component, best_action, point, counters)
     if new < 0:
         return False
-    offer_vector(model, points, vectors, point, new, len(scratch.inverse), counters)
     first, last = points.start[point], points.start[point + 1]
+    if len(points.holding) > 0 and last - first <= len(scratch.inverse):
+        offer_to_near(model, points, vectors, scratch, point, new, counters)
+    else:
+        offer_to_all(model, points, vectors, component, new, counters)
     list_vector(vectors, points.support[first:last], last - first, new, counters)
     return True
 

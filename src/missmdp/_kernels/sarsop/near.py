@@ -12,31 +12,29 @@ from typing import Any
 import numpy as np
 
 from missmdp._kernels.jit import inner, kernel
-from missmdp._kernels.sarsop.arrays import BACKUPS, NEAR, SUPPORT, WORK, Compiled, Points, Vectors
+from missmdp._kernels.sarsop.arrays import NEAR, SUPPORT, WORK, Compiled, Points, Scratch, Vectors
 
 
 @inner
 def first_near(vectors: Vectors, support: Any, prob: Any, n: int) -> int:
     """Return where the list for a belief begins, that of its likeliest class; −1 if there is none."""
-    if len(vectors.first_near) == 0:
-        return -1
     likeliest = 0
     for j in range(1, n):
         if prob[j] > prob[likeliest]:
             likeliest = j
-    return int(vectors.first_near[support[likeliest]])
+    return int(vectors.near[support[likeliest], 1])
 
 
 @inner
-def best_near(
+def best_listed(
     vectors: Vectors, offset: int, support: Any, prob: Any, n: int, entry: int, counters: Any
 ) -> tuple[int, float]:
     """Return the best vector of the list that begins with an entry, and its value; `offset` is the first class."""
     best, value = -1, -np.inf
-    values, start, near, following = vectors.values, vectors.start, vectors.near, vectors.next_near
+    values, start, near = vectors.values, vectors.start, vectors.near
     work = n
     while entry >= 0:
-        first = start[near[entry]] - offset
+        first = start[near[entry, 0]] - offset
         dot, more = 0.0, 0.0
         for j in range(0, n - 1, 2):
             dot += prob[j] * values[first + support[j]]
@@ -45,24 +43,29 @@ def best_near(
             dot += prob[n - 1] * values[first + support[n - 1]]
         dot += more
         if dot > value:
-            best, value = near[entry], dot
-        entry = following[entry]
+            best, value = np.int64(near[entry, 0]), dot
+        entry = np.int64(near[entry, 1])
         work += n
     counters[WORK] += work
     return best, value
 
 
 @inner
+def _enter(near: Any, c: int, vector: int, counters: Any) -> None:
+    entry = counters[NEAR]
+    near[entry, 0] = vector
+    near[entry, 1] = near[c, 1]
+    near[c, 1] = entry
+    counters[NEAR] = entry + 1
+
+
+@inner
 def list_vector(vectors: Vectors, support: Any, n: int, vector: int, counters: Any) -> None:
     """Enter a new vector in the lists of the classes of a belief, if there are such lists; there must be room."""
-    if len(vectors.first_near) == 0 or vectors.first_near[support[0]] < 0:
+    if len(vectors.near) == 0 or vectors.near[support[0], 1] < 0:
         return
     for k in range(n):
-        entry = counters[NEAR]
-        vectors.near[entry] = vector
-        vectors.next_near[entry] = vectors.first_near[support[k]]
-        vectors.first_near[support[k]] = entry
-        counters[NEAR] = entry + 1
+        _enter(vectors.near, support[k], vector, counters)
 
 
 @kernel
@@ -72,11 +75,11 @@ def list_best(
     """Make the lists of vectors anew, from what is best at the points; `order` is by that.
 
     Components with up to `narrow` classes have none. `last` is working space, one entry per class. There is room if
-    `near` is as long as `support`.
+    there are as many entries as places in `support`.
     """
-    counters[NEAR] = 0
+    counters[NEAR] = len(last)
     for c in range(len(last)):
-        vectors.first_near[c] = -1
+        vectors.near[c, 1] = -1
         last[c] = -1
     for i in range(len(order)):
         point = order[i]
@@ -88,77 +91,95 @@ def list_best(
             c = points.support[k]
             if last[c] != best:
                 last[c] = best
-                entry = counters[NEAR]
-                vectors.near[entry] = best
-                vectors.next_near[entry] = vectors.first_near[c]
-                vectors.first_near[c] = entry
-                counters[NEAR] = entry + 1
+                _enter(vectors.near, c, best, counters)
 
 
 @inner
-def link_classes(points: Points, point: int) -> None:
-    """Enter a new point, whose classes are known, in the lists of points by their classes."""
-    first = points.start[point]
-    points.next_at[point] = points.first_at[points.support[first]]
-    points.first_at[points.support[first]] = point
-    points.asked[point] = -1
-    if len(points.first_holding) > 0:
-        for k in range(first, points.start[point + 1]):
-            c = points.support[k]
-            points.holder[k] = point
-            points.next_holding[k] = points.first_holding[c]
-            points.first_holding[c] = k
+def hold_classes(points: Points, point: int) -> None:
+    """Enter a new point in the lists of points by their classes, if they are kept."""
+    if len(points.holding) == 0:
+        return
+    for k in range(points.start[point], points.start[point + 1]):
+        c = points.support[k]
+        points.holding[k, 0] = point
+        points.holding[k, 1] = -1
+        if k != c:
+            points.holding[k, 1] = points.holding[c, 1]
+            points.holding[c, 1] = k
 
 
 @inner
-def _offer(points: Points, point: int, vector: int, first: int, values: Any) -> None:
-    """Let a point have a vector as its best if it is; its values begin at first + the component's first class."""
-    begin, end = points.start[point], points.start[point + 1]
-    support, prob = points.support, points.prob
+def _value_at(support: Any, prob: Any, begin: int, end: int, values: Any, first: int) -> float:
+    """Return the value of a vector at a point, from arrays by their own names: whole records cost more than the sum."""
     value, more = 0.0, 0.0
     for k in range(begin, end - 1, 2):
         value += prob[k] * values[first + support[k]]
         more += prob[k + 1] * values[first + support[k + 1]]
     if (end - begin) % 2 == 1:
         value += prob[end - 1] * values[first + support[end - 1]]
-    value += more
-    if value > points.value[point]:
-        points.value[point] = value
-        points.best[point] = vector
-        points.lower[point] = max(points.lower[point], value)
+    return value + more
 
 
 @inner
-def offer_vector(
-    model: Compiled, points: Points, vectors: Vectors, origin: int, vector: int, narrow: int, counters: Any
+def offer_to_all(
+    model: Compiled, points: Points, vectors: Vectors, component: int, vector: int, counters: Any
 ) -> None:
-    """Let all points have a new vector as their best where it is, or those that share a class with its origin.
-
-    That is where there are lists of points by classes, and the origin has up to `narrow` of them.
-    """
-    component = vectors.component[vector]
+    """Let all points of a component have a new vector as their best where it is."""
     first = vectors.start[vector] - model.component_start[component]
-    values = vectors.values
-    begin, end = points.start[origin], points.start[origin + 1]
+    start, support, prob, values = points.start, points.support, points.prob, vectors.values
+    highest, best, lower, following = points.value, points.best, points.lower, points.next_in_component
+    point = points.first_in_component[component]
     work = 0
-    if len(points.first_holding) == 0 or end - begin > narrow:
-        point = points.first_in_component[component]
-        while point >= 0:
-            _offer(points, point, vector, first, values)
-            work += points.start[point + 1] - points.start[point]
-            point = points.next_in_component[point]
-    else:
-        now = counters[BACKUPS]
-        for k in range(begin, end):
-            place = points.first_holding[points.support[k]]
-            while place >= 0:
-                point = points.holder[place]
-                work += 1
-                if points.asked[point] != now:
-                    points.asked[point] = now
-                    _offer(points, point, vector, first, values)
-                    work += points.start[point + 1] - points.start[point]
-                place = points.next_holding[place]
+    while point >= 0:
+        begin, end = start[point], start[point + 1]
+        work += end - begin
+        value = _value_at(support, prob, begin, end, values, first)
+        if value > highest[point]:
+            highest[point] = value
+            best[point] = vector
+            lower[point] = max(lower[point], value)
+        point = following[point]
+    counters[WORK] += work
+
+
+@inner
+def offer_to_near(
+    model: Compiled,
+    points: Points,
+    vectors: Vectors,
+    scratch: Scratch,
+    origin: int,
+    vector: int,
+    counters: Any,
+) -> None:
+    """Let the points that share a class with a new vector's origin have it as their best where it is."""
+    first = vectors.start[vector] - model.component_start[vectors.component[vector]]
+    start, support, prob, values = points.start, points.support, points.prob, vectors.values
+    highest, best, lower, holding = points.value, points.best, points.lower, points.holding
+    row_of = scratch.row_of
+    for k in range(start[origin], start[origin + 1]):
+        row_of[support[k]] = k
+    work = 0
+    for k in range(start[origin], start[origin + 1]):
+        place = np.int64(support[k])
+        while place >= 0:
+            point = holding[place, 0]
+            begin, end = start[point], start[point + 1]
+            # Once per point: at the first class that they share.
+            shared = begin
+            while row_of[support[shared]] < 0:
+                shared += 1
+            work += shared + 1 - begin
+            if shared == place:
+                work += end - begin
+                value = _value_at(support, prob, begin, end, values, first)
+                if value > highest[point]:
+                    highest[point] = value
+                    best[point] = vector
+                    lower[point] = max(lower[point], value)
+            place = np.int64(holding[place, 1])
+    for k in range(start[origin], start[origin + 1]):
+        row_of[support[k]] = -1
     counters[WORK] += work
 
 
@@ -173,7 +194,7 @@ def plan_for(
     """
     offset = model.component_start[points.component[origin]]
     begin, end = points.start[origin], points.start[origin + 1]
-    whole = len(points.first_holding) == 0 or end - begin > narrow
+    whole = len(points.holding) == 0 or end - begin > narrow
     for j in range(len(values)):
         values[j] = model.least[offset + j]
         planned[j] = whole
@@ -184,24 +205,21 @@ def plan_for(
         planned[points.support[k] - offset] = True
         if points.prob[k] > points.prob[likeliest]:
             likeliest = k
-    place = points.first_holding[points.support[likeliest]]
+    place = np.int64(points.support[likeliest])
     while place >= 0:
-        point = points.holder[place]
+        point = points.holding[place, 0]
         first, last = points.start[point], points.start[point + 1]
         counters[WORK] += 1
         if last - first <= narrow:
             counters[WORK] += last - first
             for j in range(first, last):
                 planned[points.support[j] - offset] = True
-        place = points.next_holding[place]
+        place = np.int64(points.holding[place, 1])
 
 
 @kernel
-def forget_classes(points: Points, n_points: int, counters: Any) -> None:
-    """Take the points from a number on out of the lists of points by classes."""
-    for c in range(len(points.first_at)):
-        while points.first_at[c] >= n_points:
-            points.first_at[c] = points.next_at[points.first_at[c]]
-    for c in range(len(points.first_holding)):
-        while points.first_holding[c] >= counters[SUPPORT]:
-            points.first_holding[c] = points.next_holding[points.first_holding[c]]
+def forget_classes(holding: Any, n_classes: int, counters: Any) -> None:
+    """Take the points that are in use no more out of the lists of points by classes."""
+    for c in range(n_classes):
+        while holding[c, 1] >= counters[SUPPORT]:
+            holding[c, 1] = holding[holding[c, 1], 1]

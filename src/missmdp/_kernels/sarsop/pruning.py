@@ -149,8 +149,9 @@ def _compact(model: Compiled, points: Points, vectors: Vectors, counters: Any, n
         points.best[point] = number[points.best[point]]
     for node in range(len(vectors.default)):
         vectors.default[node] = number[vectors.default[node]]
-    for entry in range(counters[NEAR]):
-        vectors.near[entry] = number[vectors.near[entry]]
+    if len(vectors.near) > 0:
+        for entry in range(len(model.component_of), counters[NEAR]):
+            vectors.near[entry, 0] = number[vectors.near[entry, 0]]
     counters[VECTORS] = new
     counters[VALUES] = values
     counters[CHOICES] = choices

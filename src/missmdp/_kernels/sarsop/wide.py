@@ -13,26 +13,24 @@ _TOLERANCE = 1e-10
 
 
 @inner
-def _cheapest(points: Points, scratch: Scratch, n: int, tolerance: float, counters: Any) -> int:
+def _cheapest(points: Points, component: int, scratch: Scratch, tolerance: float, counters: Any) -> int:
     """Return the point inside the belief with the lowest reduced cost, or −1 if none is below −tolerance."""
     start, support, prob, upper = points.start, points.support, points.prob, points.upper
-    following, price, row_of = points.next_at, scratch.price, scratch.row_of
+    following, price, row_of = points.next_in_component, scratch.price, scratch.row_of
     best, lowest = -1, -tolerance
-    work = n
-    for r in range(n):
-        # Points inside begin at a class of the belief.
-        point = points.first_at[scratch.support[r]]
-        while point >= 0:
-            cost = upper[point]
-            for k in range(start[point], start[point + 1]):
-                if row_of[support[k]] < 0:
-                    cost = np.inf
-                    break
-                cost -= price[support[k]] * prob[k]
-                work += 1
-            if cost < lowest:
-                best, lowest = point, cost
-            point = following[point]
+    work = 0
+    point = points.first_in_component[component]
+    while point >= 0:
+        cost = upper[point]
+        for k in range(start[point], start[point + 1]):
+            if row_of[support[k]] < 0:
+                cost = np.inf
+                break
+            cost -= price[support[k]] * prob[k]
+            work += 1
+        if cost < lowest:
+            best, lowest = point, cost
+        point = following[point]
     counters[WORK] += work
     return best
 
@@ -50,6 +48,7 @@ def mix_wide(
     """
     support, prob, level, price = scratch.support, scratch.prob, scratch.level, scratch.price
     direction, basis, rows = scratch.direction, scratch.basis, scratch.rows
+    component = model.component_of[support[0]]
     scale = 0.0
     for r in range(n):
         c = support[r]
@@ -60,7 +59,7 @@ def mix_wide(
         scale = max(scale, abs(points.upper[c]))
     m = 0
     for _ in range(max_steps):
-        point = _cheapest(points, scratch, n, _TOLERANCE * scale, counters)
+        point = _cheapest(points, component, scratch, _TOLERANCE * scale, counters)
         if point < 0:
             break
         _direct(points, scratch, point, n, m)

@@ -31,8 +31,6 @@ class Controller:
             "choice": counters[CHOICES],
             "default": 0,
             "first_in_component": 0,
-            "first_near": 0,
-            "next_near": 0,
             "near": 0,
         }
         parts = {

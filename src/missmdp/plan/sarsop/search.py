@@ -48,22 +48,12 @@ Pool = TypeVar("Pool", Points, Seen, Entries, MixtureWeights, Vectors)
 
 _FEW = 1024
 """What pools have room for at least."""
-_SHARED = (
-    "first_in_component",
-    "n_in_component",
-    "slots",
-    "default",
-    "first_at",
-    "first_holding",
-    "first_near",
-)
-"""Arrays in pools that have one entry per component, class or node, or a growth of their own."""
-_BY_SUPPORT = ("support", "prob", "holder", "next_holding")
+_SHARED = ("first_in_component", "n_in_component", "slots", "default", "holding", "near")
+"""Arrays in pools that have one entry per component or node, or a growth of their own."""
+_BY_SUPPORT = ("support", "prob")
 """Arrays of points with an entry per class of each."""
 _BY_CLASS = ("values", "planned")
 """Arrays of vectors with an entry per class of the component."""
-_BY_LIST = ("near", "next_near")
-"""Arrays of vectors with an entry per vector in the list of a class."""
 
 
 class Pools:
@@ -101,23 +91,26 @@ class Pools:
         used = self.counters
         self.points = _larger(self.points, int(used[POINTS]), except_=_BY_SUPPORT)
         self.points = _larger(self.points, int(used[SUPPORT]), only=_BY_SUPPORT)
+        if len(self.points.holding):
+            self.points = _larger(self.points, int(used[SUPPORT]), only=("holding",))
         if 4 * used[POINTS] > len(self.points.slots):
             self.rehash()
         self.seen = _larger(self.seen, int(used[SEEN]))
         self.entries = _larger(self.entries, int(used[ENTRIES]))
         self.weights = _larger(self.weights, int(used[WEIGHTS]))
-        self.vectors = _larger(self.vectors, int(used[VECTORS]), except_=(*_BY_CLASS, "choice", *_BY_LIST))
+        self.vectors = _larger(self.vectors, int(used[VECTORS]), except_=(*_BY_CLASS, "choice"))
         self.vectors = _larger(self.vectors, int(used[VALUES]), only=_BY_CLASS)
         self.vectors = _larger(self.vectors, int(used[CHOICES]), only=("choice",))
-        self.vectors = _larger(self.vectors, int(used[NEAR]), only=_BY_LIST)
+        if len(self.vectors.near):
+            self.vectors = _larger(self.vectors, int(used[NEAR]), only=("near",))
 
     def list_near(self, model: Compiled, narrow: int) -> None:
         """Make the lists of vectors by classes anew, if they are kept."""
-        if not len(self.vectors.first_near):
+        if not len(self.vectors.near):
             return
         # As long as all points together have classes, so that there is room; a backup may add a component's classes.
-        while len(self.vectors.near) < 2 * self.counters[SUPPORT] + len(model.component_of):
-            self.vectors = _larger(self.vectors, len(self.vectors.near), only=_BY_LIST)
+        while len(self.vectors.near) < self.counters[SUPPORT] + 2 * len(model.component_of):
+            self.vectors = _larger(self.vectors, len(self.vectors.near), only=("near",))
         order = np.argsort(self.points.best[: self.n_points], kind="stable")
         last = np.empty(len(model.component_of), np.int32)
         list_best(model, self.points, self.vectors, order, narrow, self.counters, last)
@@ -135,7 +128,8 @@ class Pools:
             first[late] = points.next_in_component[first[late]]
         origin = self.vectors.origin[: counters[VECTORS]]
         origin[origin >= n_points] = -1
-        forget_classes(points, n_points, counters)
+        if len(points.holding):
+            forget_classes(points.holding, len(self.scratch.row_of), counters)
         points.slots[:] = -1
         fill_slots(points, n_points)
 
@@ -147,7 +141,6 @@ class Pools:
 
 
 def _new_points(model: Compiled, size: int, *, near: bool) -> Points:
-    n_classes = model.reward.shape[0]
     n_actions, n_components = model.reward.shape[1], len(model.component_start) - 1
     return Points(
         start=np.zeros(size + 1, np.int64),
@@ -157,12 +150,7 @@ def _new_points(model: Compiled, size: int, *, near: bool) -> Points:
         next_in_component=np.zeros(size, np.int32),
         first_in_component=np.full(n_components, -1, np.int32),
         n_in_component=np.zeros(n_components, np.int64),
-        first_at=np.full(n_classes, -1, np.int32),
-        next_at=np.zeros(size, np.int32),
-        holder=np.zeros(4 * size, np.int32),
-        next_holding=np.zeros(4 * size, np.int32),
-        first_holding=np.full(n_classes if near else 0, -1, np.int32),
-        asked=np.zeros(size, np.int64),
+        holding=np.zeros((4 * size if near else 0, 2), np.int32),
         hash=np.zeros(size, np.int64),
         slots=np.full(1 << (4 * size).bit_length(), -1, np.int32),
         reward=np.zeros((size, n_actions)),
@@ -212,9 +200,7 @@ def _new_vectors(model: Compiled, *, near: bool) -> Vectors:
         next_in_component=np.zeros(n_vectors, np.int32),
         first_in_component=np.full(n_components, -1, np.int32),
         default=np.zeros(n_nodes, np.int32),
-        first_near=np.full(n_classes if near else 0, -1, np.int32),
-        next_near=np.zeros(2 * n_classes + _FEW, np.int32),
-        near=np.zeros(2 * n_classes + _FEW, np.int32),
+        near=np.full((4 * n_classes + _FEW if near else 0, 2), -1, np.int32),
     )
 
 
