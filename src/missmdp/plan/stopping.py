@@ -109,6 +109,19 @@ class SearchLimits(Stopwatch):
         super().__init__(timeout)
         self.memory = _machine_memory() * _SHARE_OF_MEMORY if memory is None else memory * 1e6
         """In bytes."""
+        self._kept_back = 0.0
+
+    def keep_back(self, seconds: float, most: float) -> None:
+        """Stop so many seconds before the time limit, since there is something to do then; `most` is a share of it."""
+        if self.timeout is not None:
+            self._kept_back = min(seconds, most * self.timeout)
+
+    @property
+    def stopped_by(self) -> Status | None:
+        """What says that it is time to stop: Ctrl-C, the time limit (less what is kept back), or None."""
+        if self._interrupted:
+            return "interrupted"
+        return "timeout" if self.left <= self._kept_back else None
 
     def check_memory(self, nbytes: int) -> None:
         """Raise `Stop` if that many bytes are too many."""

@@ -17,9 +17,9 @@ Floats: TypeAlias = Any
 Bools: TypeAlias = Any
 """Arrays by their element type. Numba checks it; to the type checker they are anything, as elements of arrays are."""
 
-POINTS, SUPPORT, SEEN, ENTRIES, WEIGHTS, VECTORS, VALUES, CHOICES, BACKUPS, WORK = range(10)
+POINTS, SUPPORT, SEEN, ENTRIES, WEIGHTS, VECTORS, VALUES, CHOICES, NEAR, BACKUPS, WORK = range(11)
 """Places in the counters: how much of each pool is in use, backups made, multiplications spent."""
-N_COUNTERS = 10
+N_COUNTERS = 11
 
 
 @record
@@ -71,6 +71,9 @@ class Points(NamedTuple):
     """(B,)"""
     n_in_component: Int64s
     """(B,)"""
+    holding: Int32s
+    """(places, 2): for each place in `support` its point, and the next place with the same class, −1 for none. The
+    list of a class begins at the place of its corner, which is the class. Empty where such lists are not kept."""
     hash: Int64s
     slots: Int32s
     """Hash table of points, −1 where empty; its length is a power of two."""
@@ -142,6 +145,9 @@ class Vectors(NamedTuple):
     start: Int64s
     """Where the values begin: one per class of the component."""
     values: Floats
+    planned: Bools
+    """For each place in `values`, whether it is the value of the plan; elsewhere it is what every plan is worth, at
+    least."""
     component: Int32s
     action: Int32s
     choice_start: Int64s
@@ -158,6 +164,9 @@ class Vectors(NamedTuple):
     """(B,)"""
     default: Int32s
     """(N,): the vector for nodes that have probability zero at a point."""
+    near: Int32s
+    """(C + entries, 2): lists of the vectors that are best at some point with a class. Each entry is a vector and the
+    next entry, −1 for none; row c is for class c, without a vector. Empty where such lists are not kept."""
 
 
 @record

@@ -17,6 +17,7 @@ from missmdp._kernels.jit import inner, kernel
 from missmdp._kernels.sarsop.arrays import (
     BACKUPS,
     CHOICES,
+    NEAR,
     VALUES,
     VECTORS,
     WORK,
@@ -25,11 +26,19 @@ from missmdp._kernels.sarsop.arrays import (
     Scratch,
     Vectors,
 )
+from missmdp._kernels.sarsop.near import (
+    best_listed,
+    first_near,
+    list_vector,
+    offer_to_all,
+    offer_to_near,
+    plan_for,
+)
 from missmdp._kernels.sarsop.successors import clear, gather, spread
 
 
 @inner
-def best_vector(
+def best_of_all(
     model: Compiled, vectors: Vectors, component: int, support: Any, prob: Any, n: int, counters: Any
 ) -> tuple[int, float]:
     """Return the vector with the largest value at a belief inside a component, and that value."""
@@ -60,6 +69,30 @@ def best_vector(
 
 
 @inner
+def best_vector(
+    model: Compiled, vectors: Vectors, component: int, support: Any, prob: Any, n: int, counters: Any
+) -> tuple[int, float]:
+    """Return the best vector at a belief and its value: of those near to it where there are lists of these, or of all.
+
+    Where that is called often, the two cases are apart: together they take longer.
+    """
+    if len(vectors.near) > 0:
+        return best_of_near(model, vectors, component, support, prob, n, counters)
+    return best_of_all(model, vectors, component, support, prob, n, counters)
+
+
+@inner
+def best_of_near(
+    model: Compiled, vectors: Vectors, component: int, support: Any, prob: Any, n: int, counters: Any
+) -> tuple[int, float]:
+    """Return the best vector of those near to a belief, or of all in a component that has no lists, and its value."""
+    entry = first_near(vectors, support, prob, n)
+    if entry < 0:
+        return best_of_all(model, vectors, component, support, prob, n, counters)
+    return best_listed(vectors, model.component_start[component], support, prob, n, entry, counters)
+
+
+@inner
 def _best_on_average(model: Compiled, vectors: Vectors, component: int, counters: Any) -> int:
     """Return the vector of a component whose values have the largest sum."""
     size = model.component_start[component + 1] - model.component_start[component]
@@ -80,24 +113,27 @@ def _best_on_average(model: Compiled, vectors: Vectors, component: int, counters
 def choose_defaults(model: Compiled, vectors: Vectors, scratch: Scratch, counters: Any) -> None:
     """Choose the vector for nodes that a point holds impossible: the best where all classes are equally likely.
 
-    In a wide component that is all classes of the component, whatever the node: one vector for all nodes.
+    In a wide component that is all classes of the component, whatever the node: one vector for all nodes. Where
+    there are lists of vectors by classes, that holds for nodes with many classes.
     """
     previous, wide = -1, -1
     for node in range(len(model.node_component)):
-        n = 0
         component = model.node_component[node]
-        if model.component_start[component + 1] - model.component_start[component] > len(scratch.inverse):
-            if component != previous:
-                wide = _best_on_average(model, vectors, component, counters)
-                previous = component
+        is_wide = model.component_start[component + 1] - model.component_start[component] > len(
+            scratch.inverse
+        )
+        if is_wide and component != previous:
+            wide = _best_on_average(model, vectors, component, counters)
+            previous = component
+        n = model.node_start[node + 1] - model.node_start[node]
+        if is_wide and (len(vectors.near) == 0 or n > len(scratch.inverse)):
             vectors.default[node] = wide
             continue
-        for pair in range(model.node_start[node], model.node_start[node + 1]):
-            scratch.support[n] = model.pair_class[pair]
-            scratch.prob[n] = 1.0
-            n += 1
+        for k in range(n):
+            scratch.support[k] = model.pair_class[model.node_start[node] + k]
+            scratch.prob[k] = 1.0
         vectors.default[node], _ = best_vector(
-            model, vectors, model.node_component[node], scratch.support, scratch.prob, n, counters
+            model, vectors, component, scratch.support, scratch.prob, n, counters
         )
 
 
@@ -116,7 +152,12 @@ def start_blind(model: Compiled, vectors: Vectors, lowest: Any, counters: Any) -
             vectors.origin[k] = -1
             vectors.needed[k] = True
             for j in range(size):
-                vectors.values[counters[VALUES] + j] = lowest[a]
+                value = lowest[a]
+                if len(vectors.near) > 0:
+                    # Vectors have this where they do not plan, so none may be below it.
+                    value = max(value, model.least[model.component_start[component] + j])
+                vectors.values[counters[VALUES] + j] = value
+                vectors.planned[counters[VALUES] + j] = True
             for j in range(
                 model.next_start[component * n_actions + a], model.next_start[component * n_actions + a + 1]
             ):
@@ -160,11 +201,20 @@ def refresh_values(model: Compiled, points: Points, vectors: Vectors, n_points: 
 
 @inner
 def evaluate_plan(
-    model: Compiled, vectors: Vectors, scratch: Scratch, component: int, action: int, choice: Any, out: Any
-) -> None:
+    model: Compiled,
+    vectors: Vectors,
+    scratch: Scratch,
+    component: int,
+    action: int,
+    choice: Any,
+    planned: Any,
+    out: Any,
+) -> int:
     """Fill out with the value, class by class of a component, of an action and then one vector per node.
 
-    Those vectors are in `choice`, in the order of the nodes that can follow.
+    Those vectors are in `choice`, in the order of the nodes that can follow. Classes that are not planned for keep
+    what is in `out`. Returns what it took, in multiplications of a search for the best vector: those run through
+    memory in order; here each one looks up a value somewhere else.
     """
     n_actions = model.reward.shape[1]
     begin, end = (
@@ -179,7 +229,10 @@ def evaluate_plan(
     offset = model.component_start[component]
     start, prob, nodes, target = model.start, model.prob, model.node, model.target
     values, base = vectors.values, scratch.base
+    work = 0
     for c in range(offset, model.component_start[component + 1]):
+        if not planned[c - offset]:
+            continue
         row = c * n_actions + action
         value, more = model.reward[c, action], 0.0
         first, last = start[row], start[row + 1]
@@ -189,20 +242,8 @@ def evaluate_plan(
         if (last - first) % 2 == 1:
             value += prob[last - 1] * values[base[nodes[last - 1]] + target[last - 1]]
         out[c - offset] = value + more
-
-
-@inner
-def plan_size(model: Compiled, component: int, action: int) -> int:
-    """Return what it takes to evaluate a plan, in multiplications of a search for the best vector.
-
-    Those run through memory in order; here each one looks up a value somewhere else.
-    """
-    n_actions = model.reward.shape[1]
-    size = 0
-    for c in range(model.component_start[component], model.component_start[component + 1]):
-        row = c * n_actions + action
-        size += model.start[row + 1] - model.start[row]
-    return 4 * size
+        work += 4 * (last - first)
+    return work
 
 
 @kernel
@@ -232,23 +273,28 @@ def evaluate_vectors(
         first = vectors.choice_start[k]
         choice = vectors.choice[first : first + model.next_start[row + 1] - model.next_start[row]]
         size = model.component_start[component + 1] - model.component_start[component]
-        evaluate_plan(model, vectors, scratch, component, action, choice, scratch.level)
+        values = vectors.values[vectors.start[k] : vectors.start[k] + size]
+        planned = vectors.planned[vectors.start[k] : vectors.start[k] + size]
+        counters[WORK] += evaluate_plan(
+            model, vectors, scratch, component, action, choice, planned, scratch.level
+        )
         most = 0.0
         for c in range(size):
-            change = scratch.level[c] - vectors.values[vectors.start[k] + c]
-            rise = max(rise, change)
-            most = max(most, -change)
-            vectors.values[vectors.start[k] + c] = scratch.level[c]
+            if planned[c]:
+                change = scratch.level[c] - values[c]
+                rise = max(rise, change)
+                most = max(most, -change)
+                values[c] = scratch.level[c]
         vectors.fall[k] = most
         if vectors.needed[k]:
             largest = max(largest, most)
-        counters[WORK] += plan_size(model, component, action)
     return rise, largest, place
 
 
 @inner
 def _new_vector(
     model: Compiled,
+    points: Points,
     vectors: Vectors,
     scratch: Scratch,
     component: int,
@@ -265,12 +311,15 @@ def _new_vector(
         new >= len(vectors.component)
         or first + size > len(vectors.values)
         or first_choice + end - begin > len(vectors.choice)
+        or (len(vectors.near) > 0 and counters[NEAR] + size > len(vectors.near))
     ):
         return -1
     for j in range(begin, end):
         vectors.choice[first_choice + j - begin] = scratch.best_choice[model.next_node[j]]
     choice = vectors.choice[first_choice : first_choice + end - begin]
-    evaluate_plan(model, vectors, scratch, component, action, choice, vectors.values[first : first + size])
+    values, planned = vectors.values[first : first + size], vectors.planned[first : first + size]
+    plan_for(model, points, origin, len(scratch.inverse), values, planned, counters)
+    counters[WORK] += evaluate_plan(model, vectors, scratch, component, action, choice, planned, values)
     vectors.start[new] = first
     vectors.component[new] = component
     vectors.action[new] = action
@@ -281,7 +330,6 @@ def _new_vector(
     counters[VECTORS] = new + 1
     counters[VALUES] = first + size
     counters[CHOICES] = first_choice + end - begin
-    counters[WORK] += plan_size(model, component, action)
     return new
 
 
@@ -300,7 +348,7 @@ def _backup(
     component = points.component[point]
     best_action, best_value = -1, points.value[point] + tolerance
     counters[BACKUPS] += 1
-    promise = scratch.per_action
+    promise, near = scratch.per_action, len(vectors.near) > 0
     for a in range(n_actions):
         promise[a] = points.q[point, a]
     for _ in range(n_actions):
@@ -320,8 +368,13 @@ def _backup(
                 corner = scratch.support[0]
                 scratch.choice[node] = points.best[corner]
                 value += total * points.value[corner]
+            elif near:
+                scratch.choice[node], v = best_of_near(
+                    model, vectors, model.node_component[node], scratch.support, scratch.prob, n, counters
+                )
+                value += total * v
             else:
-                scratch.choice[node], v = best_vector(
+                scratch.choice[node], v = best_of_all(
                     model, vectors, model.node_component[node], scratch.support, scratch.prob, n, counters
                 )
                 value += total * v
@@ -335,27 +388,15 @@ def _backup(
         clear(model, scratch, n_touched)
     if best_action < 0:
         return True
-    new = _new_vector(model, vectors, scratch, component, best_action, point, counters)
+    new = _new_vector(model, points, vectors, scratch, component, best_action, point, counters)
     if new < 0:
         return False
-    first = vectors.start[new] - model.component_start[component]
-    start, support, prob, values = points.start, points.support, points.prob, vectors.values
-    other = points.first_in_component[component]
-    while other >= 0:
-        begin, end = start[other], start[other + 1]
-        value, more = 0.0, 0.0
-        counters[WORK] += end - begin
-        for k in range(begin, end - 1, 2):
-            value += prob[k] * values[first + support[k]]
-            more += prob[k + 1] * values[first + support[k + 1]]
-        if (end - begin) % 2 == 1:
-            value += prob[end - 1] * values[first + support[end - 1]]
-        value += more
-        if value > points.value[other]:
-            points.value[other] = value
-            points.best[other] = new
-            points.lower[other] = max(points.lower[other], value)
-        other = points.next_in_component[other]
+    first, last = points.start[point], points.start[point + 1]
+    if len(points.holding) > 0 and last - first <= len(scratch.inverse):
+        offer_to_near(model, points, vectors, scratch, point, new, counters)
+    else:
+        offer_to_all(model, points, vectors, component, new, counters)
+    list_vector(vectors, points.support[first:last], last - first, new, counters)
     return True
 
 

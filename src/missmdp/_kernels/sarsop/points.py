@@ -18,6 +18,7 @@ from missmdp._kernels.sarsop.arrays import (
     Vectors,
 )
 from missmdp._kernels.sarsop.lower import best_vector
+from missmdp._kernels.sarsop.near import hold_classes
 from missmdp._kernels.sarsop.successors import clear, find_point, gather, hash_belief, mix, spread
 from missmdp._kernels.sarsop.upper import entry_value, link_point, mixture_value
 
@@ -52,6 +53,7 @@ def add_belief(
     counters[POINTS] = new + 1
     component = model.component_of[scratch.support[0]]
     link_point(points, new, component)
+    hold_classes(points, new)
     points.best[new], points.value[new] = best_vector(
         model, vectors, component, scratch.support, scratch.prob, n, counters
     )

@@ -7,6 +7,7 @@ from typing import Any
 from missmdp._kernels.jit import inner, kernel
 from missmdp._kernels.sarsop.arrays import (
     CHOICES,
+    NEAR,
     POINTS,
     VALUES,
     VECTORS,
@@ -135,6 +136,7 @@ def _compact(model: Compiled, points: Points, vectors: Vectors, counters: Any, n
         vectors.choice_start[new] = choices
         for j in range(model.component_start[component + 1] - model.component_start[component]):
             vectors.values[values] = vectors.values[first + j]
+            vectors.planned[values] = vectors.planned[first + j]
             values += 1
         for j in range(model.next_start[row + 1] - model.next_start[row]):
             vectors.choice[choices] = vectors.choice[first_choice + j]
@@ -147,6 +149,9 @@ def _compact(model: Compiled, points: Points, vectors: Vectors, counters: Any, n
         points.best[point] = number[points.best[point]]
     for node in range(len(vectors.default)):
         vectors.default[node] = number[vectors.default[node]]
+    if len(vectors.near) > 0:
+        for entry in range(len(model.component_of), counters[NEAR]):
+            vectors.near[entry, 0] = number[vectors.near[entry, 0]]
     counters[VECTORS] = new
     counters[VALUES] = values
     counters[CHOICES] = choices

@@ -172,6 +172,54 @@ def _list_candidates(
 
 
 @inner
+def _list_candidates_near(points: Points, scratch: Scratch, n: int, tolerance: float, counters: Any) -> int:
+    """The same with `inside`, by the lists of points by classes: what is inside begins with a class of the belief."""
+    start, support, prob, upper, holding = (
+        points.start,
+        points.support,
+        points.prob,
+        points.upper,
+        points.holding,
+    )
+    price, candidate, saving, row_of = scratch.price, scratch.candidate, scratch.saving, scratch.row_of
+    room = len(candidate)
+    count, work = 0, n
+    least, where = tolerance, 0
+    for r in range(n):
+        place = np.int64(scratch.support[r])
+        while place >= 0:
+            point = holding[place, 0]
+            first, last = start[point], start[point + 1]
+            begins = place == first
+            place = np.int64(holding[place, 1])
+            work += 1
+            if not begins or row_of[support[last - 1]] < 0:
+                continue
+            gain, more = -upper[point], 0.0
+            for k in range(first, last - 1, 2):
+                gain += price[support[k]] * prob[k]
+                more += price[support[k + 1]] * prob[k + 1]
+            if (last - first) % 2 == 1:
+                gain += price[support[last - 1]] * prob[last - 1]
+            gain += more
+            work += last - first
+            if gain > least:
+                if count < room:
+                    where = count
+                    count += 1
+                candidate[where] = point
+                saving[where] = gain
+                if count == room:
+                    least = saving[0]
+                    where = 0
+                    for i in range(1, room):
+                        if saving[i] < least:
+                            least, where = saving[i], i
+    counters[WORK] += work
+    return count
+
+
+@inner
 def _entering(
     model: Compiled,
     points: Points,
@@ -281,7 +329,10 @@ def mix(
     for _ in range(max_steps):
         column = _entering(model, points, scratch, n, n_candidates, tolerance, counters)
         if column == -1:
-            n_candidates = _list_candidates(points, component, scratch, inside, tolerance, counters)
+            if inside and len(points.holding) > 0:
+                n_candidates = _list_candidates_near(points, scratch, n, tolerance, counters)
+            else:
+                n_candidates = _list_candidates(points, component, scratch, inside, tolerance, counters)
             if n_candidates == 0:
                 break
             column = _entering(model, points, scratch, n, n_candidates, tolerance, counters)

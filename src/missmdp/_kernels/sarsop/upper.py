@@ -23,6 +23,7 @@ from missmdp._kernels.sarsop.arrays import (
     Scratch,
     Seen,
 )
+from missmdp._kernels.sarsop.near import hold_classes
 
 
 @kernel
@@ -33,6 +34,7 @@ def start_corners(model: Compiled, points: Points, highest: float, counters: Any
         points.support[c] = c
         points.prob[c] = 1.0
         link_point(points, c, model.component_of[c])
+        hold_classes(points, c)
         for a in range(model.reward.shape[1]):
             points.reward[c, a] = model.reward[c, a]
             points.q[c, a] = highest

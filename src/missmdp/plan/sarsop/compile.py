@@ -184,6 +184,11 @@ class Compilation:
         return self.has_wide_component and self.n_classes > MANY
 
     @property
+    def backups_are_slow(self) -> bool:
+        """Whether backups take most of the time: beliefs in large components, and trials that visit all of them."""
+        return self.has_wide_component and not self.is_wide
+
+    @property
     def narrow(self) -> int:
         """Classes that a component may have without being wide."""
         return WIDE

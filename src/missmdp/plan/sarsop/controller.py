@@ -27,9 +27,11 @@ class Controller:
         """Return a copy of the vectors in use."""
         ends = {
             "values": counters[VALUES],
+            "planned": counters[VALUES],
             "choice": counters[CHOICES],
             "default": 0,
             "first_in_component": 0,
+            "near": 0,
         }
         parts = {
             name: array[: ends.get(name, counters[VECTORS])].copy()

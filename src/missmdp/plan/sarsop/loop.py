@@ -13,7 +13,7 @@ from scipy import sparse
 from missmdp._kernels.sarsop.arrays import ENTRIES, POINTS, WEIGHTS
 from missmdp.plan.sarsop.lower import improve_lower, settle_lower, start_lower
 from missmdp.plan.sarsop.sampling import Visited, refine, sample, visit, worth_backing_up
-from missmdp.plan.sarsop.search import Search
+from missmdp.plan.sarsop.search import BUDGET, Search
 from missmdp.plan.sarsop.start import begin_with, set_up
 from missmdp.plan.sarsop.upper import expand, improve_upper, inform_upper, start_upper
 from missmdp.plan.stopping import ROUNDING, Goal, Status, Stop
@@ -24,6 +24,8 @@ ROUNDS, MOST_ROUNDS = 10, 100
 EXPANSIONS = 2
 """How often per round the optimistic policy is followed to where nothing is known yet."""
 EXPANSIONS_IF_WIDE = 20
+LEAST_WORK, SHARE_OF_WORK = 10 * BUDGET, 0.1
+"""Where backups are slow: what a trial may spend on each bound, in multiplications, and as a share of all so far."""
 PATIENCE = 3
 """Trials without any change after which a search has converged."""
 
@@ -51,6 +53,7 @@ class Loop:
         self.trace = TraceBuilder()
         self.trials = 0
         self._work_on_lower = 0
+        self._work_per_backup = 1.0
         self._say = say
         self._threads = threads or os.cpu_count() or 1
 
@@ -73,7 +76,7 @@ class Loop:
                 idle = idle + 1 if self._is_near(before) else 0
         except Stop as stop:
             if stop.status not in ("precision", "trials"):
-                settle_lower(search)
+                settle_lower(search, search.limits.left if stop.status == "timeout" else 0.0)
             self._record()
             return stop.status
         return "converged"
@@ -105,22 +108,36 @@ class Loop:
         self._check_goal()
         refine(search, visited)
         sample(search)
-        self.trials += 1
-        new = np.arange(n_points, search.pools.n_points)[::-1]
-        begin = search.work
-        if search.compiled.has_wide_component and not search.compiled.is_wide:
-            order = worth_backing_up(search, visit(search))
+        if search.compiled.backups_are_slow:
+            self._record()
+            self._back_up_worst()
         else:
-            order = np.concatenate([new, visited.points])
-        improve_lower(search, order)
-        self._work_on_lower = search.work - begin
+            new = np.arange(n_points, search.pools.n_points)[::-1]
+            begin = search.work
+            improve_lower(search, np.concatenate([new, visited.points]))
+            self._work_on_lower = search.work - begin
+        self.trials += 1
+
+    def _back_up_worst(self) -> None:
+        """Make the lower bound better where that matters most, at as many points as there is an allowance for."""
+        search = self.search
+        begin, before, allowance = search.work, search.backups, self._allowance
+        order = worth_backing_up(search, visit(search), int(allowance / self._work_per_backup))
+        improve_lower(search, order, most_work=allowance)
+        self._work_per_backup = (search.work - begin) / max(search.backups - before, 1)
+
+    @property
+    def _allowance(self) -> int:
+        """What may be spent on each bound in a trial where backups are slow, so that no trial is most of a search."""
+        return max(LEAST_WORK, int(SHARE_OF_WORK * self.search.work))
 
     def _tighten(self) -> None:
         """Make the upper bound better where it is loosest, again and again: as much work as the lower bound took."""
         search = self.search
-        begin = search.work
+        slow, begin = search.compiled.backups_are_slow, search.work
+        least, most = (1, self._allowance) if slow else (ROUNDS, self._work_on_lower)
         for k in range(MOST_ROUNDS):
-            if k >= ROUNDS and search.work - begin >= self._work_on_lower:
+            if k >= least and search.work - begin >= most:
                 break
             refine(search, self._follow())
             self._check_goal()

@@ -19,7 +19,7 @@ from missmdp.plan.sarsop.search import BUDGET, SMALL_AT_START, SWEEPS_AT_START, 
 
 ROUNDS = 3
 """Rounds of backups per trial, at most."""
-WORK_AT_END = 2
+WORK_AT_END, WORK_AT_END_IF_SLOW = 2, 5
 """Times the work of the backups: what may be spent on finding out what the policy is worth."""
 SMALL = 1e-3
 """Of the gap at the start: changes below it end the sweeps."""
@@ -31,6 +31,8 @@ AGAIN = 0.05
 """Of the gap at the start: what a round must close, by all points that are visited, for another one to follow."""
 WORK_TO_SETTLE = 2 * BUDGET
 """What may be spent on sweeps after a limit was reached."""
+SWEEPS_TO_SETTLE, MOST_TO_SETTLE = 5, 0.05
+"""Time kept back for that where backups are slow: for so many sweeps, but no more than this share of the limit."""
 SLACK = 0.01
 """Of the gap at the start: what the reported lower bound may give away to vectors that still fall."""
 
@@ -55,8 +57,12 @@ def look_at_all(search: Search, fall: float) -> None:
     search.keep_controller(fall)
 
 
-def improve_lower(search: Search, order: NDArray[np.int64]) -> None:
-    """Back up at points in the order given and back, and evaluate the plans that came out; again while that pays."""
+def improve_lower(search: Search, order: NDArray[np.int64], *, most_work: float = np.inf) -> None:
+    """Back up at points in the order given and back, and evaluate the plans that came out; again while that pays.
+
+    No round begins after more than `most_work`.
+    """
+    stop = search.work + most_work
     one_step = 1.0 - search.compiled.discount
     share = min(WORTHWHILE, 0.1 * one_step)
     work = 0
@@ -76,26 +82,36 @@ def improve_lower(search: Search, order: NDArray[np.int64]) -> None:
         work += search.work - begin
         evaluate(search, most_work=0 if search.compiled.is_wide else search.work - begin)
         rise = search.pools.points.value[order] - values
-        if np.dot(search.pools.points.visits[order], rise) < AGAIN * search.gap:
+        if np.dot(search.pools.points.visits[order], rise) < AGAIN * search.gap or search.work >= stop:
             break
         order = order[::-1].copy()
     if not search.compiled.is_wide:
-        evaluate(search, fall=SLACK * one_step * search.gap, most_work=WORK_AT_END * work)
+        times = WORK_AT_END_IF_SLOW if search.compiled.backups_are_slow else WORK_AT_END
+        evaluate(search, fall=SLACK * one_step * search.gap, most_work=times * work)
 
 
-def settle_lower(search: Search) -> None:
-    """Keep what the backups of a trial that was cut short have brought."""
+def settle_lower(search: Search, seconds: float) -> None:
+    """Keep what the backups of a trial that was cut short have brought, in about so many seconds if they are enough.
+
+    Sweeps go on until the vectors that the start needs fall no more: what they still fall is taken off the bound.
+    """
     prune(search)
-    stop = search.work + WORK_TO_SETTLE
+    end, stop = search.limits.seconds + seconds, search.work + WORK_TO_SETTLE
+    slack = SLACK * (1.0 - search.compiled.discount) * search.gap
     while True:
+        begin = search.limits.seconds
         rose, fell = _sweep(search, stoppable=False)
-        if search.work >= stop or max(rose, fell) <= SMALL * search.gap:
+        if max(rose, fell) <= SMALL * search.gap and fell <= slack:
+            break
+        now = search.limits.seconds
+        if search.work >= stop and (fell <= slack or 2.0 * now - begin > end):
             break
     _keep(search, fell)
 
 
 def prune(search: Search) -> None:
     """Drop vectors that are best nowhere and that no plan needs."""
+    search.pools.list_near(search.model, search.compiled.narrow)
     number, stack = np.empty((2, search.pools.n_vectors), dtype=np.int32)
     prune_vectors(*search.lower_arrays(), search.root, number, stack, not search.compiled.is_wide)
 
@@ -128,6 +144,7 @@ def _keep(search: Search, fell: float) -> None:
 def _sweep(search: Search, *, only_needed: bool = False, stoppable: bool = True) -> tuple[float, float]:
     """Evaluate the plans of vectors once, newest first; return the largest rise, and fall of those needed."""
     pools = search.pools
+    begin = search.limits.seconds
     rise, fall, place = 0.0, 0.0, pools.n_vectors
     while place > 0:
         if stoppable:
@@ -136,4 +153,6 @@ def _sweep(search: Search, *, only_needed: bool = False, stoppable: bool = True)
             search.model, pools.vectors, pools.scratch, pools.counters, only_needed, place, BUDGET
         )
         rise, fall = max(rise, rose), max(fall, fell)
+    if search.compiled.backups_are_slow and not only_needed:
+        search.limits.keep_back(SWEEPS_TO_SETTLE * (search.limits.seconds - begin), MOST_TO_SETTLE)
     return rise, fall

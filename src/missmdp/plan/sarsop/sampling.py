@@ -104,13 +104,13 @@ def _worst(search: Search, visited: NDArray[np.int64], matters: NDArray[np.float
     return visited[np.sort(few)]
 
 
-def worth_backing_up(search: Search, visited: Visited) -> NDArray[np.int64]:
-    """Return the points that add most to the gap at the start, newest first: where backups take long."""
+def worth_backing_up(search: Search, visited: Visited, most: int) -> NDArray[np.int64]:
+    """Return the points that add most to the gap at the start, newest first, and at most so many."""
     points, chosen = search.pools.points, visited.points
     matters = np.maximum(points.visits[chosen] * (points.upper[chosen] - points.lower[chosen]), 0.0)
     worst = np.argsort(-matters, kind="stable")
     count = _how_many(matters[worst], BACKED_UP * float(matters.sum()))
-    return chosen[np.sort(worst[:count])]
+    return chosen[np.sort(worst[: max(1, min(count, most))])]
 
 
 def _how_many(parts: NDArray[np.float64], total: float) -> int:

@@ -13,6 +13,7 @@ from missmdp._kernels.sarsop.arrays import (
     CHOICES,
     ENTRIES,
     N_COUNTERS,
+    NEAR,
     POINTS,
     SEEN,
     SUPPORT,
@@ -28,6 +29,7 @@ from missmdp._kernels.sarsop.arrays import (
     Seen,
     Vectors,
 )
+from missmdp._kernels.sarsop.near import forget_classes, list_best
 from missmdp._kernels.sarsop.successors import fill_slots
 from missmdp.plan.sarsop.compile import Compilation
 from missmdp.plan.sarsop.controller import Controller
@@ -46,22 +48,26 @@ Pool = TypeVar("Pool", Points, Seen, Entries, MixtureWeights, Vectors)
 
 _FEW = 1024
 """What pools have room for at least."""
-_SHARED = ("first_in_component", "n_in_component", "slots", "default")
+_SHARED = ("first_in_component", "n_in_component", "slots", "default", "holding", "near")
 """Arrays in pools that have one entry per component or node, or a growth of their own."""
+_BY_SUPPORT = ("support", "prob")
+"""Arrays of points with an entry per class of each."""
+_BY_CLASS = ("values", "planned")
+"""Arrays of vectors with an entry per class of the component."""
 
 
 class Pools:
     """Points, what follows them, mixtures, vectors: everything that grows."""
 
-    def __init__(self, model: Compiled, narrow: int) -> None:
+    def __init__(self, model: Compiled, narrow: int, *, near: bool) -> None:
         # What one call may add to a pool is at most half of it, so a pool which is less than half full has room.
         size = 2 * max(model.reward.shape[0], len(model.node_component)) + _FEW
         self.counters = np.zeros(N_COUNTERS, dtype=np.int64)
-        self.points = _new_points(model, size)
+        self.points = _new_points(model, size, near=near)
         self.seen = Seen(point=np.zeros(size, np.int32), prob=np.zeros(size))
         self.entries = _new_entries(size)
         self.weights = MixtureWeights(point=np.zeros(4 * size, np.int32), weight=np.zeros(4 * size))
-        self.vectors = _new_vectors(model)
+        self.vectors = _new_vectors(model, near=near)
         self.scratch = _new_scratch(model, narrow)
 
     @property
@@ -83,16 +89,31 @@ class Pools:
     def grow(self) -> None:
         """Make every pool that is more than half full twice as large."""
         used = self.counters
-        self.points = _larger(self.points, int(used[POINTS]), except_=("support", "prob"))
-        self.points = _larger(self.points, int(used[SUPPORT]), only=("support", "prob"))
+        self.points = _larger(self.points, int(used[POINTS]), except_=_BY_SUPPORT)
+        self.points = _larger(self.points, int(used[SUPPORT]), only=_BY_SUPPORT)
+        if len(self.points.holding):
+            self.points = _larger(self.points, int(used[SUPPORT]), only=("holding",))
         if 4 * used[POINTS] > len(self.points.slots):
             self.rehash()
         self.seen = _larger(self.seen, int(used[SEEN]))
         self.entries = _larger(self.entries, int(used[ENTRIES]))
         self.weights = _larger(self.weights, int(used[WEIGHTS]))
-        self.vectors = _larger(self.vectors, int(used[VECTORS]), except_=("values", "choice"))
-        self.vectors = _larger(self.vectors, int(used[VALUES]), only=("values",))
+        self.vectors = _larger(self.vectors, int(used[VECTORS]), except_=(*_BY_CLASS, "choice"))
+        self.vectors = _larger(self.vectors, int(used[VALUES]), only=_BY_CLASS)
         self.vectors = _larger(self.vectors, int(used[CHOICES]), only=("choice",))
+        if len(self.vectors.near):
+            self.vectors = _larger(self.vectors, int(used[NEAR]), only=("near",))
+
+    def list_near(self, model: Compiled, narrow: int) -> None:
+        """Make the lists of vectors by classes anew, if they are kept."""
+        if not len(self.vectors.near):
+            return
+        # As long as all points together have classes, so that there is room; a backup may add a component's classes.
+        while len(self.vectors.near) < self.counters[SUPPORT] + 2 * len(model.component_of):
+            self.vectors = _larger(self.vectors, len(self.vectors.near), only=("near",))
+        order = np.argsort(self.points.best[: self.n_points], kind="stable")
+        last = np.empty(len(model.component_of), np.int32)
+        list_best(model, self.points, self.vectors, order, narrow, self.counters, last)
 
     def forget_points(self, n_points: int) -> None:
         """Drop all but the first points, to which nothing else refers yet; vectors that were made there stay."""
@@ -107,6 +128,8 @@ class Pools:
             first[late] = points.next_in_component[first[late]]
         origin = self.vectors.origin[: counters[VECTORS]]
         origin[origin >= n_points] = -1
+        if len(points.holding):
+            forget_classes(points.holding, len(self.scratch.row_of), counters)
         points.slots[:] = -1
         fill_slots(points, n_points)
 
@@ -117,7 +140,7 @@ class Pools:
         fill_slots(self.points, self.n_points)
 
 
-def _new_points(model: Compiled, size: int) -> Points:
+def _new_points(model: Compiled, size: int, *, near: bool) -> Points:
     n_actions, n_components = model.reward.shape[1], len(model.component_start) - 1
     return Points(
         start=np.zeros(size + 1, np.int64),
@@ -127,6 +150,7 @@ def _new_points(model: Compiled, size: int) -> Points:
         next_in_component=np.zeros(size, np.int32),
         first_in_component=np.full(n_components, -1, np.int32),
         n_in_component=np.zeros(n_components, np.int64),
+        holding=np.zeros((4 * size if near else 0, 2), np.int32),
         hash=np.zeros(size, np.int64),
         slots=np.full(1 << (4 * size).bit_length(), -1, np.int32),
         reward=np.zeros((size, n_actions)),
@@ -158,13 +182,14 @@ def _new_entries(size: int) -> Entries:
     )
 
 
-def _new_vectors(model: Compiled) -> Vectors:
+def _new_vectors(model: Compiled, *, near: bool) -> Vectors:
     n_classes, n_actions = model.reward.shape
     n_components, n_nodes = len(model.component_start) - 1, len(model.node_component)
     n_vectors = 2 * n_components * n_actions + _FEW
     return Vectors(
         start=np.zeros(n_vectors, np.int64),
         values=np.zeros(2 * n_classes * n_actions + _FEW),
+        planned=np.zeros(2 * n_classes * n_actions + _FEW, np.bool_),
         component=np.zeros(n_vectors, np.int32),
         action=np.zeros(n_vectors, np.int32),
         choice_start=np.zeros(n_vectors, np.int64),
@@ -175,6 +200,7 @@ def _new_vectors(model: Compiled) -> Vectors:
         next_in_component=np.zeros(n_vectors, np.int32),
         first_in_component=np.full(n_components, -1, np.int32),
         default=np.zeros(n_nodes, np.int32),
+        near=np.full((4 * n_classes + _FEW if near else 0, 2), -1, np.int32),
     )
 
 
@@ -241,7 +267,7 @@ class Search:
     def __init__(self, compiled: Compilation, limits: SearchLimits, random: np.random.Generator) -> None:
         self.compiled = compiled
         self.model = compiled.arrays
-        self.pools = Pools(compiled.arrays, compiled.narrow)
+        self.pools = Pools(compiled.arrays, compiled.narrow, near=compiled.backups_are_slow)
         self.limits = limits
         self.random = random
         self.controller: Controller | None = None
