@@ -43,8 +43,8 @@ def best_listed(
             dot += prob[n - 1] * values[first + support[n - 1]]
         dot += more
         if dot > value:
-            best, value = np.int64(near[entry, 0]), dot
-        entry = np.int64(near[entry, 1])
+            best, value = int(near[entry, 0]), dot
+        entry = int(near[entry, 1])
         work += n
     counters[WORK] += work
     return best, value
