@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from scipy import sparse
 
@@ -32,6 +32,24 @@ _ENDS: dict[Status, str] = {
     "interrupted": "interrupted",
     "trained": "trained",
     "online": "plans while acting",
+}
+
+
+LowerSource: TypeAlias = Literal["vectors", "memory", "action", "rewards"]
+UpperSource: TypeAlias = Literal["points", "grid", "sight", "rewards"]
+"""Where a bound came from."""
+
+_LOWER: dict[LowerSource, str] = {
+    "vectors": "α-vectors",
+    "memory": "a memory with one node per feature",
+    "action": "one action for ever",
+    "rewards": "the rewards alone",
+}
+_UPPER: dict[UpperSource, str] = {
+    "points": "beliefs that were explored",
+    "grid": "a grid of beliefs, one axis per feature",
+    "sight": "full observation",
+    "rewards": "the rewards alone",
 }
 
 
@@ -102,8 +120,23 @@ class SolveResult(PlanResult):
     controller: FiniteController | None = None
     """The plans of the vectors as a policy that tracks no belief; its value at the start is at least `lower` too. None
     where the policy has no vectors."""
-    sources: str = ""
-    """Which bound came from where, in words; empty where only the search with α-vectors ran."""
+    lower_source: LowerSource = "vectors"
+    """What gave the lower bound and the policy: α-vectors, a memory with one node per feature, one action for ever, or
+    the rewards alone."""
+    upper_source: UpperSource = "points"
+    """What gave the upper bound: beliefs that were explored, a grid with one axis per feature, full observation
+    (sight), or the rewards alone."""
+
+    @property
+    def sources(self) -> str:
+        """Which bound came from where, in words; empty where both came from the search with α-vectors."""
+        match self.lower_source, self.upper_source:
+            case "vectors", "points":
+                return ""
+            case "rewards", "rewards":
+                return "both bounds from the rewards alone"
+            case below, above:
+                return f"lower bound and policy from {_LOWER[below]}; upper bound from {_UPPER[above]}"
 
     @property
     def gap(self) -> float:

@@ -60,7 +60,7 @@ def test_interrupted_memories_are_bounds(seed, begin):
         try:
             memory.solve(Ticks(ticks), 1e-9 * scale)
         except Stop:
-            if math.isinf(memory.lack):
+            if math.isinf(memory.rest):
                 continue
         assert memory.bound() <= wanted + 1e-9 * scale
 
@@ -68,7 +68,7 @@ def test_interrupted_memories_are_bounds(seed, begin):
 def test_a_changed_memory_promises_nothing_yet():
     memory = random_memory(SEEDS[0])
     memory.solve(Stopwatch(None), 1e-3)
-    assert math.isinf(memory.changed(memory.actions, memory.steps).lack)
+    assert math.isinf(memory.changed(memory.actions, memory.steps).rest)
 
 
 @pytest.mark.parametrize("seed", range(10))

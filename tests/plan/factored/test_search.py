@@ -225,14 +225,16 @@ def test_sources_of_two_searches_are_those_of_the_better_bounds(monkeypatch):
     monkeypatch.setattr(search_module, "_FEW_OBSERVATIONS", 1)
     model = random_factored(13)
     by_lists = listed(13)
-    nothing = replace(by_lists, lower=-1e9, upper=1e9, sources=structured_module.BY_REWARDS_ALONE)
+    nothing = replace(by_lists, lower=-1e9, upper=1e9, lower_source="rewards", upper_source="rewards")
     both = structured_module.joined(Parts(model), nothing, by_lists, Goal(1e-4))
-    assert (
-        both.sources == "lower bound and policy from α-vectors; upper bound from beliefs that were explored"
+    assert (both.lower_source, both.upper_source, both.sources) == ("vectors", "points", "")
+    half = structured_module.joined(
+        Parts(model), nothing, replace(by_lists, upper=2e9, upper_source="grid"), Goal(1e-4)
     )
+    assert half.sources == "lower bound and policy from α-vectors; upper bound from the rewards alone"
     worse = replace(by_lists, lower=-1e10, upper=1e10)
     both = structured_module.joined(Parts(model), nothing, worse, Goal(1e-4))
-    assert both.sources == "lower bound and policy from the rewards alone; upper bound from the rewards alone"
+    assert both.sources == "both bounds from the rewards alone"
     assert mm.Sarsop(max_trials=1).solve(model).sources == ""  # lists alone
 
 

@@ -30,6 +30,7 @@ from missmdp.plan.factored.cores import (
 from missmdp.plan.factored.links import Link, missing_chance, shown
 from missmdp.plan.factored.mixtures import Mixer
 from missmdp.plan.factored.parts import Gaps, Move, Parts
+from missmdp.plan.factored.sweeps import Swept
 from missmdp.plan.factored.team import Team
 from missmdp.plan.factored.told import Local, Tie, told_after, told_before, told_by_gaps, told_by_kernel
 from missmdp.plan.stopping import Stopwatch
@@ -122,7 +123,7 @@ class Ties:
         return ties
 
 
-class Grid:
+class Grid(Swept):
     """An upper bound on a grid.
 
     Parameters
@@ -138,6 +139,9 @@ class Grid:
     team
         Threads to use; one if not given.
     """
+
+    values: list[Tensor]
+    from_above = True
 
     def __init__(
         self,
@@ -166,9 +170,6 @@ class Grid:
             [np.zeros(self.shape) for _ in parts.scenes] if values is None else [v.copy() for v in values]
         )
         self.chosen = [np.zeros(self.shape, dtype=np.int16) for _ in parts.scenes]
-        self.excess = math.inf
-        """How far values may be below the bound that they belong to."""
-        self.sweeps = 0
 
     def _of_move(self, move: Move, rows: Sequence[Tensor]) -> Operator:
         return self.operator(self.ties.of(move), self.ties.links[move.after], rows)
@@ -230,6 +231,11 @@ class Grid:
                 found.append(self.beliefs[site] @ _matrix(said, self.parts.sizes[site]))
         return found
 
+    @property
+    def size(self) -> int:
+        """The number of products of beliefs."""
+        return math.prod(self.shape)
+
     def work(self) -> float:
         """Return about how many multiplications a sweep takes."""
         return sum(operator.work() for _, operator in self.moves)
@@ -253,14 +259,8 @@ class Grid:
             better = value > new[scene]
             new[scene][better] = value[better]
             chosen[scene][better] = action
-        low = min(float((a - b).min()) for a, b in zip(new, self.values, strict=True))
-        high = max(float((a - b).max()) for a, b in zip(new, self.values, strict=True))
-        self.values, self.chosen = new, chosen
-        self.sweeps += 1
-        if parts.ends:
-            low, high = min(low, 0.0), max(high, 0.0)
-        self.excess = parts.discount / (1.0 - parts.discount) * high
-        return low, high
+        self.chosen = chosen
+        return self._take(new)
 
     def _by_start(self) -> dict[tuple[int, int], list[tuple[Move, Operator]]]:
         if not hasattr(self, "_grouped"):
@@ -279,20 +279,6 @@ class Grid:
             start: merged((Way(move.weight, move.after), operator) for move, operator in moves)
             for start, moves in self._by_start().items()
         }
-
-    def solve(self, clock: Stopwatch, precision: float, max_sweeps: int = 10_000) -> float:
-        """Sweep until values move by less than a precision; return the upper bound at the start."""
-        discount = self.parts.discount
-        for sweep in range(max_sweeps):
-            low, high = self.sweep(clock)
-            if discount / (1.0 - discount) * (high - low) <= precision or sweep == max_sweeps - 1:
-                break
-            if not self.parts.ends:
-                shift = discount / (1.0 - discount) * (low + high) / 2.0
-                for values in self.values:
-                    values += shift
-                self.excess -= shift
-        return self.bound()
 
     def blind(self, action: int, clock: Stopwatch, precision: float, max_sweeps: int = 2000) -> float:
         """Return a lower bound at the start for one action for ever, on a grid of corners.
@@ -334,7 +320,7 @@ class Grid:
 
     def bound(self) -> float:
         """Return the upper bound at the start, before the first observation."""
-        total = self.excess * float(self.parts.beginning.sum())
+        total = self.rest * float(self.parts.beginning.sum())
         for scene, weights, operator in self._first:
             total += float((weights * operator.pull(self.values[scene])).sum())
         return total

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from missmdp.plan.factored.cores import (
 from missmdp.plan.factored.links import missing_chance, shown
 from missmdp.plan.factored.nodes import one_step_later
 from missmdp.plan.factored.parts import Gaps, Move, Part, Parts
+from missmdp.plan.factored.sweeps import Swept
 from missmdp.plan.factored.team import Team
 from missmdp.plan.stopping import Stop, Stopwatch
 
@@ -39,7 +41,7 @@ Steps = dict[tuple[int, int, int], list[NDArray[np.float64]]]
 """(action, scene, next scene) → for each site, P(next node | node) while it is missing, shape (N, N)."""
 
 
-class Memory:
+class Memory(Swept):
     """A controller with one node per site, and its value.
 
     Parameters
@@ -70,6 +72,9 @@ class Memory:
     Stop
         If there is too little memory.
     """
+
+    values: list[Tensor]
+    from_above = False
 
     def __init__(
         self,
@@ -116,9 +121,6 @@ class Memory:
             raise Stop("memory")
         self.rewards = [by_action(self._at_pairs(reward)) for reward in parts.reward]
         self.values = [np.zeros(self.shape) for _ in parts.scenes]
-        self.lack = math.inf
-        """How far values may be above the bound that they belong to."""
-        self.sweeps = 0
         self._operators: dict[int, Operator] = {}
         self._better: dict[str, Any] = {}
 
@@ -308,6 +310,11 @@ class Memory:
             found.append((Way(self.moves[k].weight, self.moves[k].after), self._operator(k)))
         return merged(found)
 
+    @property
+    def size(self) -> int:
+        """The number of combinations of nodes."""
+        return math.prod(self.nodes)
+
     def work(self) -> float:
         """Return about how many multiplications a sweep over all actions takes."""
         return sum(self._operator(k).work() for k in range(len(self.moves)))
@@ -353,32 +360,11 @@ class Memory:
         chosen = [self._over_pairs(table) for table in self.actions]
         for (action, scene), value in self._action_values(clock, chosen):
             np.copyto(new[scene], value, where=chosen[scene] == action)
-        low = min(float((a - b).min()) for a, b in zip(new, self.values, strict=True))
-        high = max(float((a - b).max()) for a, b in zip(new, self.values, strict=True))
-        self.values = new
-        self.sweeps += 1
-        if parts.ends:
-            low, high = min(low, 0.0), max(high, 0.0)
-        self.lack = parts.discount / (1.0 - parts.discount) * low
-        return low, high
-
-    def solve(self, clock: Stopwatch, precision: float, max_sweeps: int = 10_000) -> float:
-        """Sweep until values move by less than a precision; return the lower bound at the start."""
-        discount = self.parts.discount
-        for sweep in range(max_sweeps):
-            low, high = self.sweep(clock)
-            if discount / (1.0 - discount) * (high - low) <= precision or sweep == max_sweeps - 1:
-                break
-            if not self.parts.ends:
-                shift = discount / (1.0 - discount) * (low + high) / 2.0
-                for values in self.values:
-                    values += shift
-                self.lack -= shift
-        return self.bound()
+        return self._take(new)
 
     def bound(self) -> float:
         """Return the lower bound at the start, before the first observation."""
-        total = self.lack * float(self.parts.beginning.sum())
+        total = self.rest * float(self.parts.beginning.sum())
         for scene, belief in enumerate(self.parts.beginning):
             if belief.any():
                 total += float((belief * self._start(scene).pull(self.values[scene])).sum())
@@ -566,13 +552,12 @@ class Memory:
 
     def changed(self, actions: list[NDArray[np.int16]], steps: Steps) -> Memory:
         """Return a controller with the same nodes and pairs that acts and moves otherwise; its values begin as ours."""
-        other = object.__new__(Memory)
-        other.__dict__.update(self.__dict__)
+        other = copy(self)
         other.actions, other.steps = actions, steps
         other.values = [values.copy() for values in self.values]
         other._operators = self._operators if steps is self.steps else {}
         other._better = {}
-        other.lack = math.inf
+        other.rest = math.inf
         return other
 
 

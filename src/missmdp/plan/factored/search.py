@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +24,9 @@ from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.factored.refine import first_beliefs, marginals_of, refined
 from missmdp.plan.factored.seen import Seen
 from missmdp.plan.factored.sizes import Sizes
+from missmdp.plan.factored.sweeps import Swept
 from missmdp.plan.factored.team import Team
-from missmdp.plan.stopping import ROUNDING, Goal, SearchLimits, Status, Stop, Stopwatch
+from missmdp.plan.stopping import ROUNDING, Goal, SearchLimits, Status, Stop
 from missmdp.plan.trace import TraceBuilder
 
 Tensor = NDArray[np.float64]
@@ -86,30 +86,6 @@ _MOST_MOVES = 20_000
 """Moves (actions × scenes × next scenes) above which the structured search does not begin."""
 
 
-class Upper(Protocol):
-    """An upper bound that gets closer by sweeps; see `Grid`."""
-
-    shape: tuple[int, ...]
-    sweeps: int
-    excess: float
-
-    def work(self) -> float: ...
-    def solve(self, clock: Stopwatch, precision: float, max_sweeps: int = ...) -> float: ...
-    def bound(self) -> float: ...
-
-
-class Lower(Protocol):
-    """A controller whose value gets closer by sweeps; see `Memory`."""
-
-    nodes: tuple[int, ...]
-    sweeps: int
-    lack: float
-
-    def work(self) -> float: ...
-    def solve(self, clock: Stopwatch, precision: float, max_sweeps: int = ...) -> float: ...
-    def bound(self) -> float: ...
-
-
 @dataclass
 class StructuredSearch:
     """One search; `run` fills in the bounds, the controller and the trace."""
@@ -121,7 +97,7 @@ class StructuredSearch:
     team: Team = field(default_factory=Team)
     lower: float = field(init=False)
     upper: float = field(init=False)
-    memory: Lower | None = None
+    memory: Swept | None = None
     """The controller that the lower bound belongs to; None if it is one action for ever."""
     blind_action: int = 0
     too_tied: bool = False
@@ -139,8 +115,8 @@ class StructuredSearch:
     """How many times more of the time that is left a grid or a memory may take: more where nothing else helps."""
     _eager: float = 1.0
     """How many times fewer sweeps of a memory there need be time for: more where nothing else helps."""
-    _grid: Upper | None = None
-    _trying: Lower | None = None
+    _grid: Swept | None = None
+    _trying: Swept | None = None
     _shares: dict[str, float] = field(default_factory=lambda: {"actions": 1.0, "steps": 1.0})
     """Of what the memory that is improved could gain, the share that is tried next."""
     _speed: float = _SPEED
@@ -251,7 +227,7 @@ class StructuredSearch:
         assert self._sizes is not None
         return self._sizes.memory(pairs, nodes) <= _HALF * self.limits.memory
 
-    def _solve_grid(self, grid: Upper) -> None:
+    def _solve_grid(self, grid: Swept) -> None:
         start, before = self.limits.seconds, grid.sweeps
         try:
             self._lower_to(grid.solve(self.limits, self._exactness()))
@@ -407,7 +383,7 @@ class StructuredSearch:
         actions = grid.greedy_at(corners, self.limits)
         return Memory(self.parts, corners, usual, actions, self.team, self.limits, _LARGEST, self._fits)
 
-    def _solve_memory(self, memory: Lower) -> float:
+    def _solve_memory(self, memory: Swept) -> float:
         start, before = self.limits.seconds, memory.sweeps
         self._trying = memory
         try:
@@ -420,17 +396,17 @@ class StructuredSearch:
         self._check()
         return value
 
-    def _take(self, memory: Lower, value: float) -> None:
+    def _take(self, memory: Swept, value: float) -> None:
         if value > self.lower:
             self.lower, self.memory, self.has_lower = value, memory, True
         self._record()
 
     def _harvest(self) -> None:
         """Take what an interrupted solution has found by then."""
-        if self._grid is not None and math.isfinite(self._grid.excess):
+        if self._grid is not None and math.isfinite(self._grid.rest):
             self._lower_to(self._grid.bound())
         trying = self._trying
-        if trying is not None and math.isfinite(trying.lack):
+        if trying is not None and math.isfinite(trying.rest):
             value = trying.bound()
             if value > self.lower:
                 self.lower, self.memory, self.has_lower = value, trying, True
@@ -454,8 +430,8 @@ class StructuredSearch:
             backups=self.sweeps,
             lower=self.lower,
             upper=upper,
-            vectors=0 if self.memory is None else int(np.prod(self.memory.nodes)),
-            points=0 if grid is None else int(np.prod(grid.shape)),
+            vectors=0 if self.memory is None else self.memory.size,
+            points=0 if grid is None else grid.size,
         )
         gap = upper - self.lower
         relative = f" ({100.0 * gap / abs(self.lower):.2g} %)" if self.lower != 0.0 else ""

@@ -32,7 +32,6 @@ from missmdp.plan.sarsop.ready import make_ready
 from missmdp.plan.sarsop.search import Search
 from missmdp.plan.sarsop.start import beliefs_over_states
 from missmdp.plan.sarsop.structured import (
-    BY_REWARDS_ALONE,
     after,
     brief,
     is_spent,
@@ -293,7 +292,8 @@ def _nothing_yet(
         trace=trace.build(),
         beliefs=sparse.csr_array((0, pomdp.n_states)),
         seconds=limits.seconds,
-        sources=BY_REWARDS_ALONE,
+        lower_source="rewards",
+        upper_source="rewards",
     )
     _log.info("%s", result)
     return result

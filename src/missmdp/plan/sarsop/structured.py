@@ -15,7 +15,7 @@ from missmdp.plan.factored.cores import TooTiedError
 from missmdp.plan.factored.parts import Parts
 from missmdp.plan.factored.search import StructuredSearch, listed_entries
 from missmdp.plan.factored.team import Team
-from missmdp.plan.solving import SolveResult
+from missmdp.plan.solving import LowerSource, SolveResult, UpperSource
 from missmdp.plan.stopping import Goal, SearchLimits
 
 _FEW_LISTED, _FEW_IF_ALIKE = 5e5, 1e5
@@ -27,15 +27,6 @@ _BRIEF_SHARE = 0.5
 """How many trials, and which share of the time, it has if it comes first."""
 _CROSSING = 1e-9
 """Of the largest value that is possible: bounds that cross by less cross by rounding."""
-_BY_VECTORS = "lower bound and policy from α-vectors"
-_BY_MEMORY = "lower bound and policy from a memory with one node per feature"
-_BY_ACTION = "lower bound and policy from one action for ever"
-_BY_POINTS = "upper bound from beliefs that were explored"
-_BY_GRID = "upper bound from a grid of beliefs, one axis per feature"
-_BY_SIGHT = "upper bound from full observation"
-_BY_REWARDS = "{} from the rewards alone"
-BY_REWARDS_ALONE = "both bounds from the rewards alone"
-"""Where the bounds came from."""
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +41,7 @@ def lists_last(parts: Parts, structured: SolveResult | None) -> bool:
     """Return whether to go on with listed states and observations after what the structured search has found."""
     if structured is None:
         return True
-    few = listed_entries(parts) <= _MOST_LISTED or _BY_SIGHT in structured.sources
+    few = listed_entries(parts) <= _MOST_LISTED or structured.upper_source == "sight"
     return structured.status == "converged" and few
 
 
@@ -94,6 +85,7 @@ def solve_structured(
         except TooTiedError:
             return None
     _check_order(search.lower, search.upper, _scale(parts))
+    below, above = _sources(search)
     return SolveResult(
         policy=search.policy(),
         lower=search.lower,
@@ -102,29 +94,16 @@ def solve_structured(
         trace=search.trace.build(),
         beliefs=sparse.csr_array((0, parts.model.n_states)),
         seconds=limits.seconds,
-        sources=_sources(search),
+        lower_source=below,
+        upper_source=above,
     )
 
 
-def _sources(search: StructuredSearch) -> str:
+def _sources(search: StructuredSearch) -> tuple[LowerSource, UpperSource]:
     """Return where the bounds of a structured search came from."""
-    if not search.has_lower and not search.has_upper:
-        return BY_REWARDS_ALONE
-    above = _BY_SIGHT if search.too_tied else _BY_GRID
-    below = _BY_ACTION if search.memory is None else _BY_MEMORY
-    return "; ".join(
-        [
-            below if search.has_lower else _BY_REWARDS.format("lower bound and policy"),
-            above if search.has_upper else _BY_REWARDS.format("upper bound"),
-        ]
-    )
-
-
-def _source(result: SolveResult, bound: str, otherwise: str) -> str:
-    """Return where one bound of a result came from."""
-    if result.sources == BY_REWARDS_ALONE:
-        return _BY_REWARDS.format(bound)
-    return next((part for part in result.sources.split("; ") if part.startswith(bound)), otherwise)
+    below = "action" if search.memory is None else "memory"
+    above = "sight" if search.too_tied else "grid"
+    return below if search.has_lower else "rewards", above if search.has_upper else "rewards"
 
 
 def joined(parts: Parts, first: SolveResult | None, second: SolveResult, goal: Goal) -> SolveResult:
@@ -146,14 +125,9 @@ def joined(parts: Parts, first: SolveResult | None, second: SolveResult, goal: G
         status="precision" if goal.is_reached(better.lower, upper, scale) else second.status,
         trace=first.trace.followed_by(second.trace),
         beliefs=second.beliefs if second.beliefs.shape[0] else first.beliefs,
-        sources=_of_both(better, tighter) if first.sources or second.sources else "",
+        lower_source=better.lower_source,
+        upper_source=tighter.upper_source,
     )
-
-
-def _of_both(better: SolveResult, tighter: SolveResult) -> str:
-    """Return where the lower bound of one result and the upper bound of another came from."""
-    below = _source(better, "lower bound and policy", _BY_VECTORS)
-    return f"{below}; {_source(tighter, 'upper bound', _BY_POINTS)}"
 
 
 def _scale(parts: Parts) -> float:

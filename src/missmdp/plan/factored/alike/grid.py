@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -21,6 +20,7 @@ from missmdp.plan.factored.alike.multisets import (
 )
 from missmdp.plan.factored.alike.steps import USUAL, Key, Places, Steps, keys, rewards_over, rewards_with_one
 from missmdp.plan.factored.mixtures import Mixer
+from missmdp.plan.factored.sweeps import Swept
 from missmdp.plan.factored.team import Team
 from missmdp.plan.stopping import Stopwatch
 
@@ -34,7 +34,7 @@ _RARE, _FOLLOWED = 1e-5, 500
 """Of all: beliefs that are met less often are not looked at; and from how many on the way to go on."""
 
 
-class AlikeGrid:
+class AlikeGrid(Swept):
     """An upper bound where all sites are alike; see `Grid`.
 
     Parameters
@@ -51,6 +51,9 @@ class AlikeGrid:
         Threads to use; one if not given.
     """
 
+    values: Tensor
+    from_above = True
+
     def __init__(
         self,
         alike: Alike,
@@ -59,20 +62,16 @@ class AlikeGrid:
         values: Tensor | None = None,
         team: Team | None = None,
     ) -> None:
-        self.alike, self.beliefs, self.prices = alike, beliefs, prices
+        self.alike, self.parts, self.beliefs, self.prices = alike, alike.parts, beliefs, prices
         self.team = team or Team()
         self.mixer = Mixer(beliefs, prices)
-        self.shape = (count(len(beliefs), alike.n_sites),)
         self.steps = self.steps_from(beliefs)
-        self.values = np.zeros((alike.n_scenes, *self.shape)) if values is None else values.copy()
+        self.values = np.zeros((alike.n_scenes, self.size)) if values is None else values.copy()
         self.choices: Places = np.zeros(self.values.shape, dtype=np.int64)
         self._first = [
             (scene, mass, Matrix.of(self._seen_or_mixed(rows, np.eye(alike.n_values), scene)))
             for scene, rows, mass in alike.starts()
         ]
-        self.excess = math.inf
-        """How far values may be below the bound that they belong to."""
-        self.sweeps = 0
         self._drift = 0.0
         """How much all values will change in the next sweep, about."""
 
@@ -99,6 +98,11 @@ class AlikeGrid:
             table[some] += total[some, None] * self.mixer.weights(hidden[some] / total[some, None])
         return table
 
+    @property
+    def size(self) -> int:
+        """The number of multisets of beliefs."""
+        return count(len(self.beliefs), self.alike.n_sites)
+
     def work(self) -> float:
         """Return about how many multiplications a sweep takes."""
         return self.steps.work()
@@ -106,29 +110,13 @@ class AlikeGrid:
     def sweep(self, clock: Stopwatch) -> tuple[float, float]:
         """Improve all values once; return the least and the largest change."""
         new, self.choices = self.steps.best(self.steps.action_values(self.values, clock))
-        low, high = float((new - self.values).min()), float((new - self.values).max())
-        self.values = new
-        self.sweeps += 1
-        discount = self.alike.parts.discount
-        self.excess = discount / (1.0 - discount) * high
-        self._drift = discount * (low + high) / 2.0
+        low, high = self._take(new)
+        self._drift = self.parts.discount * (low + high) / 2.0
         return low, high
-
-    def solve(self, clock: Stopwatch, precision: float, max_sweeps: int = 10_000) -> float:
-        """Sweep until values move by less than a precision; return the upper bound at the start."""
-        discount = self.alike.parts.discount
-        for sweep in range(max_sweeps):
-            low, high = self.sweep(clock)
-            if discount / (1.0 - discount) * (high - low) <= precision or sweep == max_sweeps - 1:
-                break
-            shift = discount / (1.0 - discount) * (low + high) / 2.0
-            self.values += shift
-            self.excess -= shift
-        return self.bound()
 
     def bound(self) -> float:
         """Return the upper bound at the start, before the first observation."""
-        total = self.excess * float(self.alike.initial.sum())
+        total = self.rest * float(self.alike.initial.sum())
         for scene, mass, rows in self._first:
             total += float(mass @ power(self.values[scene][None], rows, self.alike.n_sites)[0])
         return total

@@ -7,6 +7,7 @@ only matters how many sites are at which node, and the value is worked out exact
 from __future__ import annotations
 
 import math
+from copy import copy
 from itertools import product
 from typing import Any
 
@@ -18,13 +19,14 @@ from missmdp.plan.factored.alike.multisets import Matrix, count, elements, power
 from missmdp.plan.factored.alike.steps import Key, Places, Steps, keys
 from missmdp.plan.factored.memory import threshold
 from missmdp.plan.factored.nodes import near, one_step_later
+from missmdp.plan.factored.sweeps import Swept
 from missmdp.plan.factored.team import Team
 from missmdp.plan.stopping import Stopwatch
 
 Tensor = NDArray[np.float64]
 
 
-class AlikeMemory:
+class AlikeMemory(Swept):
     """A controller with the same nodes for every site, and its value; see `Memory`.
 
     Parameters
@@ -39,13 +41,15 @@ class AlikeMemory:
         Threads to use; one if not given.
     """
 
+    values: Tensor
+    from_above = False
+
     def __init__(self, alike: Alike, beliefs: Tensor, choices: Places, team: Team | None = None) -> None:
-        self.alike, self.beliefs, self.choices = alike, beliefs, choices
+        self.alike, self.parts, self.beliefs, self.choices = alike, alike.parts, beliefs, choices
         n, n_nodes = alike.n_sites, len(beliefs)
         self.moves = {key: self._moved(key) for key in keys(alike)}
         self.first = np.array([self._first(scene) for scene in range(alike.n_scenes)])
         self.pairs = self._reached()
-        self.nodes = (count(n_nodes, n),)
         things = elements(len(self.pairs), n)
         self._of_nodes = ranks(self.pairs[things, 0], n_nodes)
         self._rewards = self._of_pairs()
@@ -54,9 +58,6 @@ class AlikeMemory:
         self._starts = [
             (scene, mass, Matrix.of(self._begun(rows, scene))) for scene, rows, mass in alike.starts()
         ]
-        self.lack = math.inf
-        """How far values may be above the bound that they belong to."""
-        self.sweeps = 0
         self._better: dict[str, Any] = {}
 
     def _moved(self, key: Key) -> Tensor:
@@ -132,6 +133,11 @@ class AlikeMemory:
         """The number of pairs of a node and a value that can occur."""
         return len(self.pairs)
 
+    @property
+    def size(self) -> int:
+        """The number of multisets of nodes."""
+        return count(len(self.beliefs), self.alike.n_sites)
+
     def work(self) -> float:
         """Return about how many multiplications a sweep over all actions takes."""
         return self.steps.work()
@@ -159,28 +165,11 @@ class AlikeMemory:
                 new[scene, here] = total / tied.sum(axis=1)
             else:
                 new[scene, here] = value[here]
-        low, high = float((new - self.values).min()), float((new - self.values).max())
-        self.values = new
-        self.sweeps += 1
-        discount = alike.parts.discount
-        self.lack = discount / (1.0 - discount) * low
-        return low, high
-
-    def solve(self, clock: Stopwatch, precision: float, max_sweeps: int = 10_000) -> float:
-        """Sweep until values move by less than a precision; return the lower bound at the start."""
-        discount = self.alike.parts.discount
-        for sweep in range(max_sweeps):
-            low, high = self.sweep(clock)
-            if discount / (1.0 - discount) * (high - low) <= precision or sweep == max_sweeps - 1:
-                break
-            shift = discount / (1.0 - discount) * (low + high) / 2.0
-            self.values += shift
-            self.lack -= shift
-        return self.bound()
+        return self._take(new)
 
     def bound(self) -> float:
         """Return the lower bound at the start, before the first observation."""
-        total = self.lack * float(self.alike.initial.sum())
+        total = self.rest * float(self.alike.initial.sum())
         for scene, mass, rows in self._starts:
             total += float(mass @ power(self.values[scene][None], rows, self.alike.n_sites)[0])
         return total
@@ -205,7 +194,7 @@ class AlikeMemory:
         tied = nodes[:, :, None] == nodes[:, None, :]
         best = np.full((alike.n_scenes, len(nodes)), -np.inf)
         present, chosen = np.zeros(best.shape), self.choices.copy()
-        everything = np.arange(self.values.shape[1])
+        everything = np.arange(len(self._of_nodes))
         for (k, scene), value in self.steps.action_values(self.values, clock).items():
             clock.check()
             found = self._at_positions(value, everything) if alike.kinds[k].on_one else value[:, None]
@@ -279,9 +268,8 @@ class AlikeMemory:
             better = self.better_choices if what == "choices" else self.better_moves
             self._better[what] = better(self._better["occupancy"], clock)
         found, gains = self._better[what]
-        other = object.__new__(AlikeMemory)
-        other.__dict__.update(self.__dict__)
-        other.values, other.lack, other._better = self.values.copy(), math.inf, {}
+        other = copy(self)
+        other.values, other.rest, other._better = self.values.copy(), math.inf, {}
         if what == "choices":
             other.choices = np.where(gains >= threshold([gains.ravel()], share), found, self.choices)
         else:
