@@ -14,6 +14,7 @@ from missmdp.benchmarks.rocksample import ROCKSAMPLE_7_8
 from missmdp.interop import read_miss_mdp, read_pomdpx, write_model, write_pomdpx
 from missmdp.interop.model_files import read_for_planning
 from missmdp.interop.pomdpx.sums import sum_of_functions
+from missmdp.model.missing_factors import Part
 from oracles.pomdpx_files import Brute
 from random_factored import random_factored
 
@@ -378,3 +379,142 @@ def test_too_many_states(tmp_path):
     )
     with pytest.raises(mm.FormatError, match=re.escape("1e+08 combinations of values, more than 20,000,000")):
         read(tmp_path, text)
+
+
+def model_of(values, parts, *, initial=None):
+    """Return a miss-MDP in which nothing moves, with one part of missingness after the other."""
+    transitions = {
+        name: ([name], np.eye(len(own))[:, None, :].repeat(2, axis=1)) for name, own in values.items()
+    }
+    first = initial or {name: dict.fromkeys(own, 1.0 / len(own)) for name, own in values.items()}
+    mdp = mm.FactoredMDP.from_factors(values, ["a", "b"], transitions, 1.0, first)
+    return mm.MissMDP(mdp, mm.MissingnessFunction.from_parts(mdp.space, parts))
+
+
+ALONE = np.array([[True], [False]])
+TOGETHER = np.array([[True, True], [False, False]])
+
+
+@pytest.mark.parametrize(
+    ("values", "part"),
+    [
+        # Missing only where the value is called missing, in whatever way.
+        ({"x": ["missing", "b"]}, Part((0,), ALONE, np.array([[0.5, 0.5], [1.0, 0.0]]), (0,))),
+        ({"x": ["MISSING", "b"]}, Part((0,), ALONE, np.array([[1.0, 0.0], [0.0, 1.0]]), (0,))),
+        ({"x": ["MISSING"]}, Part((0,), ALONE, np.array([[0.5, 0.5]]), ())),
+        # A hyphen is also what stands between the values of two features.
+        ({"x": ["a-b", "a"], "y": [1]}, Part((0, 1), TOGETHER, np.array([[0.25, 0.75]]), ())),
+        ({"x": ["a-b", "a_b"], "y": [-1, 1]}, Part((0, 1), TOGETHER, np.array([[0.25, 0.75]]), ())),
+        (
+            {"x": ["Missing", "missing"], "y": ["a-missing", "b"]},
+            Part((0, 1), TOGETHER, np.array([[0.25, 0.75], [1.0, 0.0]]), (0,)),
+        ),
+    ],
+)
+def test_values_whose_names_mean_something_in_a_file(tmp_path, values, part):
+    model = model_of(values, [part])
+    back = there_and_back(model, tmp_path)
+    assert back.missingness.can_go_missing == model.missingness.can_go_missing
+    assert_same_missingness(model, back)
+
+
+def test_first_distributions_stay_the_same_when_written_again(tmp_path):
+    rng = np.random.default_rng(4)
+    values = {name: list(range(3)) for name in "uvwxyz"} | {"one": ["only"]}
+    first = {name: dict(enumerate(rng.dirichlet(np.ones(3)))) for name in "uvwxyz"} | {"one": "only"}
+    model = model_of(values, [Part((0,), ALONE, np.array([[0.5, 0.5]]), ())], initial=first)
+    back = model
+    for _ in range(5):
+        back = there_and_back(back, tmp_path)
+        text = (tmp_path / "model.pomdpx").read_text()
+        assert "<Instance>-</Instance><ProbTable>1.0</ProbTable>" in text
+    assert np.abs(back.mdp.initial - model.mdp.initial).max() <= 1e-16
+
+
+def test_what_is_seen_of_many_features_together_is_counted_before_it_is_listed(tmp_path):
+    n = 12
+    patterns = np.array(list(np.ndindex(*[2] * n))) == 0
+    table = np.random.default_rng(0).dirichlet(np.ones(len(patterns)), size=1)
+    model = model_of({f"x{i}": [0, 1] for i in range(n)}, [Part(tuple(range(n)), patterns, table, ())])
+    with pytest.raises(mm.ModelError, match=r"its tables have 2\.2e\+09 numbers"):
+        write_pomdpx(model, tmp_path / "x.pomdpx", by_features=True)
+    assert not (tmp_path / "x.pomdpx").exists()
+
+
+def many_variables(n, first, *, values=2, moves="", rewards=""):
+    """Return a file with n variables that keep their values, if not said otherwise."""
+    variables = "".join(
+        f'<StateVar vnamePrev="x{i}_0" vnameCurr="x{i}_1" fullyObs="true"><NumValues>{values}</NumValues></StateVar>'
+        for i in range(n)
+    )
+    moves = moves or "".join(
+        table(f"x{i}_1", f"x{i}_0", "<Instance>- -</Instance><ProbTable>identity</ProbTable>")
+        for i in range(n)
+    )
+    reward = '<RewardVar vname="r"/>' if rewards else ""
+    return (
+        f"<pomdpx><Discount>0.9</Discount><Variable>{variables}"
+        f'<ActionVar vname="a"><NumValues>1</NumValues></ActionVar>{reward}'
+        f"</Variable><InitialStateBelief>{first}</InitialStateBelief><StateTransitionFunction>{moves}"
+        f"</StateTransitionFunction><RewardFunction>{rewards}</RewardFunction></pomdpx>"
+    )
+
+
+def table(child, parents, *entries):
+    inside = "".join(f"<Entry>{one}</Entry>" for one in entries)
+    return (
+        f'<CondProb><Var>{child}</Var><Parent>{parents}</Parent><Parameter type="TBL">{inside}</Parameter>'
+        "</CondProb>"
+    )
+
+
+EVEN = "<Instance>- </Instance><ProbTable>uniform</ProbTable>"
+EVEN_UNLESS_ZERO = (
+    "<Instance>* -</Instance><ProbTable>uniform</ProbTable>",
+    "<Instance>s0 -</Instance><ProbTable>1 0</ProbTable>",
+)
+
+
+def test_first_values_that_depend_on_each_other_are_counted_on_the_way(tmp_path):
+    # Where x0 = 0, all others are certain: from that alone, one state is possible.
+    first = table("x0_0", "null", EVEN) + "".join(
+        table(f"x{i}_0", "x0_0", *EVEN_UNLESS_ZERO) for i in range(1, 23)
+    )
+    with pytest.raises(mm.FormatError, match="initial values depend on each other, and at least 2.1e"):
+        read(tmp_path, many_variables(23, first))
+
+
+def test_expectations_are_counted_on_the_way(tmp_path, monkeypatch):
+    first = "".join(table(f"x{i}_0", "null", EVEN) for i in range(14))
+    moves = table("x0_1", "x0_0", "<Instance>- -</Instance><ProbTable>identity</ProbTable>") + "".join(
+        table(f"x{i}_1", "x0_0", *EVEN_UNLESS_ZERO) for i in range(1, 14)
+    )
+    nexts = " ".join(f"x{i}_1" for i in range(14))
+    rewards = (
+        f'<Func><Var>r</Var><Parent>{nexts}</Parent><Parameter type="TBL"><Entry><Instance>{" ".join(["s1"] * 14)}'
+        "</Instance><ValueTable>1</ValueTable></Entry></Parameter></Func>"
+    )
+    text = many_variables(14, first, moves=moves, rewards=rewards)
+    monkeypatch.setattr("missmdp.memory.free_memory", lambda: 2.0e6)
+    with pytest.raises(mm.FormatError, match="the expectation of 'r' over what comes next, with 8.2e"):
+        read(tmp_path, text)
+
+
+def test_what_combinations_of_parents_take_is_counted(tmp_path, monkeypatch):
+    first = "".join(table(f"x{i}_0", "null", EVEN) for i in range(14))
+    parents = " ".join(f"x{i}_0" for i in range(14))
+    rewards = (
+        f'<Func><Var>r</Var><Parent>{parents}</Parent><Parameter type="TBL"><Entry><Instance>{" ".join(["s1"] * 14)}'
+        "</Instance><ValueTable>1</ValueTable></Entry></Parameter></Func>"
+    )
+    text = many_variables(14, first, rewards=rewards)
+    assert read(tmp_path, text).mdp.reward.sum() == 1.0
+    monkeypatch.setattr("missmdp.memory.free_memory", lambda: 250.0 * 2**14)
+    with pytest.raises(mm.FormatError, match="'r' over x0, x1.*would take about 4.8 MB"):
+        read(tmp_path, text)
+
+
+def test_more_variables_than_arrays_have_axes(tmp_path):
+    first = "".join(table(f"x{i}_0", "null", EVEN) for i in range(70))
+    with pytest.raises(mm.FormatError, match="the 70 features have about"):
+        read(tmp_path, many_variables(70, first, values=1))

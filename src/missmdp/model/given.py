@@ -256,6 +256,7 @@ def all_states(space: FeatureSpace, max_states: int, *instead: str | Argument) -
     if count > max_states:
         most = Argument("max_states", max_states)
         raise ModelError(f"the features have {count:.3g} combinations, more than ", most, "; ", *instead)
+    _ = space.weights  # raises where features with one value are more than an array has axes
     return StateSpace(space, _all_codes(space))
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from missmdp.interop.incoming import row_means
 from missmdp.interop.pomdpx.document import Document, damage_of, read_document
 from missmdp.interop.pomdpx.shown import what_is_shown
-from missmdp.interop.pomdpx.tables import Table, counted, expanded
+from missmdp.interop.pomdpx.tables import Table
 from missmdp.interop.pomdpx.variables import Codes
 from missmdp.memory import check_fits
 from missmdp.model.factors import Scope
@@ -29,8 +29,8 @@ from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.space import FeatureSpace
 
-_BYTES_PER_CASE = 150.0
-"""Memory that a case of an expectation takes."""
+_BYTES_PER_CODE = 16.0
+"""Memory that a value of a variable in a combination takes, as it is and on its way."""
 
 
 MOST_STATES = 20_000_000
@@ -99,6 +99,7 @@ class _Model:
         if len(set(names)) < len(names):
             names = [v.current for v in states]
         self.features = FeatureSpace({n: v.labels for n, v in zip(names, states, strict=True)})
+        _ = self.features.weights  # raises where variables with one value are too many
         self.n_actions = self.variables.action.count
         self._place = {v.previous: i for i, v in enumerate(states)}
         self._next = {v.current: i for i, v in enumerate(states)}
@@ -164,7 +165,7 @@ class _Model:
                     "the next values are independent given the state and the action"
                 )
         parents = tuple(sorted(self._place[p] for p in table.matters if p in self._place))
-        self._check_fits(table, parents, len(self.variables.slots[table.child]) * self.n_actions)
+        self._check_fits(table, parents, len(self.variables.slots[table.child]), acting=True)
         codes, sizes = self._combinations(parents, "previous", acting=True)
         rows, wrong = table.dense(codes, math.prod(sizes))
         return _without_idle(parents, rows.reshape(*sizes, -1), wrong.reshape(sizes), table)
@@ -182,18 +183,20 @@ class _Model:
                     "what goes missing together"
                 )
         parents = tuple(sorted(self._next[p] for p in table.matters if p in self._next))
-        self._check_fits(table, parents, len(self.variables.slots[table.child]))
+        self._check_fits(table, parents, len(self.variables.slots[table.child]), acting=False)
         codes, sizes = self._combinations(parents, "current", acting=False)
         rows, wrong = table.dense(codes, math.prod(sizes))
         rows[wrong] = 0.0
         return _Rows(Scope(parents, rows.reshape(*sizes, -1)), wrong.reshape(sizes), table)
 
-    def _check_fits(self, table: Table, parents: Sequence[int], each: int) -> None:
-        cells = float(each) * math.prod(float(len(self.variables.states[p])) for p in parents)
+    def _check_fits(self, table: Table, parents: Sequence[int], width: int, *, acting: bool) -> None:
+        rows = math.prod(float(len(self.variables.states[p])) for p in parents)
+        rows *= self.n_actions if acting else 1
+        codes = len(parents) + (len(self.variables.actions) if acting else 0) + 1
         names = ", ".join(self.features.names[p] for p in parents)
         check_fits(
-            f"the table of {table.child!r} over {names or 'no parents'}, with {cells:.2g} numbers,",
-            _BYTES_PER_CELL * cells,
+            f"the table of {table.child!r} over {names or 'no parents'}, with {rows * width:.2g} numbers,",
+            rows * (_BYTES_PER_CELL * width + _BYTES_PER_CODE * codes),
             "give it fewer parents",
         )
 
@@ -209,7 +212,7 @@ class _Model:
         moving = [t for t in self.document.transition if t.child in later]
         needed = {p for t in (table, *moving) for p in t.matters}
         parents = tuple(sorted(self._place[p] for p in needed if p in self._place))
-        self._check_fits(table, parents, self.n_actions)
+        self._check_fits(table, parents, 1, acting=True)
         codes, sizes = self._combinations(parents, "previous", acting=True)
         length = math.prod(sizes)
         if not moving and not signals:
@@ -217,12 +220,6 @@ class _Model:
         for one in (*moving, *signals):
             codes = {p: c for p, c in _filled(codes, one, length).items() if p not in later}
         codes["."] = np.arange(length)
-        ways = float(counted([*moving, *signals], codes).sum())
-        check_fits(
-            f"the expectation of {table.child!r} over what comes next, with {ways:.2g} cases or more,",
-            _BYTES_PER_CASE * ways,
-            "let it depend on fewer variables",
-        )
         return Scope(parents, _expectation(table, [*moving, *signals], codes, length).reshape(sizes))
 
     def _initial(self) -> NDArray[np.float64]:
@@ -235,13 +232,16 @@ class _Model:
                 table.check(codes, 1)
                 belief = np.multiply.outer(belief, table.dense(codes, 1)[0][0]).ravel()
             return belief
-        support = math.prod(float(table.count({}, 1)[0]) for table in tables.values())
-        if support > _MOST_INITIAL:
-            raise self.document.root.error(
-                f"initial values depend on each other, and at least {support:.2g} states are possible at first; at "
-                f"most {_MOST_INITIAL:,} can be"
-            )
-        codes, weights = expanded(self.document.initial, {}, np.ones(1))
+        codes: Codes = {}
+        weights = np.ones(1)
+        for table in self.document.initial:
+            support = float(table.count(codes, len(weights)).sum())
+            if support > _MOST_INITIAL:
+                raise self.document.root.error(
+                    f"initial values depend on each other, and at least {support:.2g} states are possible at first; "
+                    f"at most {_MOST_INITIAL:,} can be"
+                )
+            codes, weights = table.expand(codes, weights)
         ranks = self.variables.state.rank([codes[v.previous] for v in self.variables.states], len(weights))
         belief = np.zeros(self.variables.state.count)
         np.add.at(belief, ranks, weights)
@@ -253,14 +253,12 @@ class _Model:
         stays = np.ones(sizes, dtype=np.bool_)
         for feature, rows in enumerate(moves):
             stays &= _staying(feature, rows, sizes[feature]).over_states(sizes) > 0.0
-        found = stays.reshape(-1)
-        kept = np.flatnonzero(found)
-        codes = np.unravel_index(kept, sizes)
-        total = np.zeros((len(kept), self.n_actions))
-        for scope in rewards:
-            total += scope.table[tuple(codes[p] for p in scope.parents)]
-        found[kept] = (total == 0.0).all(axis=1)
-        return found
+        for a in range(self.n_actions if stays.any() else 0):
+            total = np.zeros(sizes)
+            for scope in rewards:
+                total += scope.over_states(sizes)[..., a]
+            stays &= total == 0.0
+        return stays.reshape(-1)
 
     def _never_shown(self, shown: Sequence[Part]) -> list[Part]:
         """Return the missingness of features that are neither fully observed nor shown."""
@@ -302,6 +300,12 @@ def _expectation(table: Table, later: Sequence[Table], codes: Codes, length: int
     extended, weights = codes, np.ones(length)
     for one in later:
         extended = _filled(extended, one, len(weights))
+        ways = float(one.count(extended, len(weights)).sum())
+        check_fits(
+            f"the expectation of {table.child!r} over what comes next, with {ways:.2g} cases or more,",
+            _BYTES_PER_CODE * ways * (len(extended) + 2),
+            "let it depend on fewer variables",
+        )
         extended, weights = one.expand(extended, weights, checked=False)
     values = table.look_up(_filled(extended, table, len(weights)), len(weights))
     there, starts = np.unique(extended["."], return_index=True)

@@ -55,7 +55,10 @@ def count_cells(model: MissMDP) -> float:
         cells += float(model.n_actions) * math.prod(float(sizes[p]) for p in (*parents, feature))
     for factor in gaps:
         parents = {*factor.parents, *factor.features}
-        cells += len(factor.patterns) * math.prod(float(sizes[p]) for p in parents)
+        own = np.array([sizes[i] for i in factor.features], dtype=np.float64)
+        # What can be seen: with each pattern, the values that are not missing.
+        kinds = float(np.where(factor.patterns, own, 1.0).prod(axis=1).sum())
+        cells += kinds * math.prod(float(sizes[p]) for p in parents)
     return cells
 
 
@@ -103,7 +106,9 @@ class FeatureWriter:
 
     def _feature(self, name: str, values: Sequence[object], *, observed: bool) -> _Feature:
         base = self._free(name)
-        names = WrittenNames(values, "s", numbers_as_words=True)
+        # A value that is called missing would be taken for one that is.
+        called_missing = {str(value) for value in values if str(value).lower() == MISSING_NAME}
+        names = WrittenNames(values, "s", {MISSING_NAME, *called_missing}, numbers_as_words=True)
         return _Feature(f"{base}_0", f"{base}_1", names, observed)
 
     def _free(self, label: str) -> str:
@@ -129,13 +134,20 @@ class FeatureWriter:
         whole = np.zeros((len(codes), len(kinds)))
         rows = np.arange(len(codes))[:, None]
         np.add.at(whole, (rows, place.reshape(len(codes), -1)), table.reshape(len(codes), -1))
-        words = [[*self.features[i].names.names, MISSING_NAME] for i in own]
+        words = [[*self._shown_as(i, between=len(own) > 1), MISSING_NAME] for i in own]
         listed: list[list[int]] = kinds.tolist()
         labels = [
             "-".join(w[min(c, len(w) - 1)] for c, w in zip(kind, words, strict=True)) for kind in listed
         ]
         name = self._free("_".join(self.model.space.features.names[i] for i in own) + "_seen")
         return _Signal(name, WrittenNames(labels, "o"), parents, whole.reshape(*shape, -1))
+
+    def _shown_as(self, feature: int, *, between: bool) -> list[str]:
+        """Return what values are called in an observation: without hyphens if these stand between values."""
+        names = self.features[feature].names.names
+        if not between:
+            return names
+        return WrittenNames([name.replace("-", "_") for name in names], "s", {MISSING_NAME}).names
 
     def _check_cells(self) -> None:
         cells = sum(scope.table.size for scope in self.rewards)
@@ -186,6 +198,8 @@ class FeatureWriter:
         belief = self.model.mdp.initial.reshape(self.sizes)
         axes = range(belief.ndim)
         singles = [belief.sum(axis=tuple(k for k in axes if k != axis)) for axis in axes]
+        # What the sum is off by would be in every factor, and grow each time that a file is read and written.
+        singles = [own / own.sum() for own in singles]
         product = np.ones(1)
         for own in singles:
             product = np.multiply.outer(product, own).ravel()
