@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import missmdp as mm
-from large_models import random_model
+from large_models import log_of, random_model, two_machines
 from missmdp._kernels import support as kernels
 from missmdp.data import support, validation
 from missmdp.data.tables import parts
@@ -472,8 +472,9 @@ def test_large_models_are_followed_feature_by_feature(name, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_views_find_impossible_is_impossible(seed, monkeypatch):
-    model = random_model(seed)()
+@pytest.mark.parametrize("ends", ["none", "known", "unknown"])
+def test_what_views_find_impossible_is_impossible(seed, ends, monkeypatch):
+    model = random_model(seed, terminal=ends != "none")()
     log = shuffled(mm.collect(model, 400, seed=seed, horizon=10), seed=seed, share=0.3)
     whole = mm.validate(log, model.mdp)
     distinct = support.distinct_observations(model.mdp.space.features, log.observations)
@@ -481,6 +482,9 @@ def test_what_views_find_impossible_is_impossible(seed, monkeypatch):
     begins[log.offsets[:-1]] = kernels.FIRST
     exact = support.follow(model.mdp, distinct, log.actions, begins)
     monkeypatch.setattr(support, "_MOST_ENTRIES", 0)
+    if ends == "unknown":
+        monkeypatch.setattr(support, "_MOST_WITH_ENDS", 0)
+    assert all(view.knows_ends == (ends != "unknown") for view in support.views_of(model.mdp))
     found = support.follow(model.mdp, distinct, log.actions, begins)
     # Up to the first conflict of an episode: after it, sets of states begin anew.
     for start, stop in zip(log.offsets[:-1], log.offsets[1:], strict=True):
@@ -489,7 +493,32 @@ def test_what_views_find_impossible_is_impossible(seed, monkeypatch):
         clean = rows if not len(first) else slice(start, start + first[0])
         assert not found.conflict[clean].any()
         assert not found.no_start[clean].any()
+        assert not (found.ended & ~exact.ended)[clean].any()
+        assert not (found.going_on & ~exact.going_on)[clean].any()
     assert mm.validate(log, model.mdp).never_visited == whole.never_visited
+
+
+def test_large_models_with_terminal_states_are_followed_feature_by_feature(monkeypatch):
+    """What is terminal is always seen here, so views notice all that is impossible."""
+    mdp = two_machines(terminal=("lamp", lambda lamp: lamp == 1))
+    log = log_of(mdp, {"a": 0.5, "b": 0.4})
+    actions = log.actions.copy()
+    over = np.flatnonzero(log.terminated)
+    actions[log.offsets[1:][over[0]] - 1] = 0
+    whole = mm.validate(replace(shuffled(log, seed=3), actions=actions), mdp)
+    monkeypatch.setattr(support, "_MOST_ENTRIES", 0)
+    assert len(support.views_of(mdp)) > 1
+    assert mm.validate(log, mdp).ok
+    by_feature = mm.validate(replace(shuffled(log, seed=3), actions=actions), mdp)
+    assert whole.actions_after_end.count
+    assert whole.ends_without_terminal.count
+    assert whole.impossible_transitions.count
+    assert by_feature == whole
+    # Where views do not know what is terminal, they say less, and nothing that is wrong.
+    monkeypatch.setattr(support, "_MOST_WITH_ENDS", 0)
+    less = mm.validate(replace(shuffled(log, seed=3), actions=actions), mdp)
+    assert less.actions_after_end.count == less.ends_without_terminal.count == 0
+    assert validation._BY_FEATURE in less.remarks
 
 
 def test_states_that_were_never_seen_are_not_made_where_they_are_many(monkeypatch):

@@ -50,3 +50,15 @@ def test_what_is_impossible_stays_impossible(monkeypatch):
     treat_all_as_large(monkeypatch)
     large = truth.with_missingness(mm.MissingnessFunction.independent(mdp, never))
     np.testing.assert_allclose(likelihood.log_predictions(log, large), expected, atol=1e-9)
+
+
+def test_what_cannot_be_filtered_in_parts_says_why(monkeypatch):
+    mdp = two_machines(terminal=("lamp", lambda lamp: lamp == 1))
+    truth = mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, MISSING))
+    log = mm.collect(truth, 200, seed=1)
+    treat_all_as_large(monkeypatch)
+    large = truth.with_missingness(mm.MissingnessFunction.independent(mdp, MISSING))
+    assert mm.log_likelihood(log, large).total == pytest.approx(mm.log_likelihood(log, truth).total)
+    monkeypatch.setattr("missmdp.memory.free_memory", lambda: 1e3)
+    with pytest.raises(mm.ModelError, match="filtering histories .* free; .* where no state is terminal"):
+        mm.log_likelihood(log, large)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -29,6 +30,8 @@ _MOST_SETS = 1 << 17
 _MOST_STATES = 1 << 24
 _MOST_ENTRIES = 30_000_000
 """Entries of T above which histories are not followed in the MDP as a whole."""
+_MOST_WITH_ENDS = 30_000_000
+"""The same for a view to which the features are added that decide which states are terminal."""
 _FIRST_ROWS, _FEWEST_ROWS = 100_000, 1000
 _SECONDS = 0.4
 
@@ -100,7 +103,8 @@ def follow(
                     told[rows],
                 )
                 advance(rows.stop - rows.start)
-            flags |= told
+            # A view that does not know what is terminal cannot say that an episode goes on.
+            flags |= told if view.knows_ends else told & ~np.uint8(GOING_ON)
     return Verdicts(
         *((flags & bit).astype(np.bool_) for bit in (NO_STATE, NO_START, CONFLICT, ENDED, GOING_ON))
     )
@@ -113,6 +117,8 @@ class View(NamedTuple):
     """Their positions."""
     mdp: FactoredMDP
     """These features: those whose parents are among them move as they do, others in any way."""
+    knows_ends: bool = True
+    """Whether these features decide which states are terminal; if not, any state may stay as it is for ever."""
 
     def seen(self, distinct: Distinct) -> Distinct:
         """Return what these features show of observations."""
@@ -123,19 +129,24 @@ class View(NamedTuple):
 def views_of(mdp: FactoredMDP) -> list[View]:
     """Return the MDP itself if T is small; if not, each feature together with what its next value depends on.
 
-    What is impossible in a view is impossible in the MDP; `tell_all` says when the converse holds.
+    What decides which states are terminal is in every view, unless that makes views too large. What is impossible in
+    a view is impossible in the MDP; `tell_all` says when the converse holds.
     """
     factors, features = (
         mdp.factors if mdp.by_factors and mdp.n_entries > _MOST_ENTRIES else None,
         mdp.space.features,
     )
-    if factors is None or mdp.terminal.any():
+    if factors is None:
         return [View(tuple(range(len(features))), mdp)]
     scopes = [frozenset({i, *scope.parents}) for i, scope in enumerate(factors.scopes)]
-    largest = [scope for scope in dict.fromkeys(scopes) if not any(scope < other for other in scopes)]
-    initial = (mdp.initial > 0.0).reshape(factors.sizes)
+    terminal = mdp.terminal.reshape(factors.sizes)
+    ends = _deciding(terminal)
+    joined = [scope | ends for scope in scopes]
+    most = max(_most_entries(scope, mdp.n_actions, factors) for scope in joined)
+    knows_ends = not ends or most <= _MOST_WITH_ENDS
     views: list[View] = []
-    for kept in map(sorted, largest):
+    initial = (mdp.initial > 0.0).reshape(factors.sizes)
+    for kept in map(sorted, _largest(joined if knows_ends else scopes)):
         own = FeatureSpace({features.names[i]: features.values[i] for i in kept})
         tables: dict[str, Any] = {
             features.names[i]: (
@@ -146,17 +157,43 @@ def views_of(mdp: FactoredMDP) -> list[View]:
             else ([], np.full((mdp.n_actions, factors.sizes[i]), 1.0 / factors.sizes[i]))
             for i in kept
         }
-        first = initial.any(axis=tuple(i for i in range(len(features)) if i not in kept)).reshape(-1)
-        made = Factors(own, mdp.actions, tables)
-        views.append(
-            View(tuple(kept), FactoredMDP(own, mdp.actions, made, 0.0, first / first.sum(), None, 0.5))
-        )
+        others = tuple(i for i in range(len(features)) if i not in kept)
+        first = initial.any(axis=others).reshape(-1)
+        made: Any = Factors(own, mdp.actions, tables)
+        if not knows_ends:
+            made = [_may_stay(made.matrix(action)) for action in range(mdp.n_actions)]
+        over = terminal.any(axis=others).reshape(-1) if knows_ends else None
+        shown = FactoredMDP(own, mdp.actions, made, 0.0, first / first.sum(), over, 0.5)
+        views.append(View(tuple(kept), shown, knows_ends))
     return views
+
+
+def _deciding(terminal: NDArray[np.bool_]) -> frozenset[int]:
+    """Return the features that decide which states are terminal, given as a tensor with one axis per feature."""
+    return frozenset(
+        axis for axis in range(terminal.ndim) if (terminal != terminal.take([0], axis=axis)).any()
+    )
+
+
+def _largest(scopes: list[frozenset[int]]) -> list[frozenset[int]]:
+    return [scope for scope in dict.fromkeys(scopes) if not any(scope < other for other in scopes)]
+
+
+def _most_entries(scope: frozenset[int], n_actions: int, factors: Factors) -> int:
+    """Return how many entries the matrices of some features have at most."""
+    return n_actions * math.prod(factors.sizes[i] for i in scope) ** 2
+
+
+def _may_stay(matrix: sparse.csr_array) -> sparse.csr_array:
+    """Return T of features that move as given or stay as they are, since terminal states do."""
+    return sparse.csr_array(0.5 * matrix + 0.5 * sparse.eye_array(matrix.shape[0], format="csr"))
 
 
 def tell_all(mdp: FactoredMDP, always_seen: NDArray[np.bool_]) -> bool:
     """Return whether `views_of` an MDP notice all that is impossible, given which features are seen in every row."""
     views = views_of(mdp)
+    if not all(view.knows_ends for view in views):
+        return False
     if len(views) == 1 or mdp.factors is None:
         return True
     closed = all({*mdp.factors.scopes[i].parents} <= {*view.kept} for view in views for i in view.kept)

@@ -21,6 +21,7 @@ from missmdp._kernels.histories import FilterModel, filter_episodes
 from missmdp.data.dataset import Dataset
 from missmdp.errors import DataError, ParameterError
 from missmdp.learn.em.clusters import Cluster, find_clusters
+from missmdp.memory import check_fits
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP, checked_model
@@ -109,6 +110,7 @@ def log_predictions(dataset: Dataset, model: MissMDP) -> NDArray[np.float64]:
         clusters = _clusters(model, hidden)
         if clusters:
             return _by_clusters(dataset, model, clusters, hidden)
+        _check_whole(model)
     compiled = _compiled(model)
     patterns = _pattern_numbers(dataset.observations, model.missingness)
     out = np.empty(dataset.n_steps)
@@ -143,6 +145,18 @@ def filter_seconds(model: MissMDP, n_steps: int) -> float:
 def _is_large(model: MissMDP) -> bool:
     """Return whether matrices or tables of a model are too large to filter histories with."""
     return model.mdp.by_factors and (not model.missingness.is_small or model.mdp.n_entries > _MOST_ENTRIES)
+
+
+def _check_whole(model: MissMDP) -> None:
+    """Raise `ModelError` if there is too little memory to filter histories in a model as a whole."""
+    entries = float(model.mdp.n_entries)
+    check_fits(
+        f"filtering histories in this model as a whole, with {entries:.2g} transitions,",
+        # Each takes 12 bytes and is copied once, and 120 while it is made.
+        entries * (28.0 + 120.0 / model.n_actions),
+        "models of this size are filtered in parts, where no state is terminal and the features that go missing fall "
+        "into groups that move on their own",
+    )
 
 
 def _clusters(model: MissMDP, hidden: NDArray[np.bool_]) -> list[Cluster]:

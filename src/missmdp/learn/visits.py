@@ -27,6 +27,7 @@ from missmdp.model.missingness import pattern_distance
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy
 from missmdp.model.space import FeatureSpace
+from missmdp.words import count
 
 _SEARCHES = 14
 """Steps of the search for λ."""
@@ -153,7 +154,7 @@ def _check_work(mdp: FactoredMDP, n_groups: int, horizon: int) -> None:
     if work > _MOST_WORK:
         raise ModelError(
             f"the visits of {mdp.n_states:,} states in {horizon:,} steps would take about "
-            f"{work / _PER_MINUTE:,.0f} minutes; give a shorter ",
+            f"{count(max(round(work / _PER_MINUTE), 1), 'minute')}; give a shorter ",
             Argument("horizon"),
         )
 

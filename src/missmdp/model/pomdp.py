@@ -35,7 +35,7 @@ from missmdp.model.probabilities import (
     checked_rewards,
     checked_rows,
 )
-from missmdp.words import did_you_mean, preview
+from missmdp.words import count, did_you_mean, preview
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,7 +350,7 @@ def check_values(what: str, mdp: FactoredMDP | POMDP, instead: str) -> None:
     if work > _MOST_WORK:
         raise ModelError(
             f"{what} of {mdp.n_states:,} states with {len(mdp.actions):,} actions would take {_sweeps(mdp):,} "
-            f"sweeps, about {work / (60.0 * _WORK_PER_SECOND):,.0f} minutes; {instead}"
+            f"sweeps, about {count(max(round(work / (60.0 * _WORK_PER_SECOND)), 1), 'minute')}; {instead}"
         )
 
 

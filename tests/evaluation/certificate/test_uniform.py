@@ -145,6 +145,7 @@ def test_spans_that_would_take_minutes_are_refused(monkeypatch):
     _, large = pair(1, monkeypatch)
     monkeypatch.setattr("missmdp.model.pomdp._MOST_WORK", 0.0)
     with pytest.raises(
-        mm.ModelError, match="the best and the worst values of .* minutes; there is no certificate"
+        mm.ModelError,
+        match="the best and the worst values of .* sweeps, about 1 minute; there is no certificate",
     ):
         mm.plan_data(large, epsilon=1.0)
