@@ -129,7 +129,7 @@ def test_a_short_run(request, tmp_path):
         "discount: 0.5\nvalues: reward\nstates: 2\nactions: 2\nobservations: 1\n"
         "T: *\nidentity\nO: *\nuniform\nR: 0 : 0 : * : * 1\nR: 1 : 1 : * : * 1\n"
     )
-    options = ["--seconds", "0.2", "--no-compilation", "--models", "predator-smar", "icu-smar prior"]
+    options = ["--seconds", "1", "--no-compilation", "--models", "predator-smar", "icu-smar prior"]
     options += ["--file", str(file), "--output", str(tmp_path)]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks", "solve", *options],

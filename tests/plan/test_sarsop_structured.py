@@ -11,8 +11,8 @@ from scipy import sparse
 import missmdp as mm
 from missmdp.plan.factored.parts import Parts
 from missmdp.plan.sarsop import solver, structured
-from missmdp.plan.sarsop.structured import after, is_spent, joined
-from missmdp.plan.stopping import Goal
+from missmdp.plan.sarsop.structured import after, brief, is_last, joined
+from missmdp.plan.stopping import Goal, SearchLimits
 from missmdp.plan.trace import TraceBuilder
 from random_factored import random_factored
 
@@ -38,23 +38,52 @@ def result(parts: Parts, lower: float, upper: float, status="trials", trials: in
 
 
 def test_a_search_that_was_to_be_brief_has_not_reached_the_limit_of_the_user(monkeypatch):
-    """As many trials are allowed as a brief search may make, but its time is over at once."""
+    """Its share of the time is over at once, and there is time left."""
     called = []
 
     def solve_structured(*given):
         called.append(given)
 
-    monkeypatch.setattr(structured, "_BRIEF_SHARE", 0.0)
-    monkeypatch.setattr(structured, "_BRIEF_TRIALS", 1)
+    monkeypatch.setattr(solver, "BRIEF_SHARE", 0.0)
     monkeypatch.setattr(solver, "solve_structured", solve_structured)
-    found = mm.Sarsop(precision=0.0, max_trials=1, timeout=60.0).solve(mm.load_benchmark("fleet-3"))
+    found = mm.Sarsop(precision=0.0, max_trials=1, timeout=60.0).solve(mm.load_benchmark("plant-3"))
     assert len(called) == 1
     assert (found.status, found.trace.trials[-1], found.sources) == ("trials", 1, "")
 
 
+@pytest.mark.parametrize("share", [0.25, 0.5])
+def test_a_search_that_comes_first_has_a_share_of_the_time(share):
+    limits = SearchLimits(100.0)
+    with limits.shortened(share):
+        assert 100.0 * share - 1.0 < limits.left <= 100.0 * share
+        limits.keep_back(1.0, 0.5)
+    assert limits.left > 99.0
+    assert limits.stopped_by is None
+    with SearchLimits().shortened(share):
+        pass
+
+
+def test_a_search_that_comes_first_is_the_last_where_nothing_is_left_to_do(parts):
+    goal, plenty, over = Goal(1e-3), SearchLimits(100.0), SearchLimits(0.0)
+    for status, last in {"precision": True, "converged": True, "interrupted": True, "memory": False}.items():
+        assert is_last(goal, plenty, result(parts, 1.0, 2.0, status)) == last
+    assert not is_last(goal, plenty, result(parts, 1.0, 2.0, "timeout"))
+    assert is_last(goal, over, result(parts, 1.0, 2.0, "timeout"))
+
+
+def test_no_trial_begins_after_enough_work(monkeypatch):
+    """Without a limit on time, work is what ends a search that comes first."""
+    monkeypatch.setattr(structured, "_BRIEF_WORK", 0.0)
+    assert brief(Goal(1e-3)).most_work == 0.0
+    monkeypatch.setattr(solver, "solve_structured", lambda *given: None)
+    monkeypatch.setattr(solver, "lists_last", lambda *given: False)
+    found = mm.Sarsop(precision=0.0).solve(mm.load_benchmark("plant-3"))
+    assert (found.status, found.trace.trials[-1]) == ("trials", 0)
+
+
 def test_no_second_search_where_the_trials_of_the_user_are_made(monkeypatch):
     monkeypatch.setattr(solver, "solve_structured", None)
-    found = mm.Sarsop(precision=0.0, max_trials=1, timeout=60.0).solve(mm.load_benchmark("fleet-3"))
+    found = mm.Sarsop(precision=0.0, max_trials=1, timeout=60.0).solve(mm.load_benchmark("plant-3"))
     assert (found.status, found.trace.trials[-1]) == ("trials", 1)
 
 
@@ -63,9 +92,10 @@ def test_trials_count_on_in_the_next_search(parts):
     assert after(Goal(1e-3), first).max_trials is None
     assert after(Goal(1e-3, max_trials=5), first).max_trials == 2
     assert after(Goal(1e-3, max_trials=5), None).max_trials == 5
-    assert not is_spent(Goal(1e-3, max_trials=4), first)
-    assert is_spent(Goal(1e-3, max_trials=3), first)
-    assert not is_spent(Goal(1e-3), first)
+    limits = SearchLimits()
+    assert not is_last(Goal(1e-3, max_trials=4), limits, first)
+    assert is_last(Goal(1e-3, max_trials=3), limits, first)
+    assert not is_last(Goal(1e-3), limits, first)
 
 
 def test_the_goal_of_the_next_search_knows_the_bounds_of_the_first(parts):

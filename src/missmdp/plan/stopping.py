@@ -123,6 +123,17 @@ class SearchLimits(Stopwatch):
             return "interrupted"
         return "timeout" if self.left <= self._kept_back else None
 
+    @contextmanager
+    def shortened(self, share: float) -> Generator[None, None, None]:
+        """Let the time limit be a share of what it is, for a search that comes first."""
+        timeout = self.timeout
+        if timeout is not None:
+            self.timeout = share * timeout
+        try:
+            yield
+        finally:
+            self.timeout, self._kept_back = timeout, 0.0
+
     def check_memory(self, nbytes: int) -> None:
         """Raise `Stop` if that many bytes are too many."""
         if nbytes > self.memory:
@@ -143,8 +154,8 @@ class Goal:
     precision: float
     absolute_precision: float | None = None
     max_trials: int | None = None
-    until: float = float("inf")
-    """Seconds after which it is as if there had been enough trials."""
+    most_work: float = float("inf")
+    """Multiplications after which it is as if there had been enough trials."""
     lower: float = -float("inf")
     """What is known from an earlier search, which counts besides what a search finds itself."""
     upper: float = float("inf")

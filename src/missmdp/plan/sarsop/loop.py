@@ -161,7 +161,7 @@ class Loop:
             raise Stop("precision")
         if goal.max_trials is not None and self.trials >= goal.max_trials:
             raise Stop("trials")
-        if search.limits.seconds >= goal.until:
+        if search.work >= goal.most_work:
             raise Stop("trials")
 
     def _state(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

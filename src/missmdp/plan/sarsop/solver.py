@@ -32,9 +32,10 @@ from missmdp.plan.sarsop.ready import make_ready
 from missmdp.plan.sarsop.search import Search
 from missmdp.plan.sarsop.start import beliefs_over_states
 from missmdp.plan.sarsop.structured import (
+    BRIEF_SHARE,
     after,
     brief,
-    is_spent,
+    is_last,
     joined,
     lists_first,
     lists_last,
@@ -186,9 +187,9 @@ class Sarsop:
         """Return what is found where many features go missing: by features, and by lists where these are short."""
         result = None
         if lists_first(parts):
-            result = warm_start = self._listed(model, warm_start, limits, brief(goal, self.timeout), say)
-            # It may have ended only because it was to be brief.
-            if result.status != "trials" or is_spent(goal, result):
+            with limits.shortened(BRIEF_SHARE):
+                result = warm_start = self._listed(model, warm_start, limits, brief(goal), say)
+            if is_last(goal, limits, result):
                 return result
         structured = solve_structured(parts, limits, after(goal, result), say, self.threads)
         if structured is not None:

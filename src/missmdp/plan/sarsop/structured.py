@@ -18,13 +18,14 @@ from missmdp.plan.factored.team import Team
 from missmdp.plan.solving import LowerSource, SolveResult, UpperSource
 from missmdp.plan.stopping import Goal, SearchLimits
 
-_FEW_LISTED, _FEW_IF_ALIKE = 5e5, 1e5
+_FEW_LISTED, _FEW_IF_ALIKE = 5e5, 2e3
 """Joint probabilities up to which a search with listed states and observations comes first; fewer if all are alike."""
 _MOST_LISTED = 2e7
 """Joint probabilities up to which it follows where the structured search finds nothing more."""
-_BRIEF_TRIALS = 30
-_BRIEF_SHARE = 0.5
-"""How many trials, and which share of the time, it has if it comes first."""
+_BRIEF_TRIALS, _BRIEF_WORK = 30, 1e10
+"""How many trials it has if it comes first; none begins after so many multiplications."""
+BRIEF_SHARE = 0.5
+"""Which share of the time it has then."""
 _CROSSING = 1e-9
 """Of the largest value that is possible: bounds that cross by less cross by rounding."""
 
@@ -45,16 +46,18 @@ def lists_last(parts: Parts, structured: SolveResult | None) -> bool:
     return structured.status == "converged" and few
 
 
-def brief(goal: Goal, timeout: float | None) -> Goal:
+def brief(goal: Goal) -> Goal:
     """Return a goal for a search that comes first: the same, but it ends sooner."""
     trials = _BRIEF_TRIALS if goal.max_trials is None else min(goal.max_trials, _BRIEF_TRIALS)
-    until = float("inf") if timeout is None else _BRIEF_SHARE * timeout
-    return replace(goal, max_trials=trials, until=until)
+    return replace(goal, max_trials=trials, most_work=_BRIEF_WORK)
 
 
-def is_spent(goal: Goal, result: SolveResult) -> bool:
-    """Return whether a search that comes first has made all the trials that there may be."""
-    return goal.max_trials is not None and _trials(result) >= goal.max_trials
+def is_last(goal: Goal, limits: SearchLimits, result: SolveResult) -> bool:
+    """Return whether there is nothing to do after a search that came first: it did not end only to be brief."""
+    if result.status == "timeout":
+        return limits.left <= 0.0
+    spent = goal.max_trials is not None and _trials(result) >= goal.max_trials
+    return result.status not in ("trials", "memory") or spent
 
 
 def after(goal: Goal, result: SolveResult | None) -> Goal:

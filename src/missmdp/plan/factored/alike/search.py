@@ -159,9 +159,7 @@ class AlikeSearch(StructuredSearch):
         end = self._now() + seconds
         memory = self.memory if isinstance(self.memory, AlikeMemory) else None
         value = self.lower
-        # Where nothing more was found with the nodes that there are, more of them may take all the time.
-        most = (seconds, _SHARE_IF_STUCK * self.limits.left, math.inf)[min(self._stuck, 2)]
-        larger = self._enlarged(memory, most * self._speed / _SWEEPS[1])
+        larger = self._enlarged(memory, self._time_for_larger(seconds) * self._speed / _SWEEPS[1])
         if larger is not None:
             self._shares, self._stuck = {"choices": 1.0, "moves": 1.0}, 0
             memory, value = larger, self._solve_memory(larger)
@@ -179,6 +177,12 @@ class AlikeSearch(StructuredSearch):
                 memory, value = other, better
         self._stuck = 0 if self._now() >= end else self._stuck + 1
         return self._stuck < 2 or memory.n_pairs < self._most_pairs()
+
+    def _time_for_larger(self, seconds: float) -> float:
+        """Return how long a larger memory may take: more where nothing was found with the nodes that there are."""
+        if self.limits.timeout is None:
+            return seconds * _GROWTH ** min(self._stuck, 2)
+        return (seconds, _SHARE_IF_STUCK * self.limits.left, math.inf)[min(self._stuck, 2)]
 
     def _exactness(self) -> float:
         return super()._exactness() * _EXACT ** (1 + min(self._stuck, 2))
