@@ -406,7 +406,7 @@ def test_what_is_too_tied_has_the_bounds_that_are_known_at_once(ended):
 def test_what_is_too_tied_is_listed_afterwards(monkeypatch):
     monkeypatch.setattr(structured_module, "_FEW_LISTED", 0.0)
     monkeypatch.setattr(structured_module, "_MOST_LISTED", 0.0)
-    result = mm.Sarsop(timeout=20.0, max_trials=5).solve(too_tied())
+    result = mm.Sarsop(timeout=4.0, max_trials=5).solve(too_tied())
     assert result.lower_source == "vectors"
 
     def refuse(*args, **options):
