@@ -13,6 +13,7 @@ import missmdp as mm
 from memory_policies import random_memory, small_model
 from missmdp.cli.files import read_policy
 from missmdp.cli.printing_results import first_action
+from missmdp.data.simulation import runs_in_bulk
 from missmdp.interop.pomdpx.policyx import write_policyx
 from missmdp.plan.factored.explain import Situation
 
@@ -160,6 +161,22 @@ def test_impossible_observations_are_counted_and_acted_on_alike_by_kernels_and_a
         agent.step((None, "new", None, None))
     assert agent.impossible == 2
     assert [record.getMessage().split(",")[0] for record in caplog.records] == ["'load' is missing"]
+
+
+@pytest.mark.parametrize("load_missing", [0.0, 0.3])
+def test_where_observations_are_numbered_by_rank_kernels_do_what_agents_do(monkeypatch, load_missing):
+    monkeypatch.setattr("missmdp.model.missingness._SMALL", 10)
+    truth = small_model(load_missing=load_missing)
+    drawn = random_memory(small_model(), 3)
+    certain = [np.eye(steps.shape[-1])[steps.argmax(axis=-1)] for steps in drawn.steps]
+    first = [np.eye(rows.shape[-1])[rows.argmax(axis=-1)] for rows in drawn.first]
+    policy = mm.MemoryPolicy(drawn.model, drawn.beliefs, certain, first, drawn.table)
+    assert not truth.missingness.is_small
+    assert runs_in_bulk(policy, truth)
+    fast = mm.evaluate(policy, truth, 200, seed=1, horizon=30)
+    slow = mm.evaluate(ByAgents(policy), truth, 200, seed=1, horizon=30)
+    np.testing.assert_allclose(fast.returns, slow.returns, rtol=1e-12)
+    assert (fast.impossible > 0) == (load_missing > 0.0)
 
 
 def test_first_observations_that_lack_what_is_always_seen_begin_in_the_likely_scene():

@@ -98,6 +98,8 @@ class MemoryPolicy:
     observation, its value in the most likely first scene; agents count it (`impossible`).
     """
 
+    knows_ranks = True
+
     def __init__(
         self,
         model: MissMDP,
