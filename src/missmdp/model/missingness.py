@@ -436,12 +436,20 @@ class MissingnessFunction:
         ModelError
             If they are too many to list.
         """
-        n_states = len(self.space) if states is None else int(states.sum())
+        return self._everywhere if states is None else self._occurring(states)
+
+    @cached_property
+    def _everywhere(self) -> Occurring:
+        """What can be observed in all states; it is asked for often."""
+        return self._occurring(np.ones(len(self.space), dtype=np.bool_))
+
+    def _occurring(self, states: NDArray[np.bool_]) -> Occurring:
+        n_states = int(states.sum())
         pairs, n_patterns = float(n_states) * count_patterns(self.parts), count_patterns(self.parts)
         what = f"listing what can be seen, in {n_patterns:,} patterns of {n_states:,} states,"
         check_fits(what, pairs * (100.0 + 4.0 * len(self.space.features)), _WITHOUT_TABLE)
         possible = self.probabilities > 0.0
-        state, pattern = np.nonzero(possible if states is None else possible & states[:, None])
+        state, pattern = np.nonzero(possible if states.all() else possible & states[:, None])
         ranks, place = np.unique(self.space.features.rank(self.observe(state, pattern)), return_inverse=True)
         codes = self.space.features.unrank(ranks)
         return Occurring(
