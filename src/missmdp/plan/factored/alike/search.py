@@ -31,8 +31,8 @@ _SHARE = 0.35
 """Of the time that is left, what a round may take."""
 _OF_GRID = 0.35
 """Of a round, what the grid may take."""
-_SWEEPS = 45.0, 60.0
-"""Sweeps that a grid and a memory take in a round, at least."""
+_SWEEPS = 45.0, 200.0
+"""Sweeps that there must be time for in a round of a grid, and of a memory, which is changed many times."""
 _PER_ROW = 6.0
 """Entries per row of a matrix, about."""
 _MOST_TABLE = 1.2e7
