@@ -26,6 +26,7 @@ from missmdp.words import count, number, outward, significant
 _ENDS: dict[Status, str] = {
     "precision": "reached its precision",
     "converged": "converged",
+    "exhausted": "with nothing more to try",
     "timeout": "stopped by timeout",
     "memory": "stopped by the limit on memory",
     "trials": "stopped by the limit on trials",
@@ -35,13 +36,14 @@ _ENDS: dict[Status, str] = {
 }
 
 
-LowerSource: TypeAlias = Literal["vectors", "memory", "action", "rewards"]
+LowerSource: TypeAlias = Literal["vectors", "memory", "observation", "action", "rewards"]
 UpperSource: TypeAlias = Literal["points", "grid", "sight", "rewards"]
 """Where a bound came from."""
 
 _LOWER: dict[LowerSource, str] = {
     "vectors": "α-vectors",
     "memory": "a memory with one node per feature",
+    "observation": "a policy that acts on the last observation alone",
     "action": "one action for ever",
     "rewards": "the rewards alone",
 }
@@ -121,8 +123,8 @@ class SolveResult(PlanResult):
     """The plans of the vectors as a policy that tracks no belief; its value at the start is at least `lower` too. None
     where the policy has no vectors."""
     lower_source: LowerSource = "vectors"
-    """What gave the lower bound and the policy: α-vectors, a memory with one node per feature, one action for ever, or
-    the rewards alone."""
+    """What gave the lower bound and the policy: α-vectors, a memory with one node per feature, the last observation
+    alone, one action for ever, or the rewards alone."""
     upper_source: UpperSource = "points"
     """What gave the upper bound: beliefs that were explored, a grid with one axis per feature, full observation
     (sight), or the rewards alone."""

@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Status = Literal["precision", "converged", "timeout", "memory", "trials", "interrupted", "trained", "online"]
+Status = Literal[
+    "precision", "converged", "exhausted", "timeout", "memory", "trials", "interrupted", "trained", "online"
+]
 """Why a solver ended: the precision was reached, nothing was left to do, a limit was hit, Ctrl-C, all training steps
 were made, or planning happens while acting (online)."""
 

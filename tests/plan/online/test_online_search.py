@@ -7,8 +7,9 @@ import pytest
 
 import missmdp as mm
 from missmdp._kernels.online.expanding import reduce_to
-from missmdp.plan.online.bounds import Dynamics, state_bounds
+from missmdp.plan.online.bounds import state_bounds
 from missmdp.plan.online.search import observation_rows
+from missmdp.plan.reactive import Dynamics
 from oracles.pomdp import Optimum, optimum
 from random_pomdps import random_pomdp
 

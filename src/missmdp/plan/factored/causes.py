@@ -18,8 +18,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.plan.factored.cores import TooTiedError
+
 _EXACT = 1e-14
 """Relative differences up to this are rounding."""
+_MOST_ROWS = 1024
+"""Combinations of values of others above which too much is tied together."""
 
 
 class Term(NamedTuple):
@@ -30,7 +34,13 @@ class Term(NamedTuple):
 
 
 def causes(table: NDArray[np.float64]) -> list[Term]:
-    """Return terms that add up to a table; its first axis is the own one."""
+    """Return terms that add up to a table; its first axis is the own one.
+
+    Raises
+    ------
+    TooTiedError
+        If there would be too many.
+    """
     shape = table.shape[1:]
     rows = table.reshape(len(table), -1).T
     ones = tuple(np.ones(size) for size in shape)
@@ -39,8 +49,11 @@ def causes(table: NDArray[np.float64]) -> list[Term]:
     single = _product(table)
     if single is not None:
         return [single]
-    best = min((_with_base(rows, shape, base) for base in range(len(rows))), key=lambda found: found[0])
-    return best[1]
+    if len(rows) > _MOST_ROWS:
+        raise TooTiedError
+    least = _EXACT * rows.max()
+    told = [_told(_left_over(rows, shape, base)[1], least) for base in range(len(rows))]
+    return _with_base(rows, shape, int(np.argmin(told)))
 
 
 def _product(table: NDArray[np.float64]) -> Term | None:
@@ -62,8 +75,15 @@ def _product(table: NDArray[np.float64]) -> Term | None:
     return Term(peak * factors[0], tuple(factors[1:]))
 
 
-def _with_base(rows: NDArray[np.float64], shape: tuple[int, ...], base: int) -> tuple[float, list[Term]]:
-    """Return how much is told with one row as what all have in common, and the terms."""
+def _told(rest: NDArray[np.float64], least: float) -> float:
+    """Return how much is told if this is left over; what is less than some number in all columns is rounding."""
+    return float(rest[rest.max(axis=1) > least].sum())
+
+
+def _left_over(
+    rows: NDArray[np.float64], shape: tuple[int, ...], base: int
+) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
+    """Return how much of one row all have, as one factor per axis, and what is left over of them."""
     there = rows[base] > 0.0
     common = np.min(rows[:, there] / rows[base, there], axis=1) if there.any() else np.zeros(len(rows))
     common = np.minimum(common, 1.0).reshape(shape)
@@ -71,21 +91,24 @@ def _with_base(rows: NDArray[np.float64], shape: tuple[int, ...], base: int) -> 
     for axis in range(len(shape)):
         least = common.min(axis=tuple(k for k in range(len(shape)) if k != axis))
         weights.append(least if len(shape) == 1 else least ** (1.0 / len(shape)))
-    terms = [Term(rows[base].copy(), tuple(weights))]
-    told = 0.0
     shares = math.prod(
         weight.reshape([-1 if axis == k else 1 for axis in range(len(shape))])
         for k, weight in enumerate(weights)
     )
-    rest = np.maximum(rows - np.ravel(shares)[:, None] * rows[base], 0.0)
+    return weights, np.maximum(rows - np.ravel(shares)[:, None] * rows[base], 0.0)
+
+
+def _with_base(rows: NDArray[np.float64], shape: tuple[int, ...], base: int) -> list[Term]:
+    """Return terms with one row as what all have in common."""
+    weights, rest = _left_over(rows, shape, base)
+    terms = [Term(rows[base].copy(), tuple(weights))]
     for place, left in zip(product(*map(range, shape)), rest, strict=True):
         if left.max() > _EXACT * rows.max():
-            told += float(left.sum())
             marks = tuple(
                 (np.arange(size) == k).astype(np.float64) for size, k in zip(shape, place, strict=True)
             )
             terms.append(Term(left, marks))
-    return told, _merged(terms)
+    return _merged(terms)
 
 
 def _merged(terms: list[Term]) -> list[Term]:

@@ -73,7 +73,7 @@ class Ties:
         self._flagged = [one.flagged for one in split]
         self._check_patterns([one.gaps for one in split])
         self._after = [
-            [*map(told_by_gaps, one.gaps), *map(told_after, parts.goes_on(scene))]
+            [*map(self._told_by_gaps, one.gaps), *map(told_after, parts.goes_on(scene))]
             for scene, one in enumerate(split)
         ]
         self._kernels: dict[tuple[int, int], list[Tie]] = {}
@@ -93,6 +93,10 @@ class Ties:
             n_terms += sum(terms)
             if n_terms > MOST_TERMS:
                 raise TooTiedError
+
+    def _told_by_gaps(self, gaps: Gaps) -> Tie:
+        self.clock.check()
+        return told_by_gaps(gaps)
 
     def _check_patterns(self, of_scenes: Sequence[Sequence[Gaps]]) -> None:
         """Raise `TooTiedError` if sites have too many patterns together to make a term of each."""

@@ -34,6 +34,7 @@ from missmdp.model.missmdp import (
 )
 from missmdp.model.pomdp import POMDP
 from missmdp.model.probabilities import as_floats, as_integers, checked_distribution, checked_table
+from missmdp.model.space import MISSING
 from missmdp.plan.acting import check_acts_in, check_interface
 from missmdp.plan.factored.explain import MemoryExplanation, Situation, explain
 from missmdp.words import count, listed
@@ -158,6 +159,53 @@ class MemoryPolicy:
             [np.broadcast_to(np.eye(n), (*moves, n, n)) for n in sizes],
             [np.broadcast_to(np.eye(n)[0], (n_scenes, n)) for n in sizes],
             np.full((n_scenes, *sizes), number),
+        )
+
+    @classmethod
+    def from_observations(
+        cls, model: MissMDP, chosen: NDArray[np.integer[Any]], visits: NDArray[np.float64]
+    ) -> MemoryPolicy:
+        """Return the policy that acts on the last observation alone; its nodes are the values, and one for a gap.
+
+        Parameters
+        ----------
+        model
+            The model, whose observations can be listed.
+        chosen
+            The action on each of them, in the order of `occurring`, shape (Z,).
+        visits
+            How often states are visited, which says what a gap stands for, shape (S,).
+        """
+        space, gaps = model.space, model.missingness
+        positions = [space.features.position(name) for name in gaps.can_go_missing]
+        others = [i for i in range(len(space.features)) if i not in positions]
+        sizes = [int(space.features.sizes[i]) for i in positions]
+        seen_sizes = [int(space.features.sizes[i]) for i in others]
+        n_scenes, codes = math.prod(seen_sizes), gaps.occurring().observations.codes.astype(np.int64)
+        # What cannot be seen has the most frequent action.
+        table = np.full((n_scenes, *(size + 1 for size in sizes)), np.bincount(chosen).argmax())
+        scene = np.zeros(len(codes), dtype=np.int64)
+        for i, size in zip(others, seen_sizes, strict=True):
+            scene = scene * size + codes[:, i]
+        nodes = [
+            np.where(codes[:, i] == MISSING, size, codes[:, i])
+            for i, size in zip(positions, sizes, strict=True)
+        ]
+        table[scene, *nodes] = chosen
+        missing = gaps.probabilities @ ~gaps.patterns[:, positions] * visits[:, None]
+        beliefs: list[NDArray[np.float64]] = []
+        for k, (i, size) in enumerate(zip(positions, sizes, strict=True)):
+            mass = np.bincount(space.codes[:, i], weights=missing[:, k], minlength=size)
+            gap = mass / mass.sum() if mass.sum() > 0.0 else np.full(size, 1.0 / size)
+            beliefs.append(np.vstack([np.eye(size), gap]))
+        shape = (model.n_actions, n_scenes, n_scenes)
+        last = [np.eye(size + 1)[size] for size in sizes]
+        return cls(
+            model,
+            beliefs,
+            [np.broadcast_to(row, (*shape, len(row), len(row))) for row in last],
+            [np.broadcast_to(row, (n_scenes, len(row))) for row in last],
+            table,
         )
 
     if not TYPE_CHECKING:

@@ -1,8 +1,9 @@
 """The structured search: a grid from above and a memory from below, both finer and finer while there is time.
 
-It begins with what is known at once: full observation from above, the best action for ever from below. Then rounds: the
-grid is made finer where its own policy goes, the memory takes the beliefs that matter most as nodes and is improved by
-steps that were tried out. Every number is a bound whenever the search is stopped.
+It begins with what is known at once: full observation from above; from below the best action for ever, and policies
+that act on the last observation alone. Then rounds: the grid is made finer where its own policy goes, the memory takes
+the beliefs that matter most as nodes and is improved by steps that were tried out. Every number is a bound whenever the
+search is stopped.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from missmdp.plan.factored.seen import Seen
 from missmdp.plan.factored.sizes import Sizes
 from missmdp.plan.factored.sweeps import Swept
 from missmdp.plan.factored.team import Team
+from missmdp.plan.reactive import Dynamics, Reactive, reactive_policies, seen_from
+from missmdp.plan.solving import LowerSource, UpperSource
 from missmdp.plan.stopping import ROUNDING, Goal, SearchLimits, Status, Stop
 from missmdp.plan.trace import TraceBuilder
 
@@ -73,6 +76,11 @@ _CLOSE = 0.02
 """Of the gap: how exactly bounds are worked out."""
 _ROUGHLY = 1e-3
 """Of the first gap: how exactly one action for ever is worked out."""
+_MOST_SEEN, _PER_SEEN = 4e6, 200.0
+"""Pairs of a state and a pattern up to which policies that act on the last observation alone are tried, and bytes of
+each."""
+_REACTING = 0.1
+"""Of all the time, what these may take; the first one may take longer."""
 _LARGER = 1.5
 """How many times more entries a memory needs to have to begin anew with it."""
 _MUCH = 0.1
@@ -97,14 +105,18 @@ class StructuredSearch:
     team: Team = field(default_factory=Team)
     lower: float = field(init=False)
     upper: float = field(init=False)
+    lower_source: LowerSource = "rewards"
+    upper_source: UpperSource = "rewards"
+    """Where the bounds came from."""
     memory: Swept | None = None
-    """The controller that the lower bound belongs to; None if it is one action for ever."""
+    """The best controller so far, if there is one."""
+    memory_value: float = -math.inf
+    """What it is worth, at least."""
     blind_action: int = 0
+    reactive: Reactive | None = None
+    """The best policy so far that acts on the last observation alone, if one was better than one action for ever."""
     too_tied: bool = False
-    """Whether there are no other bounds than those of full observation and of one action for ever."""
-    has_lower: bool = False
-    has_upper: bool = False
-    """Whether the bounds are better than those that the rewards imply."""
+    """Whether too much is tied together for a grid, so that the upper bound is that of full observation."""
     rounds: int = 0
     sweeps: int = 0
     trace: TraceBuilder = field(default_factory=TraceBuilder)
@@ -137,6 +149,7 @@ class StructuredSearch:
         try:
             ties = Ties(self.parts, self.limits)
             self._begin(ties)
+            self._react()
             entries, stuck = _FIRST_ENTRIES, False
             while True:
                 before = (self.lower, self.upper)
@@ -151,7 +164,7 @@ class StructuredSearch:
                     if "time" in short_of:
                         self._pressed *= 2.0
                     elif short_of == {"memory"} or entries == _LARGEST:
-                        return "memory" if "memory" in short_of else "converged"
+                        return "memory" if "memory" in short_of else "exhausted"
                 entries = min(entries * _GROWTH, _LARGEST)
         except Stop as stop:
             self._harvest()
@@ -178,10 +191,11 @@ class StructuredSearch:
         self.too_tied = True
         try:
             self._known_at_once(Seen(self.parts, self.limits, self.team))
+            self._react()
         except Stop as stop:
             self._harvest()
             return stop.status
-        return "memory" if self._short_of == "memory" else "converged"
+        return "memory" if self._short_of == "memory" else "exhausted"
 
     def _known_at_once(self, grid: Grid) -> None:
         self._grid = grid
@@ -194,9 +208,28 @@ class StructuredSearch:
         for action in range(self.parts.n_actions):
             value = grid.blind(action, self.limits, precision)
             if value > self.lower:
-                self.lower, self.blind_action, self.has_lower = value, action, True
+                self.lower, self.lower_source, self.blind_action = value, "action", action
         self._record()
         self._check()
+
+    def _react(self) -> None:
+        """Take what some policies earn that act on the last observation alone, if all observations can be listed."""
+        model, limits = self.parts.model, self.limits
+        if self.goal.lower > self.lower or not model.missingness.is_small:
+            return
+        pairs = float(model.n_states) * model.missingness.n_patterns
+        if pairs > _MOST_SEEN or pairs * _PER_SEEN > _HALF * limits.memory:
+            return
+        start, dynamics = limits.seconds, Dynamics(model.mdp, limits)
+        known = dynamics.after_all(dynamics.fixed_point(dynamics.best, above=True))
+        for found in reactive_policies(dynamics, seen_from(model), known, self.lower):
+            value = float(model.mdp.initial @ found.values)
+            if value > self.lower:
+                self.lower, self.lower_source, self.reactive = value, "observation", found
+                self._record()
+            self._check()
+            if limits.timeout is not None and limits.seconds - start > _REACTING * limits.timeout:
+                break
 
     def _most_entries(self, like: Grid | Memory, wanted: float, share: float, sweeps: float) -> float:
         """Return how many entries a grid or a memory may have, for the memory and a share of the time that are left.
@@ -237,7 +270,7 @@ class StructuredSearch:
 
     def _lower_to(self, upper: float) -> None:
         if upper < self.upper:
-            self.upper, self.has_upper = upper, True
+            self.upper, self.upper_source = upper, "sight" if self.too_tied else "grid"
 
     def _exactness(self) -> float:
         gap = self.upper - self.lower
@@ -306,7 +339,7 @@ class StructuredSearch:
                 self._short_of = "memory"
             if not isinstance(self.memory, Memory):
                 return True
-            memory, value = self.memory, self.lower
+            memory, value = self.memory, self.memory_value
         gains, what = [math.inf] * _PATIENCE, "actions"
         while clock.seconds < end and sum(gains[-_PATIENCE:]) > _CLOSE * (self.upper - value):
             other = memory.proposed(clock, self._shares[what], what)
@@ -374,7 +407,7 @@ class StructuredSearch:
                 break
             self._shares = {"actions": 1.0, "steps": 1.0}
             return larger, self._solve_memory(larger)
-        return present, self.lower
+        return present, self.memory_value
 
     def _smallest(self, grid: Grid) -> Memory:
         """Return the memory with the fewest nodes, one for each value of each site, that acts like the grid there."""
@@ -397,8 +430,10 @@ class StructuredSearch:
         return value
 
     def _take(self, memory: Swept, value: float) -> None:
+        if value > self.memory_value:
+            self.memory, self.memory_value = memory, value
         if value > self.lower:
-            self.lower, self.memory, self.has_lower = value, memory, True
+            self.lower, self.lower_source = value, "memory"
         self._record()
 
     def _harvest(self) -> None:
@@ -407,9 +442,7 @@ class StructuredSearch:
             self._lower_to(self._grid.bound())
         trying = self._trying
         if trying is not None and math.isfinite(trying.rest):
-            value = trying.bound()
-            if value > self.lower:
-                self.lower, self.memory, self.has_lower = value, trying, True
+            self._take(trying, trying.bound())
         self._record()
 
     def _check(self) -> None:
@@ -443,9 +476,11 @@ class StructuredSearch:
     def policy(self) -> MemoryPolicy:
         """Return the policy that the lower bound belongs to."""
         model = self.parts.model
-        if not isinstance(self.memory, Memory):
-            return MemoryPolicy.from_action(model, model.actions[self.blind_action])
-        return MemoryPolicy.from_memory(model, self.memory)
+        if self.lower_source == "memory" and isinstance(self.memory, Memory):
+            return MemoryPolicy.from_memory(model, self.memory)
+        if self.lower_source == "observation" and self.reactive is not None:
+            return MemoryPolicy.from_observations(model, self.reactive.chosen, self.reactive.visits)
+        return MemoryPolicy.from_action(model, model.actions[self.blind_action])
 
 
 def structured_parts(model: MissMDP) -> Parts | None:

@@ -28,6 +28,7 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.pomdp import POMDP
 from missmdp.plan.online.bounds import StateBounds
+from missmdp.plan.reactive import seen_from
 from missmdp.plan.sarsop.listing import without_lists
 
 _LISTED = 8
@@ -99,10 +100,7 @@ def observation_rows(model: MissMDP | POMDP) -> sparse.csr_array:
     if not isinstance(model, MissMDP):
         rows = sparse.csr_array(interleaved(model.observation), copy=True)
     else:
-        seen = model.missingness.occurring()
-        probability = model.missingness.probabilities[seen.state, seen.pattern]
-        shape = (model.n_states, len(seen.observations))
-        rows = sparse.csr_array(sparse.coo_array((probability, (seen.state, seen.place)), shape=shape))
+        rows = seen_from(model)
     rows.sort_indices()
     return rows
 

@@ -15,7 +15,7 @@ from missmdp.plan.factored.cores import TooTiedError
 from missmdp.plan.factored.parts import Parts
 from missmdp.plan.factored.search import StructuredSearch, listed_entries
 from missmdp.plan.factored.team import Team
-from missmdp.plan.solving import LowerSource, SolveResult, UpperSource
+from missmdp.plan.solving import SolveResult
 from missmdp.plan.stopping import Goal, SearchLimits
 
 _FEW_LISTED, _FEW_IF_ALIKE = 5e5, 2e3
@@ -43,7 +43,7 @@ def lists_last(parts: Parts, structured: SolveResult | None) -> bool:
     if structured is None:
         return True
     few = listed_entries(parts) <= _MOST_LISTED or structured.upper_source == "sight"
-    return structured.status == "converged" and few
+    return structured.status == "exhausted" and few
 
 
 def brief(goal: Goal) -> Goal:
@@ -88,7 +88,6 @@ def solve_structured(
         except TooTiedError:
             return None
     _check_order(search.lower, search.upper, _scale(parts))
-    below, above = _sources(search)
     return SolveResult(
         policy=search.policy(),
         lower=search.lower,
@@ -97,16 +96,9 @@ def solve_structured(
         trace=search.trace.build(),
         beliefs=sparse.csr_array((0, parts.model.n_states)),
         seconds=limits.seconds,
-        lower_source=below,
-        upper_source=above,
+        lower_source=search.lower_source,
+        upper_source=search.upper_source,
     )
-
-
-def _sources(search: StructuredSearch) -> tuple[LowerSource, UpperSource]:
-    """Return where the bounds of a structured search came from."""
-    below = "action" if search.memory is None else "memory"
-    above = "sight" if search.too_tied else "grid"
-    return below if search.has_lower else "rewards", above if search.has_upper else "rewards"
 
 
 def joined(parts: Parts, first: SolveResult | None, second: SolveResult, goal: Goal) -> SolveResult:

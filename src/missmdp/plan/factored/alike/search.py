@@ -92,7 +92,7 @@ class AlikeSearch(StructuredSearch):
                 self.rounds += 1
                 self._check()
                 if not more and before - (self.upper - self.lower) <= _STALLED * before:
-                    return "converged"
+                    return "exhausted"
                 seconds *= _GROWTH
         except Stop as stop:
             self._harvest()
@@ -158,7 +158,7 @@ class AlikeSearch(StructuredSearch):
         """Improve a memory, a larger one if there is time for it; return whether more time might help."""
         end = self._now() + seconds
         memory = self.memory if isinstance(self.memory, AlikeMemory) else None
-        value = self.lower
+        value = self.memory_value
         larger = self._enlarged(memory, self._time_for_larger(seconds) * self._speed / _SWEEPS[1])
         if larger is not None:
             self._shares, self._stuck = {"choices": 1.0, "moves": 1.0}, 0
