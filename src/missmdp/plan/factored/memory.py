@@ -439,12 +439,12 @@ class Memory(Swept):
     def _by_nodes(self, table: Tensor) -> Tensor:
         """Return sums over the values that each node stands for."""
         for site, pairs in enumerate(self.pairs):
-            begins = np.searchsorted(pairs[:, 0], np.arange(self.nodes[site]))
-            # A node that is never met has no pairs; the one before it would be counted.
-            met = np.isin(np.arange(self.nodes[site]), pairs[:, 0])
-            sums = np.add.reduceat(table, np.minimum(begins, len(pairs) - 1), axis=site)
-            mask = met.reshape([-1 if k == site else 1 for k in range(table.ndim)])
-            table = np.where(mask, sums, 0.0)
+            # Nodes that are never met have no pairs.
+            met, begins = np.unique(pairs[:, 0], return_index=True)
+            sums = np.zeros([self.nodes[site] if k == site else n for k, n in enumerate(table.shape)])
+            there = (*(slice(None) for _ in range(site)), met)
+            sums[there] = np.add.reduceat(table, begins, axis=site)
+            table = sums
         return table
 
     def better_steps(
