@@ -158,7 +158,7 @@ class _Model:
 
     def _moves(self, table: Table) -> _Rows:
         """Return P(next value of a feature | values of some, action)."""
-        for parent in table.matters:
+        for parent in self._varying(table):
             if parent in self._next:
                 raise table.element.error(
                     f"the next value {table.child!r} depends on the next value {parent!r}; in a miss-MDP by features "
@@ -172,12 +172,12 @@ class _Model:
 
     def _observed(self, table: Table) -> _Rows:
         """Return P(what a variable says | values of some features)."""
-        for parent in table.matters:
-            if parent in self._acting and len(self.variables.slots[parent]) > 1:
+        for parent in self._varying(table):
+            if parent in self._acting:
                 raise table.element.error(
                     f"{table.child!r} depends on the action; in a miss-MDP what is seen depends on the state only"
                 )
-            if parent not in self._next and parent not in self._acting:
+            if parent not in self._next:
                 raise table.element.error(
                     f"{table.child!r} depends on another observation, {parent!r}; let one observation variable show "
                     "what goes missing together"
@@ -188,6 +188,10 @@ class _Model:
         rows, wrong = table.dense(codes, math.prod(sizes))
         rows[wrong] = 0.0
         return _Rows(Scope(parents, rows.reshape(*sizes, -1)), wrong.reshape(sizes), table)
+
+    def _varying(self, table: Table) -> list[str]:
+        """Return the parents that a table really depends on: those that matter and have several values."""
+        return [parent for parent in table.matters if len(self.variables.slots[parent]) > 1]
 
     def _check_fits(self, table: Table, parents: Sequence[int], width: int, *, acting: bool) -> None:
         rows = math.prod(float(len(self.variables.states[p])) for p in parents)
