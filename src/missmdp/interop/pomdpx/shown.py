@@ -1,8 +1,9 @@
 """What an observation variable of a `.pomdpx` file shows: the values of features, or that they are missing.
 
-What a value of the variable shows is told by where it is possible: if only where a feature has one value, that value is
-shown. A value called `missing`, and one that is possible with several values of the feature, says that it is missing.
-Any reading of that kind is right, since what is seen then tells exactly as much as the variable does.
+What a value of the variable means follows from where it is possible. If it is possible with one value of a feature
+only, it shows that value. If it is called `missing`, or is possible with several values of the feature, it means that
+the feature is missing. Every such reading is right if it is one-to-one: then what is seen says exactly as much as the
+variable does.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from missmdp.model.factors import Scope
 from missmdp.model.missing_factors import Part
 
 _HIDDEN = -1
-"""In the place of a value: it is missing."""
+"""In place of a value: it is missing."""
 
 _BETWEEN = "-"
-"""Between the words of a value that speaks of several features."""
+"""Separates the words in the name of a value that shows several features."""
 
 
 class Rows(Protocol):
@@ -67,14 +68,14 @@ def what_is_shown(document: Document, rows: Sequence[Rows]) -> list[Part]:
     Raises
     ------
     FormatError
-        If a variable says anything else.
+        If a variable shows anything else.
     """
     states = document.variables.states
     free = {i for i, variable in enumerate(states) if not variable.fully_observed}
     signals = [_signal(document, one) for one in rows]
     found: list[Part] = []
     left = [signal for signal in signals if signal.alone and len(signal.occurs) > 1]
-    # First what shows one feature: then it is known which are left for those that show several.
+    # Variables that show one feature come first, which leaves the other features to those that show several.
     for several, by_name in ((False, True), (True, True), (False, False), (True, False)):
         for signal in list(left):
             if by_name and several != (_words(signal) > 1):
@@ -96,7 +97,7 @@ def what_is_shown(document: Document, rows: Sequence[Rows]) -> list[Part]:
 def _first_clear(
     signal: _Signal, choices: Iterable[tuple[int, ...]], states: Sequence[Variable]
 ) -> tuple[tuple[int, ...], dict[int, tuple[int, ...]]] | None:
-    """Return the first features of which every value of a variable clearly says something, and what it says."""
+    """Return the first features for which all values of a variable have a clear meaning, and these meanings."""
     for features in choices:
         meanings = _meanings(signal, features, states)
         if meanings is not None:
@@ -121,7 +122,7 @@ def _signal(document: Document, rows: Rows) -> _Signal:
 
 
 def _likely_first(signal: _Signal, free: Iterable[int], states: Sequence[Variable]) -> list[int]:
-    """Return the features that a variable may show by itself, those first that its name or its values speak for."""
+    """Return the single features that a variable may show, the likeliest first, by its name and its values."""
     called = {_BETWEEN.join(words) for words in signal.words}
 
     def doubt(feature: int) -> tuple[bool, bool, bool, int]:
@@ -152,7 +153,7 @@ def _several(signal: _Signal, free: Iterable[int]) -> Iterable[tuple[int, ...]]:
 
 
 def _words(signal: _Signal) -> int:
-    """Return of how many features the values of a variable speak by their names, as in s1-missing, or 1."""
+    """Return how many features the names of a variable's values refer to: two for s1-missing; 1 if that is unclear."""
     counts = {len(words) for words in signal.words}
     return counts.pop() if len(counts) == 1 and any(MISSING_NAME in words for words in signal.words) else 1
 
@@ -214,7 +215,7 @@ def _shown(signal: _Signal, features: tuple[int, ...], meanings: dict[int, tuple
 
 
 def _unclear(signal: _Signal, states: Sequence[Variable], free: set[int]) -> FormatError:
-    """Return the error for a variable that shows anything else."""
+    """Return the error for a variable whose meaning is not clear."""
     told = [i for i in signal.alone if i in free]
     names = " or ".join(repr(states[i].current) for i in told[:3]) or "a feature that nothing else shows"
     return signal.rows.table.element.error(
