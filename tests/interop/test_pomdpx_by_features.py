@@ -13,6 +13,7 @@ from interop.models import every_day_or_slow
 from missmdp.benchmarks.rocksample import ROCKSAMPLE_7_8
 from missmdp.interop import read_miss_mdp, read_pomdpx, write_model, write_pomdpx
 from missmdp.interop.model_files import read_for_planning
+from missmdp.interop.pomdpx import shown
 from missmdp.interop.pomdpx.sums import sum_of_functions
 from missmdp.model.missing_factors import Part
 from oracles.pomdpx_files import Brute
@@ -512,6 +513,44 @@ def test_what_combinations_of_parents_take_is_counted(tmp_path, monkeypatch):
     monkeypatch.setattr("missmdp.memory.free_memory", lambda: 250.0 * 2**14)
     with pytest.raises(mm.FormatError, match="'r' over x0, x1.*would take about 4.8 MB"):
         read(tmp_path, text)
+
+
+def test_parents_with_one_value_tie_nothing_together(tmp_path):
+    moves = table("x0_1", "x0_0", "<Instance>- -</Instance><ProbTable>identity</ProbTable>")
+    moves += table("k_1", "null", "<Instance>-</Instance><ProbTable>1</ProbTable>")
+    one = '<StateVar vnamePrev="k_0" vnameCurr="k_1" fullyObs="true"><NumValues>1</NumValues></StateVar></Variable>'
+    plain = many_variables(1, table("x0_0", "null", EVEN) + table("k_0", "null", EVEN), moves=moves)
+    plain = plain.replace("</Variable>", one)
+    tied = plain.replace("<Parent>x0_0</Parent>", "<Parent>k_1 x0_0</Parent>").replace(
+        "<Instance>- -</Instance>", "<Instance>s0 - -</Instance>"
+    )
+    assert tied != plain
+    for mine, theirs in zip(
+        read(tmp_path, tied).mdp.transition, read(tmp_path, plain).mdp.transition, strict=True
+    ):
+        assert np.array_equal(mine.toarray(), theirs.toarray())
+
+
+def test_few_sets_of_variables_are_tried_where_all_together_are_not_enough(tmp_path, monkeypatch):
+    n, says = 10, 50
+    tried = []
+    monkeypatch.setattr(shown, "_meanings", lambda *given: tried.append(given))
+    first = "".join(table(f"x{i}_0", "null", EVEN) for i in range(n))
+    text = many_variables(n, first).replace(' fullyObs="true"', "")
+    signal = f'<ObsVar vname="o"><NumValues>{says}</NumValues></ObsVar></Variable>'
+    # Each of the first values tells something of one variable; the others tell nothing.
+    never = (
+        f"<Instance>{' '.join('s1' if j == i else '*' for j in range(n))} o{i}</Instance><ProbTable>0</ProbTable>"
+        for i in range(n)
+    )
+    uniform = f"<Instance>{'* ' * n}-</Instance><ProbTable>uniform</ProbTable>"
+    sights = table("o", " ".join(f"x{i}_1" for i in range(n)), uniform, *never)
+    text = text.replace("</Variable>", signal).replace(
+        "<RewardFunction>", f"<ObsFunction>{sights}</ObsFunction><RewardFunction>"
+    )
+    with pytest.raises(mm.FormatError, match="'o' does not just show"):
+        read(tmp_path, text)
+    assert len(tried) <= 2 * n
 
 
 def test_more_variables_than_arrays_have_axes(tmp_path):

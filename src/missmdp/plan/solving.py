@@ -131,7 +131,7 @@ class SolveResult(PlanResult):
 
     @property
     def sources(self) -> str:
-        """Which bound came from where, in words; empty where both came from the search with α-vectors."""
+        """Where each bound came from, in words; empty if both came from the search with α-vectors."""
         match self.lower_source, self.upper_source:
             case "vectors", "points":
                 return ""

@@ -114,7 +114,7 @@ class SearchLimits(Stopwatch):
         self._kept_back = 0.0
 
     def keep_back(self, seconds: float, most: float) -> None:
-        """Stop so many seconds before the time limit, since there is something to do then; `most` is a share of it."""
+        """Stop so many seconds early, at most a share `most` of the time limit, to leave time for a last step."""
         if self.timeout is not None:
             self._kept_back = min(seconds, most * self.timeout)
 
@@ -127,7 +127,7 @@ class SearchLimits(Stopwatch):
 
     @contextmanager
     def shortened(self, share: float) -> Generator[None, None, None]:
-        """Let the time limit be a share of what it is, for a search that comes first."""
+        """Reduce the time limit to a share of itself in the block, for a search that comes first."""
         timeout = self.timeout
         if timeout is not None:
             self.timeout = share * timeout
@@ -157,7 +157,7 @@ class Goal:
     absolute_precision: float | None = None
     max_trials: int | None = None
     most_work: float = float("inf")
-    """Multiplications after which it is as if there had been enough trials."""
+    """Multiplications after which the search ends as if it had made all its trials."""
     lower: float = -float("inf")
     """What is known from an earlier search, which counts besides what a search finds itself."""
     upper: float = float("inf")

@@ -65,6 +65,24 @@ def test_interrupted_memories_are_bounds(seed, begin):
         assert memory.bound() <= wanted + 1e-9 * scale
 
 
+@pytest.mark.parametrize("seed", SEEDS[:3])
+def test_sums_over_the_values_of_nodes(seed):
+    """Nodes that are never met count nothing, and take nothing from others, wherever they are."""
+    rng = np.random.default_rng(seed)
+    memory = random_memory(seed)
+    for _ in range(20):
+        met = [rng.random((n, size)) < 0.4 for n, size in zip(memory.nodes, memory.parts.sizes, strict=True)]
+        for site in met:
+            site[0, 0] = True
+        memory.pairs = [np.argwhere(site) for site in met]
+        table = rng.random([len(pairs) for pairs in memory.pairs])
+        expected = np.zeros(memory.nodes)
+        for place in np.ndindex(*table.shape):
+            nodes = tuple(pairs[k, 0] for pairs, k in zip(memory.pairs, place, strict=True))
+            expected[nodes] += table[place]
+        np.testing.assert_allclose(memory._by_nodes(table), expected, rtol=1e-12)
+
+
 def test_a_changed_memory_promises_nothing_yet():
     memory = random_memory(SEEDS[0])
     memory.solve(Stopwatch(None), 1e-3)

@@ -1,9 +1,9 @@
 """A `.pomdpx` file as a miss-MDP: one table per feature, as it is written, and nothing multiplied out.
 
-State variables are the features. Their next values must be independent given the state and the action, and what is
-observed must be values themselves, or that they are missing (see `shown`). A table becomes an array over those parents
-that matter. Rows that are no distributions are allowed in a file where nothing leads to them; here they are filled in,
-and refused once it is known which states can be reached.
+State variables are the features. Their next values must be independent given the state and the action, and
+observations must show values or that they are missing (see `shown`). A table becomes an array over the parents that
+matter. A file may have rows that do not sum to one if nothing leads to them. Such rows are filled in first, and refused
+if it turns out that a reachable state needs them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from missmdp.model.missmdp import MissMDP
 from missmdp.model.space import FeatureSpace
 
 _BYTES_PER_CODE = 16.0
-"""Memory that a value of a variable in a combination takes, as it is and on its way."""
+"""Memory for one value in a list of combinations, with what is needed to make it."""
 
 
 MOST_STATES = 20_000_000
@@ -38,28 +38,28 @@ MOST_STATES = 20_000_000
 
 
 _BYTES_PER_CELL = 40.0
-"""Memory that a number of a table takes on its way to an array."""
+"""Memory for one number of a table while it becomes an array."""
 
 
 _MOST_INITIAL = 2_000_000
-"""States that may be possible at first where initial values depend on each other."""
+"""States that may be possible at first if initial values depend on each other."""
 
 
 def read_miss_mdp(path: str | Path) -> MissMDP:
     """Return the miss-MDP in a `.pomdpx` file, feature by feature: no table is multiplied out.
 
-    State variables become features. Those that are fully observed are never missing; of each of the others, an
-    observation variable shows its value, or that it is missing, or it is missing always. One observation variable may
-    show several features. Rewards are added; where they depend on next values or observations, their expectation is
-    taken. States that every action leaves where they are, with reward 0, are terminal.
+    State variables become features. Fully observed ones are never missing. For each of the others, an observation
+    variable shows its value or that it is missing; without such a variable, it is always missing. One observation
+    variable may show several features. Rewards are added; if they depend on next values or observations, their
+    expectation is taken. States that every action leaves where they are, with reward 0, are terminal.
 
-    The file acts first, and so do values of other solvers. In the miss-MDP that is returned, as in every miss-MDP, an
-    observation comes before the first action; `Sarsop(observe_initial=False)` acts first.
+    The file acts first, and other solvers compute values accordingly. In the miss-MDP that is returned, as in every
+    miss-MDP, an observation comes before the first action; `Sarsop(observe_initial=False)` acts first.
 
     Raises
     ------
     FormatError
-        If the file is damaged, or says something that a miss-MDP cannot say; `read_pomdpx` reads it as a POMDP. The
+        If the file is damaged, or is not of the form of a miss-MDP; `read_pomdpx` may still read it as a POMDP. The
         message names the place.
     """
     document = read_document(path)
@@ -76,9 +76,9 @@ class _Rows(NamedTuple):
     """A table as an array over the features that matter."""
 
     scope: Scope
-    """Its last axis is the value; before that there may be one for actions."""
+    """Its last axis is the value; the one before may be the action."""
     wrong: NDArray[np.bool_]
-    """Which rows are no distributions."""
+    """Which rows do not sum to one."""
     table: Table
 
 
@@ -158,7 +158,7 @@ class _Model:
 
     def _moves(self, table: Table) -> _Rows:
         """Return P(next value of a feature | values of some, action)."""
-        for parent in table.matters:
+        for parent in self._varying(table):
             if parent in self._next:
                 raise table.element.error(
                     f"the next value {table.child!r} depends on the next value {parent!r}; in a miss-MDP by features "
@@ -172,12 +172,12 @@ class _Model:
 
     def _observed(self, table: Table) -> _Rows:
         """Return P(what a variable says | values of some features)."""
-        for parent in table.matters:
-            if parent in self._acting and len(self.variables.slots[parent]) > 1:
+        for parent in self._varying(table):
+            if parent in self._acting:
                 raise table.element.error(
                     f"{table.child!r} depends on the action; in a miss-MDP what is seen depends on the state only"
                 )
-            if parent not in self._next and parent not in self._acting:
+            if parent not in self._next:
                 raise table.element.error(
                     f"{table.child!r} depends on another observation, {parent!r}; let one observation variable show "
                     "what goes missing together"
@@ -188,6 +188,10 @@ class _Model:
         rows, wrong = table.dense(codes, math.prod(sizes))
         rows[wrong] = 0.0
         return _Rows(Scope(parents, rows.reshape(*sizes, -1)), wrong.reshape(sizes), table)
+
+    def _varying(self, table: Table) -> list[str]:
+        """Return the parents that a table really depends on: those that matter and have several values."""
+        return [parent for parent in table.matters if len(self.variables.slots[parent]) > 1]
 
     def _check_fits(self, table: Table, parents: Sequence[int], width: int, *, acting: bool) -> None:
         rows = math.prod(float(len(self.variables.states[p])) for p in parents)
@@ -270,7 +274,7 @@ class _Model:
         ]
 
     def _check_reached(self, mdp: FactoredMDP, moves: Sequence[_Rows], sights: Sequence[_Rows]) -> None:
-        """Raise `FormatError` where a state that can be reached needs a row that is no distribution."""
+        """Raise `FormatError` if a reachable state needs a row that does not sum to one."""
         sizes = tuple(map(int, self.features.sizes))
         reached = mdp.reachable.reshape(sizes)
         tables = [(rows, "previous") for rows in moves] + [(rows, "current") for rows in sights]
@@ -290,13 +294,13 @@ class _Model:
 
 
 def _filled(codes: Codes, table: Table, length: int) -> Codes:
-    """Return codes with something for all parents; for those that do not matter, anything will do."""
+    """Return codes for all parents of a table; those that do not matter get zeros."""
     nothing = np.zeros(length, dtype=np.int64)
     return dict.fromkeys(table.parents, nothing) | codes
 
 
 def _expectation(table: Table, later: Sequence[Table], codes: Codes, length: int) -> NDArray[np.float64]:
-    """Return the expectation of a reward over what comes later; rows that are no distributions count as they are."""
+    """Return the expectation of a reward over what comes next; rows that do not sum to one are taken as they are."""
     extended, weights = codes, np.ones(length)
     for one in later:
         extended = _filled(extended, one, len(weights))
@@ -317,7 +321,7 @@ def _expectation(table: Table, later: Sequence[Table], codes: Codes, length: int
 def _without_idle(
     parents: tuple[int, ...], array: NDArray[np.float64], wrong: NDArray[np.bool_], table: Table
 ) -> _Rows:
-    """Return a table without the features that make no difference; rows that are wrong lead to the first value."""
+    """Return a table without features that make no difference; wrong rows are made to lead to the first value."""
     array[wrong] = 0.0
     array[wrong, 0] = 1.0
     for axis in reversed(range(len(parents))):
@@ -330,7 +334,7 @@ def _without_idle(
 
 
 def _staying(feature: int, rows: _Rows, size: int) -> Scope:
-    """Return where a feature keeps its value for certain, whatever is done: 1 or 0."""
+    """Return 1 where a feature is certain to keep its value, whatever the action, and 0 elsewhere."""
     parents, table = rows.scope
     stays = ((table == 1.0) & ~rows.wrong[..., None]).all(axis=len(parents))
     if feature in parents:

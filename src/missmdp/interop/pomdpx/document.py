@@ -1,4 +1,4 @@
-"""A `.pomdpx` file taken apart: its variables, and one table for each, as they are written."""
+"""A parsed `.pomdpx` file: its variables, and one table for each, as written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from missmdp.model.probabilities import checked_discount
 
 
 class Document:
-    """A file's variables and tables; nothing is multiplied out.
+    """A file's variables and tables, with nothing multiplied out.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Document:
 
 @contextmanager
 def damage_of(path: str | Path) -> Generator[None]:
-    """Turn what is wrong with a model into an error that names the file."""
+    """Turn errors about a model into errors that name the file."""
     try:
         yield
     except FormatError:
@@ -93,7 +93,7 @@ def damage_of(path: str | Path) -> Generator[None]:
 
 
 def read_document(path: str | Path) -> Document:
-    """Return what is written in a file."""
+    """Return the variables and tables of a file."""
     root = read_xml(path)
     if root.tag != "pomdpx":
         raise root.error(f"expected <pomdpx>, found <{root.tag}>")

@@ -1,7 +1,7 @@
-"""Write a miss-MDP to a `.pomdpx` file feature by feature: as large as its tables are, not as their product.
+"""Write a miss-MDP to a `.pomdpx` file feature by feature: the file is as large as its tables, not their product.
 
-Every feature is a state variable, fully observed if it is never missing. What goes missing together has one
-observation variable. In terminal states every feature keeps its value.
+Every feature is a state variable, fully observed if it is never missing. Features that go missing together share one
+observation variable. In terminal states, every feature keeps its value.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from missmdp.model.missmdp import MissMDP
 _ACTION, _REWARD = "action", "reward"
 
 _ROUNDING = 1e-13
-"""Relative difference up to which a product of first values is written in place of a first distribution."""
+"""Relative error up to which the initial distribution is written as a product."""
 
 
 def why_not_by_features(model: MissMDP) -> str | None:
@@ -63,7 +63,7 @@ def count_cells(model: MissMDP) -> float:
 
 
 class _Feature(NamedTuple):
-    """A state variable as it is called in the file."""
+    """A state variable and its names in the file."""
 
     previous: str
     current: str
@@ -72,7 +72,7 @@ class _Feature(NamedTuple):
 
 
 class _Signal(NamedTuple):
-    """An observation variable: what is seen of the features of a factor of M."""
+    """An observation variable: it shows the features of one factor of M."""
 
     name: str
     names: WrittenNames
@@ -106,13 +106,13 @@ class FeatureWriter:
 
     def _feature(self, name: str, values: Sequence[object], *, observed: bool) -> _Feature:
         base = self._free(name)
-        # A value that is called missing would be taken for one that is.
+        # A value called "missing" would be read as a gap.
         called_missing = {str(value) for value in values if str(value).lower() == MISSING_NAME}
         names = WrittenNames(values, "s", {MISSING_NAME, *called_missing}, numbers_as_words=True)
         return _Feature(f"{base}_0", f"{base}_1", names, observed)
 
     def _free(self, label: str) -> str:
-        """Return a name for a variable that is not taken yet."""
+        """Return a name for a variable that no other one has."""
         base = plain_words(label)[:60].rstrip("_") or "v"
         base = base if is_name(base) else f"state_{base}"
         name, suffix = base, 2
@@ -143,7 +143,7 @@ class FeatureWriter:
         return _Signal(name, WrittenNames(labels, "o"), parents, whole.reshape(*shape, -1))
 
     def _shown_as(self, feature: int, *, between: bool) -> list[str]:
-        """Return what values are called in an observation: without hyphens if these stand between values."""
+        """Return the names of values in an observation, without hyphens if hyphens separate several values there."""
         names = self.features[feature].names.names
         if not between:
             return names
@@ -198,7 +198,7 @@ class FeatureWriter:
         belief = self.model.mdp.initial.reshape(self.sizes)
         axes = range(belief.ndim)
         singles = [belief.sum(axis=tuple(k for k in axes if k != axis)) for axis in axes]
-        # What the sum is off by would be in every factor, and grow each time that a file is read and written.
+        # Otherwise the rounding error of the sum would be in every factor, and grow with every reading and writing.
         singles = [own / own.sum() for own in singles]
         product = np.ones(1)
         for own in singles:
@@ -210,7 +210,7 @@ class FeatureWriter:
         yield from self._chain(belief)
 
     def _chain(self, belief: NDArray[np.float64]) -> Iterator[str]:
-        """Yield each feature's first values given those of the features before it."""
+        """Yield the tables of each feature's initial value given those of the features before it."""
         states = np.argwhere(belief > 0.0)
         weights = belief[belief > 0.0]
         for i, feature in enumerate(self.features):
@@ -222,12 +222,12 @@ class FeatureWriter:
             table = np.zeros((len(given), self.sizes[i]))
             np.add.at(table, (row.reshape(-1), states[:, i]), weights)
             table /= table.sum(axis=1, keepdims=True)
-            # A parent that has one value only tells nothing, and the table would be as large as all states.
+            # A parent with only one possible value tells nothing, and would make the table as large as all states.
             parents = [k for k in range(i) if len(np.unique(states[:, k])) > 1]
             sizes = [self.sizes[k] for k in parents]
             if math.prod(sizes) * self.sizes[i] > MAX_CELLS:
                 raise ModelError(
-                    "first values depend on each other, and too many combinations of them are possible for a file; "
+                    "initial values depend on each other, and too many combinations of them are possible for a file; "
                     "save the model as an .mmdp file instead"
                 )
             found = {tuple(one): k for k, one in enumerate(given[:, parents].tolist())}
@@ -263,7 +263,7 @@ class FeatureWriter:
         yield from table_lines(own_names.current, names, own_names.names, rows, (*sizes, len(self.actions)))
 
     def _at(self, scope: Scope, parents: Sequence[int], more: tuple[int, ...]) -> NDArray[np.float64]:
-        """Return a table over more features than it depends on."""
+        """Return a table extended to more features than it depends on."""
         over = scope.over_states(self.sizes)
         whole = np.broadcast_to(over, (*self.sizes, *more))
         return whole[tuple(slice(None) if i in parents else 0 for i in range(len(self.sizes)))].transpose(

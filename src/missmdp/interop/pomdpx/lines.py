@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from missmdp.interop.outgoing import WrittenNames, number_text
 
 Row = tuple[tuple[str, ...], NDArray[np.integer], NDArray[np.float64]]
-"""The parents' values, the child's values that are possible, and their probabilities."""
+"""The values of the parents, the possible values of the child, and their probabilities."""
 
 
 def value_lines(names: WrittenNames) -> Iterator[str]:
@@ -55,7 +55,7 @@ def _row_entries(
     """Yield a row as one entry with all its numbers, or as one entry per number that is not zero if that is shorter."""
     cells = dict(zip(possible, probabilities, strict=True))
     if covers:
-        # The harmless row has a one here, which must not shine through.
+        # The harmless row has a one here, which must be overwritten.
         cells.setdefault(0, 0.0)
     single = [entry((*words, names[c]), number_text(p)) for c, p in cells.items()]
     if 2 * len(names) <= sum(map(len, single)):

@@ -1,12 +1,14 @@
 """What an observation variable of a `.pomdpx` file shows: the values of features, or that they are missing.
 
-What a value of the variable shows is told by where it is possible: if only where a feature has one value, that value is
-shown. A value called `missing`, and one that is possible with several values of the feature, says that it is missing.
-Any reading of that kind is right, since what is seen then tells exactly as much as the variable does.
+What a value of the variable means follows from where it is possible. If it is possible with one value of a feature
+only, it shows that value. If it is called `missing`, or is possible with several values of the feature, it means that
+the feature is missing. Every such reading is right if it is one-to-one: then what is seen says exactly as much as the
+variable does.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import NamedTuple, Protocol
@@ -23,10 +25,10 @@ from missmdp.model.factors import Scope
 from missmdp.model.missing_factors import Part
 
 _HIDDEN = -1
-"""In the place of a value: it is missing."""
+"""In place of a value: it is missing."""
 
 _BETWEEN = "-"
-"""Between the words of a value that speaks of several features."""
+"""Separates the words in the name of a value that shows several features."""
 
 
 class Rows(Protocol):
@@ -45,10 +47,12 @@ class _Signal(NamedTuple):
 
     variable: Variable
     rows: Rows
-    support: dict[int, NDArray[np.bool_]]
-    """Feature → which values of the variable are possible with which of its values, shape (says, values)."""
+    alone: dict[int, NDArray[np.int64]]
+    """Feature → for each value that occurs, the only value of the feature that it is possible with, or `_HIDDEN`."""
     occurs: list[int]
     """The values that occur."""
+    words: list[list[str]]
+    """What each of them is called, split at hyphens."""
 
 
 def what_is_shown(document: Document, rows: Sequence[Rows]) -> list[Part]:
@@ -64,14 +68,14 @@ def what_is_shown(document: Document, rows: Sequence[Rows]) -> list[Part]:
     Raises
     ------
     FormatError
-        If a variable says anything else.
+        If a variable shows anything else.
     """
     states = document.variables.states
     free = {i for i, variable in enumerate(states) if not variable.fully_observed}
     signals = [_signal(document, one) for one in rows]
     found: list[Part] = []
-    left = [signal for signal in signals if signal.support and len(signal.occurs) > 1]
-    # First what shows one feature: then it is known which are left for those that show several.
+    left = [signal for signal in signals if signal.alone and len(signal.occurs) > 1]
+    # Variables that show one feature come first, which leaves the other features to those that show several.
     for several, by_name in ((False, True), (True, True), (False, False), (True, False)):
         for signal in list(left):
             if by_name and several != (_words(signal) > 1):
@@ -93,7 +97,7 @@ def what_is_shown(document: Document, rows: Sequence[Rows]) -> list[Part]:
 def _first_clear(
     signal: _Signal, choices: Iterable[tuple[int, ...]], states: Sequence[Variable]
 ) -> tuple[tuple[int, ...], dict[int, tuple[int, ...]]] | None:
-    """Return the first features of which every value of a variable clearly says something, and what it says."""
+    """Return the first features for which all values of a variable have a clear meaning, and these meanings."""
     for features in choices:
         meanings = _meanings(signal, features, states)
         if meanings is not None:
@@ -108,94 +112,93 @@ def _signal(document: Document, rows: Rows) -> _Signal:
     others = {
         parent: tuple(k for k in range(len(parents)) if k != axis) for axis, parent in enumerate(parents)
     }
-    support = {parent: np.asarray(possible.any(axis=axes)).T for parent, axes in others.items()}
-    occurs = np.flatnonzero(possible.reshape(-1, table.shape[-1]).any(axis=0)).tolist()
-    return _Signal(variable, rows, support, occurs)
+    occurs = np.flatnonzero(possible.reshape(-1, table.shape[-1]).any(axis=0))
+    alone: dict[int, NDArray[np.int64]] = {}
+    for parent, axes in others.items():
+        support = np.asarray(possible.any(axis=axes))[:, occurs]  # (values of the feature, what is said)
+        alone[parent] = np.where(support.sum(axis=0) == 1, support.argmax(axis=0), _HIDDEN)
+    words = [str(variable.labels[z]).lower().split(_BETWEEN) for z in occurs.tolist()]
+    return _Signal(variable, rows, alone, occurs.tolist(), words)
 
 
 def _likely_first(signal: _Signal, free: Iterable[int], states: Sequence[Variable]) -> list[int]:
-    """Return the features that a variable may show by itself, those first that its name or its values speak for."""
+    """Return the single features that a variable may show, the likeliest first, by its name and its values."""
+    called = {_BETWEEN.join(words) for words in signal.words}
 
     def doubt(feature: int) -> tuple[bool, bool, bool, int]:
         own = states[feature]
         return (
             not signal.variable.label.startswith(own.label),
-            not any(_label(signal.variable, z) in _labels(own) for z in signal.occurs),
+            not called & own.words,
             len(own) + 1 != len(signal.variable),
             feature,
         )
 
-    return sorted((i for i in free if i in signal.support), key=doubt)
+    return sorted((i for i in free if i in signal.alone), key=doubt)
 
 
 def _several(signal: _Signal, free: Iterable[int]) -> Iterable[tuple[int, ...]]:
     """Yield sets of features that a variable may show together, large ones first."""
-    told = [
-        i
-        for i in sorted(free)
-        if i in signal.support and (signal.support[i][signal.occurs].sum(axis=1) == 1).any()
-    ]
+    told = [i for i in sorted(free) if i in signal.alone and (signal.alone[i] != _HIDDEN).any()]
     if len(told) > 12:
         yield tuple(told)
         return
+    sizes = set(range(2, len(told) + 1))
+    if len(set(zip(*(signal.alone[i].tolist() for i in told), strict=True))) < len(signal.occurs):
+        # All of them together do not tell the values apart, so some of them do only with the help of names.
+        sizes &= {len(words) for words in signal.words if MISSING_NAME in words}
     # As many as its values have words, or else as many as can be.
-    for size in sorted(range(2, len(told) + 1), key=lambda n: (n != _words(signal), -n)):
+    for size in sorted(sizes, key=lambda n: (n != _words(signal), -n)):
         yield from combinations(told, size)
 
 
 def _words(signal: _Signal) -> int:
-    """Return of how many features the values of a variable speak by their names, as in s1-missing, or 1."""
-    words = [_label(signal.variable, z).split(_BETWEEN) for z in signal.occurs]
-    counts = {len(one) for one in words}
-    return counts.pop() if len(counts) == 1 and any(MISSING_NAME in one for one in words) else 1
+    """Return how many features the names of a variable's values refer to: two for s1-missing; 1 if that is unclear."""
+    counts = {len(words) for words in signal.words}
+    return counts.pop() if len(counts) == 1 and any(MISSING_NAME in words for words in signal.words) else 1
 
 
 def _meanings(
     signal: _Signal, features: tuple[int, ...], states: Sequence[Variable]
 ) -> dict[int, tuple[int, ...]] | None:
     """Return what each value of a variable says of some features, `_HIDDEN` for missing; None if that is not clear."""
-    found: dict[int, tuple[int, ...]] = {
-        z: tuple(_meaning(signal, z, features, k, states[feature]) for k, feature in enumerate(features))
-        for z in signal.occurs
-    }
+    if len(signal.occurs) > 2 * math.prod(len(states[feature]) + 1 for feature in features):
+        return None  # more values than there is to say
+    columns = [_meaning(signal, features, k, states[feature]) for k, feature in enumerate(features)]
+    found = dict(zip(signal.occurs, zip(*columns, strict=True), strict=True))
     if len(set(found.values())) == len(found):
         return found
-    return _told_apart(signal, features[0], states, found) if len(features) == 1 else None
+    return _told_apart(signal, states[features[0]], found) if len(features) == 1 else None
 
 
 def _told_apart(
-    signal: _Signal, feature: int, states: Sequence[Variable], found: dict[int, tuple[int, ...]]
+    signal: _Signal, own: Variable, found: dict[int, tuple[int, ...]]
 ) -> dict[int, tuple[int, ...]] | None:
     """Return what values say of one feature where two of them are possible with one value only.
 
     The one that is not called like a value says that it is missing.
     """
-    for z in signal.occurs:
-        twins = [other for other in signal.occurs if found[other] == found[z] and found[z] != (_HIDDEN,)]
-        strange = [other for other in twins if _label(signal.variable, other) not in _labels(states[feature])]
-        if len(twins) == 2 and len(strange) == 1:
+    called = dict(zip(signal.occurs, map(_BETWEEN.join, signal.words), strict=True))
+    twins: dict[tuple[int, ...], list[int]] = {}
+    for z, said in found.items():
+        twins.setdefault(said, []).append(z)
+    for said, both in twins.items():
+        strange = [z for z in both if called[z] not in own.words]
+        if said != (_HIDDEN,) and len(both) == 2 and len(strange) == 1:
             found[strange[0]] = (_HIDDEN,)
     return found if len(set(found.values())) == len(found) else None
 
 
-def _meaning(signal: _Signal, z: int, features: tuple[int, ...], k: int, own: Variable) -> int:
-    """Return the value of one of some features that a value of the variable shows, or `_HIDDEN`."""
+def _meaning(signal: _Signal, features: tuple[int, ...], k: int, own: Variable) -> list[int]:
+    """Return, for each value that occurs, the value of one of some features that it shows, or `_HIDDEN`."""
+    shown = signal.alone[features[k]].tolist()
+    if MISSING_NAME in own.words:
+        return shown
     # What shows several features may be called like s1-missing.
-    words = _label(signal.variable, z).split(_BETWEEN)
-    called_missing = (
-        len(words) == len(features) and words[k] == MISSING_NAME and MISSING_NAME not in _labels(own)
-    )
-    values = np.flatnonzero(signal.support[features[k]][z])
-    return _HIDDEN if called_missing or len(values) != 1 else int(values[0])
-
-
-def _label(variable: Variable, value: int) -> str:
-    return str(variable.labels[value]).lower()
-
-
-def _labels(variable: Variable) -> set[str]:
-    prefix = "s" if isinstance(variable.labels, range) else ""
-    return {f"{prefix}{label}".lower() for label in variable.labels}
+    return [
+        _HIDDEN if len(words) == len(features) and words[k] == MISSING_NAME else value
+        for value, words in zip(shown, signal.words, strict=True)
+    ]
 
 
 def _shown(signal: _Signal, features: tuple[int, ...], meanings: dict[int, tuple[int, ...]]) -> Part:
@@ -212,8 +215,8 @@ def _shown(signal: _Signal, features: tuple[int, ...], meanings: dict[int, tuple
 
 
 def _unclear(signal: _Signal, states: Sequence[Variable], free: set[int]) -> FormatError:
-    """Return the error for a variable that shows anything else."""
-    told = [i for i in signal.support if i in free]
+    """Return the error for a variable whose meaning is not clear."""
+    told = [i for i in signal.alone if i in free]
     names = " or ".join(repr(states[i].current) for i in told[:3]) or "a feature that nothing else shows"
     return signal.rows.table.element.error(
         f"{signal.variable.label!r} does not just show the value of {names}, or that it is missing; each of its values "

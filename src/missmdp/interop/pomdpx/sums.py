@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from missmdp.model.factors import Scope
 
 _ROUNDING = 64 * float(np.finfo(np.float64).eps)
-"""Of the largest reward: what is left over by rounding."""
+"""Of the largest reward: what is left is due to rounding if it is smaller."""
 
 
 def sum_of_functions(reward: NDArray[np.float64], sizes: Sequence[int]) -> list[Scope]:
@@ -41,7 +41,7 @@ def sum_of_functions(reward: NDArray[np.float64], sizes: Sequence[int]) -> list[
             break
         features = _what_matters(rest, place, least)
         scopes.append(features)
-        # Found as a difference, so what is found again later, when more is known, takes its place.
+        # This is only a difference so far; `_tables` computes the functions once all sets of features are known.
         rest -= _broadcast(_slice(rest, features), features, sizes)
         if sum(_volume(scope, sizes) for scope in _largest(scopes)) >= math.prod(sizes):
             return [Scope(tuple(range(len(sizes))), whole)]
@@ -49,7 +49,7 @@ def sum_of_functions(reward: NDArray[np.float64], sizes: Sequence[int]) -> list[
 
 
 def _what_matters(rest: NDArray[np.float64], place: tuple[int, ...], least: float) -> tuple[int, ...]:
-    """Return as few features as possible with which something is left, all others having their first value."""
+    """Return as few features as possible that leave something unexplained if all others have their first value."""
     at = list(place)
     for axis in range(len(at) - 1):
         value, at[axis] = at[axis], 0
@@ -83,7 +83,7 @@ def _volume(features: tuple[int, ...], sizes: Sequence[int]) -> int:
 def _tables(
     whole: NDArray[np.float64], scopes: Sequence[tuple[int, ...]], sizes: Sequence[int]
 ) -> list[Scope]:
-    """Return the functions, each what is left of the slice that it is about after those before it."""
+    """Return the functions: each is its slice of the whole, less the functions before it."""
     found: list[Scope] = []
     for features in scopes:
         table = _slice(whole, features).copy()

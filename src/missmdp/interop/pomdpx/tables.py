@@ -146,10 +146,10 @@ class Table:
         self.parents = tuple(parents)
         fields = np.array([fields[:-1] for _, fields, _ in entries], dtype=np.int64)
         fields = fields.reshape(len(entries), len(sizes))
-        # One value is always told, or a variable with one value could not be shown.
+        # Parents with one value always count as told apart, or a variable with one value could not be shown.
         told = (fields != ALL).any(axis=0) | (np.array(sizes, dtype=np.int64) == 1)
         self.matters = tuple(p for p, is_told in zip(self.parents, told.tolist(), strict=True) if is_told)
-        """The parents that entries tell apart; what the others are makes no difference."""
+        """The parents that entries tell apart; the values of the others make no difference."""
         self._layout = Layout(sizes, fields)
         try:
             self._layers = Layers(self._layout.count, width)
@@ -257,7 +257,7 @@ class Table:
         return float(counts[counts > 0].mean()) if counts.any() else 1.0
 
     def dense(self, codes: Codes, length: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the rows of some assignments, shape (length, values), and which of them are no distributions.
+        """Return the rows of some assignments, shape (length, values), and which of them do not sum to one.
 
         Parents that do not matter need no codes.
         """
@@ -267,7 +267,7 @@ class Table:
         return self._matrix[rows].toarray(), wrong
 
     def check(self, codes: Codes, length: int) -> None:
-        """Raise `FormatError` if the row of some assignment is no distribution."""
+        """Raise `FormatError` if the row of some assignment does not sum to one."""
         nothing = np.zeros(length, dtype=np.int64)
         full = {parent: codes.get(parent, nothing) for parent in self.parents}
         self._check(self._rows(full, length), full)
@@ -320,6 +320,7 @@ def read_table(
 def expanded(
     tables: Sequence[Table], codes: Codes, weights: NDArray[np.float64]
 ) -> tuple[Codes, NDArray[np.float64]]:
+    """Return partial assignments extended by the children of all tables, and their weights."""
     for table in tables:
         codes, weights = table.expand(codes, weights)
     return codes, weights

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,11 @@ class Variable:
         if word not in ("true", "false", "1", "0"):
             raise self.element.error(f'fullyObs must be "true" or "false", not {word!r}')
         return word in ("true", "1")
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """What its values are called in a table, in lower case."""
+        return frozenset(map(str.lower, self._index))
 
     def find(self, word: str) -> int | None:
         """Return the index of a value given by its name or its number, or None."""

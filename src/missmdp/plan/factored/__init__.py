@@ -1,7 +1,10 @@
-"""Planning by features: for models with many features that go missing, whose states and observations are too many.
+"""Planning by features: for models where many features go missing, with too many states and observations to list.
 
-`search` is the loop. `parts` is a model in small tables, `grid` the upper bound and `refine` where it gets finer.
-`memory` is the lower bound and `nodes` what it remembers; `sweeps` is what makes bounds of both. `cores`, `mixtures`,
-`causes` and `told` do their arithmetic, `sizes` says what they take, and `team` has the threads. `policy` is what is
-deployed, `agent` how it acts, and `explain` what it says of itself. `alike` does all this for features that are alike.
+- `search`: the loop; `parts`: a model in small tables
+- `grid`: the upper bound; `refine`: how the grid gets finer; `seen`: full observation, if the grid is too large
+- `memory`: the lower bound; `nodes`: what it remembers
+- `sweeps`: what grid and memory share: values that become bounds
+- `cores`, `links`, `mixtures`, `causes`, `told`: their arithmetic; `sizes`: the memory they take; `team`: threads
+- `policy`: what is deployed; `agent`: how it acts; `explain`: why
+- `alike`: the same for features that are alike
 """

@@ -4,8 +4,8 @@ A *core* says how one site changes: rows (now) by columns (next). Where sites ar
 *bonds*: axes that are summed over when all of them have been used. So an operator on a tensor of G^k numbers is k small
 matrix products, and the operator itself is never multiplied out.
 
-Often a core asks only which *group* of rows or columns another site is in, such as those with the same value. Such a
-bond is a *label* of the axis of that site: while the tensor has this axis, a bond of its own is not needed.
+Often a core asks only which *group* of rows or columns another site is in, such as all those with the same value. Such
+a bond is a *label* of that site's axis: while the tensor has this axis, the bond needs no axis of its own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Label(NamedTuple):
 MOST_IN_CORE = 20_000_000
 """Numbers in one core above which it is not made: too much is tied together."""
 _FEW_CORES = 7
-"""Cores with labels of which the best order of all is found; else the next one is what leaves the smallest tensor."""
+"""Up to so many cores with labels, the best order is found; otherwise, the next core leaves the smallest tensor."""
 
 
 class TooTiedError(Exception):
@@ -82,8 +82,8 @@ class Operator:
     shape
         The numbers of rows of the sites.
     row_labels, column_labels
-        For each site, the bond that is a label of its rows, or of its columns; none if not given. The core of a site
-        has no bond that is a label of its own. Labels that no core asks for do no harm.
+        For each site, the bond that labels its rows, or its columns; none if not given. The core of a site never has
+        a label of its own as a bond. Labels that no core asks for have no effect.
     """
 
     def __init__(
@@ -138,13 +138,13 @@ class Operator:
         return self._plan(pull=True).peak
 
     def pull(self, values: Tensor) -> Tensor:
-        """Return Σ_next operator(row, next) values(next), a tensor over rows (axes of one row kept so)."""
+        """Return Σ_next operator(row, next) values(next), a tensor over rows; axes of equal rows have length 1."""
         n = self._n
         tensor, axes = self._apply(values, tuple(range(n, 2 * n)), pull=True)
         for site in range(n):
             if site in axes:
                 continue
-            # Its rows are equal, but for what others ask of them.
+            # Its rows are equal, except for what other cores ask of them.
             if site in self._labels:
                 place = axes.index(2 * n + self._labels[site].bond)
                 tensor = tensor.take(self._labels[site].groups, axis=place)
@@ -171,12 +171,12 @@ class Operator:
         return (label.groups[:, None] == np.arange(label.size)).astype(np.float64)
 
     def _plan(self, *, pull: bool) -> _Plan:
-        """Return how to use the cores: from columns to rows, or from rows to columns."""
+        """Return the order in which to use the cores: from columns to rows (pull) or from rows to columns."""
         if pull not in self._plans:
             n = self._n
             labels = {axis: 2 * n + label.bond for axis, label in self._labels.items()}
             columns = set(range(n, 2 * n))
-            # Where rows are equal, only their groups are there.
+            # Where all rows are equal, the tensor has only their groups.
             rows = self._rows | {labels.pop(site) for site in set(range(n)) - self._rows if site in labels}
             self._plans[pull] = _planned(
                 tuple(self._scopes),
@@ -209,13 +209,13 @@ class _Step(NamedTuple):
 
     core: int
     scope: tuple[int, ...]
-    """The axes of its table, where labels that the tensor has axes for are these."""
+    """The axes of its table; a label is replaced by its axis if the tensor has that."""
     marked: tuple[int, ...]
-    """Axes of its own site whose labels become axes of its table too."""
+    """Axes of its own site whose labels become further axes of its table."""
     gone: frozenset[int]
-    """What is then summed over."""
+    """The axes that are then summed over."""
     axes: frozenset[int]
-    """What the tensor has then."""
+    """The axes of the tensor afterwards."""
     work: float
     size: float
 
@@ -234,7 +234,7 @@ def _planned(
     first: frozenset[int],
     last: frozenset[int],
 ) -> _Plan:
-    """Return the order in which to use cores: the one with the least work, or a good one where there are many."""
+    """Return the order in which to use cores: the one with the least work, or a good one if there are many cores."""
     order = _Order(scopes, dict(lengths), dict(labels), first, last)
     steps = order.best() if labels and len(scopes) <= _FEW_CORES else order.greedy()
     peak = max([order.size(first), *(step.size for step in steps)])
@@ -242,7 +242,7 @@ def _planned(
 
 
 class _Order:
-    """What it takes to use cores in some order.
+    """Finds an order in which to use cores, and says how much work it takes.
 
     Parameters
     ----------
@@ -274,9 +274,9 @@ class _Order:
         return math.prod(float(self._lengths[axis]) for axis in axes)
 
     def step(self, k: int, axes: frozenset[int], left: frozenset[int]) -> _Step:
-        """Return how a core is used when the tensor has some axes, with those cores that are left, itself included."""
+        """Return how to use a core on a tensor with some axes while some cores are left, this one included."""
         own = self._scopes[k]
-        # A label is read off its axis where the tensor has that.
+        # If the tensor has the axis of a label, the label is read from it.
         scope = tuple(self._axis_of[axis] if self._axis_of.get(axis) in axes else axis for axis in own)
         left -= {k}
         marked = tuple(axis for axis in own if axis in self._labels and self._is_asked(axis, axes, left))
@@ -286,7 +286,7 @@ class _Order:
         return _Step(k, scope, marked, gone, rest, self.size(union), self.size(rest))
 
     def _is_asked(self, axis: int, axes: frozenset[int], left: frozenset[int]) -> bool:
-        """Return whether a core must say the label of an axis of its site: for cores after it, or some before it."""
+        """Return whether a core must add the label of an axis of its site, because another core asks for it."""
         label = self._labels[axis]
         return bool(self._users[label] & left) if axis in self._first else label in axes
 
@@ -295,11 +295,11 @@ class _Order:
         if axis in self._last or self._users[axis] & left:
             return True
         owner = self._axis_of.get(axis)
-        # A label that was asked for, and that the site itself has still to say.
+        # A label that was asked for, and that the core of the site has yet to add.
         return owner in self._last and bool(self._users[owner] & left)
 
     def greedy(self) -> list[_Step]:
-        """Return steps of which each leaves as little as possible."""
+        """Return the steps found by taking, each time, the core that leaves the smallest tensor."""
         axes, left, steps = self._first, frozenset(range(len(self._scopes))), list[_Step]()
         while left:
             best = min(
@@ -310,7 +310,7 @@ class _Order:
         return steps
 
     def best(self) -> list[_Step]:
-        """Return the steps with the least work: which axes a tensor has depends on what was used, not on its order."""
+        """Return the steps with the least work, found over sets of cores: the best way to use each set is extended."""
         everything = frozenset(range(len(self._scopes)))
         found: dict[frozenset[int], tuple[float, list[_Step], frozenset[int]]] = {
             everything: (0.0, [], self._first)
@@ -337,7 +337,7 @@ class Way(NamedTuple):
 
 
 def merged(moves: Iterable[tuple[Way, Operator]]) -> list[tuple[Operator, list[Way]]]:
-    """Return each operator once, with all ways that it is used for: often the next scene makes no difference."""
+    """Return each distinct operator once, with all its ways: often the next scene makes no difference."""
     found: dict[bytes, tuple[Operator, list[Way]]] = {}
     for way, operator in moves:
         found.setdefault(operator.key, (operator, []))[1].append(way)
@@ -345,7 +345,7 @@ def merged(moves: Iterable[tuple[Way, Operator]]) -> list[tuple[Operator, list[W
 
 
 def pulled(operators: Iterable[tuple[Operator, list[Way]]], values: Sequence[Tensor]) -> Iterator[Tensor]:
-    """Yield what operators make of values by scenes, weighed; they add up."""
+    """Yield each operator applied to the weighted sum of the values of its next scenes; the results add up."""
     for operator, ways in operators:
         first, *rest = ways
         weighed = first.weight * values[first.after]
@@ -361,7 +361,7 @@ def push_all(
     out: Sequence[Tensor],
     clock: Stopwatch,
 ) -> None:
-    """Add where a mass goes, discounted, to masses by scenes."""
+    """Add to `out`, by scenes, where a mass goes, discounted."""
     for operator, ways in operators:
         clock.check()
         there = operator.push(part)

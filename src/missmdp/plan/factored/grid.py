@@ -249,11 +249,12 @@ class Grid(Swept):
         parts = self.parts
         new = [np.full(self.shape, -np.inf) for _ in parts.scenes]
         chosen = [np.zeros(self.shape, dtype=np.int16) for _ in parts.scenes]
+        merged_by_start = self._merged  # made once, before threads use it
 
         def value_of(start: tuple[int, int]) -> Tensor:
             action, scene = start
             value = self.rewards[scene][action].copy()
-            for part in pulled(self._merged[start], self.values):
+            for part in pulled(merged_by_start[start], self.values):
                 clock.check()
                 value += parts.discount * part
             return value

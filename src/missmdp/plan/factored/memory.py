@@ -36,7 +36,7 @@ from missmdp.plan.stopping import Stop, Stopwatch
 
 Tensor = NDArray[np.float64]
 _RARE = 1e-4
-"""Of all that happens: actions in scenes that make up less are left as they are while steps are improved."""
+"""Share of all visits: steps are not improved for an action in a scene that is taken less often than this."""
 Steps = dict[tuple[int, int, int], list[NDArray[np.float64]]]
 """(action, scene, next scene) → for each site, P(next node | node) while it is missing, shape (N, N)."""
 
@@ -63,7 +63,8 @@ class Memory(Swept):
     fits
         Says of the numbers of pairs and of nodes, by sites, whether there is memory for them; always if not given.
     like
-        Another memory that acts like this one at first, as far as it has the same nodes; `actions` are then not used.
+        A memory to start from: this one then acts and moves as much like it as its nodes allow, and `actions` is not
+        used.
 
     Raises
     ------
@@ -146,7 +147,7 @@ class Memory(Swept):
         return np.broadcast_to(self._usual(chance, (site,)), (self.parts.sizes[site],))
 
     def _moved(self, move: Move, site: int, known: dict[tuple[int, bytes], Tensor]) -> Tensor:
-        """Return where nodes go at first; `known` is where they go in other moves, most of which are the same."""
+        """Return where nodes go at first; `known` keeps the results of earlier moves, since most are the same."""
         kernel = self._usual(move.kernels[site]) * self._missing(move.after, site)
         key = (site, kernel.tobytes())
         if key not in known:
@@ -172,7 +173,7 @@ class Memory(Swept):
         return np.eye(len(self.beliefs[site]))[self._nearest(site, mass / total)]
 
     def _reached(self, site: int, steps: Sequence[Steps]) -> NDArray[np.int64]:
-        """Return the pairs (node, value) that can occur at a site with any of some steps, in order."""
+        """Return, in order, the pairs (node, value) that can occur at a site if nodes move by any of some steps."""
         size = self.parts.sizes[site]
         met = np.zeros((self.nodes[site], size), dtype=bool)
         met[np.arange(size), np.arange(size)] = True
@@ -211,7 +212,7 @@ class Memory(Swept):
         move
             The move.
         labelled
-            A site of which only what is missing counts, and whose next pairs are all (node as it was, next value).
+            A site for which only the case that it is missing counts; its next pairs are all (node before, next value).
         """
         n_sites = self.parts.n_sites
         goes_on = self._goes_on[move.after]
@@ -439,12 +440,12 @@ class Memory(Swept):
     def _by_nodes(self, table: Tensor) -> Tensor:
         """Return sums over the values that each node stands for."""
         for site, pairs in enumerate(self.pairs):
-            begins = np.searchsorted(pairs[:, 0], np.arange(self.nodes[site]))
-            # A node that is never met has no pairs; the one before it would be counted.
-            met = np.isin(np.arange(self.nodes[site]), pairs[:, 0])
-            sums = np.add.reduceat(table, np.minimum(begins, len(pairs) - 1), axis=site)
-            mask = met.reshape([-1 if k == site else 1 for k in range(table.ndim)])
-            table = np.where(mask, sums, 0.0)
+            # Nodes that are never met have no pairs.
+            met, begins = np.unique(pairs[:, 0], return_index=True)
+            sums = np.zeros([self.nodes[site] if k == site else n for k, n in enumerate(table.shape)])
+            there = (*(slice(None) for _ in range(site)), met)
+            sums[there] = np.add.reduceat(table, begins, axis=site)
+            table = sums
         return table
 
     def better_steps(
@@ -475,7 +476,7 @@ class Memory(Swept):
     def _better_step(self, move: Move, site: int, flow: Tensor) -> tuple[Tensor, Tensor]:
         """Return where it is best to go from the nodes of a site in a move, and what that gains.
 
-        `flow` is how often sites are where they are next while this one is missing; its first axis is (node as it was,
+        `flow` says how often sites end up where while this one is missing; its first axis is (node before,
         next value) of the site.
         """
         size, pairs, n_nodes = self.parts.sizes[site], self.pairs[site], self.nodes[site]
@@ -509,7 +510,7 @@ class Memory(Swept):
         return there
 
     def proposed(self, clock: Stopwatch, share: float, what: str) -> Memory:
-        """Return a controller with those changes that promise most: a share of all that could be gained."""
+        """Return a controller with the most promising changes, which together make up a share of the possible gain."""
         if "occupancy" not in self._better:
             self._better["occupancy"] = self.occupancy(clock)
         if what not in self._better:
@@ -542,7 +543,7 @@ class Memory(Swept):
         return [table[np.ix_(*nearest)] for table in self.actions]
 
     def _steps_of(self, other: Memory) -> Steps:
-        """Return steps like those of another memory: from the node nearest to each, to the nearest where that goes."""
+        """Return the steps of another memory on these nodes: each node moves as the one nearest to it does there."""
         to = [[self._nearest(site, belief) for belief in rows] for site, rows in enumerate(other.beliefs)]
         of = [[other._nearest(site, belief) for belief in rows] for site, rows in enumerate(self.beliefs)]
         return {
@@ -551,7 +552,7 @@ class Memory(Swept):
         }
 
     def changed(self, actions: list[NDArray[np.int16]], steps: Steps) -> Memory:
-        """Return a controller with the same nodes and pairs that acts and moves otherwise; its values begin as ours."""
+        """Return a controller with the same nodes and pairs but other actions and steps; its values start from ours."""
         other = copy(self)
         other.actions, other.steps = actions, steps
         other.values = [values.copy() for values in self.values]

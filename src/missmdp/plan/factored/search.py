@@ -59,13 +59,13 @@ _WORTH = 0.05
 _REFINE_FIRST = 0.3
 """Of all the time, when memories come at the latest."""
 _CLIMB_SWEEPS = 30.0, 300.0, 1500.0
-"""Sweeps that there must be time for; those where fewer nodes would cost much; and those that there should be."""
+"""Sweeps of a memory: those that there must be time for, those if fewer nodes would cost much, and those wanted."""
 _EAGER = 3.0
-"""By how much fewer sweeps there need be time for, each time that nothing more was found with the nodes there are."""
+"""How many times fewer sweeps there must be time for, after each time that the present nodes allow no gain."""
 _FEWEST_SWEEPS = 12.0
-"""Sweeps of the smallest memory that there must be time for."""
+"""There must be time for so many sweeps of the smallest memory."""
 _FEWER = 4.0
-"""How many times fewer entries nodes are chosen for, where those that were chosen come to too many."""
+"""If the chosen nodes lead to too many entries, they are chosen again for so many times fewer entries."""
 _LOSS = 0.4
 """Of the gap: what nodes may cost to have time for all these sweeps."""
 _SPEED = 5e8
@@ -122,15 +122,15 @@ class StructuredSearch:
     trace: TraceBuilder = field(default_factory=TraceBuilder)
     _scale: float = 0.0
     _no_finer: str | None = None
-    """What a finer grid is short of, if none fits any more: "memory", or nothing where too much is tied together."""
+    """Why no finer grid fits: "memory", or an empty string if too much is tied together; None if one may fit."""
     _pressed: float = 1.0
-    """How many times more of the time that is left a grid or a memory may take: more where nothing else helps."""
+    """Factor on the share of the remaining time that a grid or a memory may take: it grows if nothing else helps."""
     _eager: float = 1.0
-    """How many times fewer sweeps of a memory there need be time for: more where nothing else helps."""
+    """Divides the number of sweeps of a memory that there must be time for: it grows if nothing else helps."""
     _grid: Swept | None = None
     _trying: Swept | None = None
     _shares: dict[str, float] = field(default_factory=lambda: {"actions": 1.0, "steps": 1.0})
-    """Of what the memory that is improved could gain, the share that is tried next."""
+    """The share of the possible gain of the current memory that is tried next, for actions and for steps."""
     _speed: float = _SPEED
     _sizes: Sizes | None = None
     _short_of: str = ""
@@ -326,7 +326,7 @@ class StructuredSearch:
     def _climb(self, wanted: float) -> bool:
         """Improve a controller: the best one so far, or one with more nodes if there is time for it.
 
-        Returned is whether nothing more was found.
+        Returns whether the search is stuck: whether it ended because nothing better was found.
         """
         clock = self.limits
         end = clock.seconds + self._time_to_climb()
@@ -357,19 +357,19 @@ class StructuredSearch:
         return is_stuck
 
     def _goes_on_refining(self, upper: float) -> bool:
-        """Return whether the grid got so much better that it goes on first: memories begin with its policy."""
+        """Return whether the grid improved so much that it is refined again before memories, which start from it."""
         worth = upper - self.upper > _WORTH * (self.upper - self.lower)
         timeout = self.limits.timeout
         return worth and (timeout is None or self.limits.seconds < _REFINE_FIRST * timeout)
 
     def _time_to_climb(self) -> float:
-        """Return how long a controller may be improved before the grid is again."""
+        """Return how long a controller may be improved before the grid is refined again."""
         if self.limits.timeout is None:
             return math.inf
         return (_CLIMB_SHARE if self.rounds else _CLIMB_FIRST) * self.limits.left
 
     def _begin_climb(self, wanted: float) -> tuple[Memory, float]:
-        """Return the best memory so far, or one with more nodes that acts like it, if there is time for that."""
+        """Return the best memory so far or, if there is time for it, one with more nodes that acts like it."""
         grid, present = self._grid, self.memory
         assert isinstance(grid, Grid)
         if not isinstance(present, Memory):
@@ -377,7 +377,7 @@ class StructuredSearch:
             if first.entries > self._most_entries(first, _LARGEST, 1.0, _FEWEST_SWEEPS):
                 raise TooTiedError
             return first, self._solve_memory(first)
-        # What there is too little of is told by the last, for which there is least room.
+        # The last call leaves the least room, so `_short_of` is what it ran short of.
         most, many, few = (
             self._most_entries(present, wanted, _CLIMB_SHARE, max(sweeps / self._eager, _CLIMB_SWEEPS[0]))
             for sweeps in _CLIMB_SWEEPS
@@ -400,7 +400,7 @@ class StructuredSearch:
                     like=present,
                 )
             except TooTiedError:
-                # With the steps of the present one, more pairs can occur than were reckoned with.
+                # With the steps of the present one, more pairs can occur than were counted.
                 few, many = few / _FEWER, many / _FEWER
                 continue
             if larger.entries < _LARGER * present.entries:
@@ -410,7 +410,7 @@ class StructuredSearch:
         return present, self.memory_value
 
     def _smallest(self, grid: Grid) -> Memory:
-        """Return the memory with the fewest nodes, one for each value of each site, that acts like the grid there."""
+        """Return the smallest memory: one node per value of each site, acting as the grid does there."""
         corners = [np.eye(size) for size in self.parts.sizes]
         usual = marginals_of(grid, grid.occupancy(self.limits))
         actions = grid.greedy_at(corners, self.limits)
@@ -437,7 +437,7 @@ class StructuredSearch:
         self._record()
 
     def _harvest(self) -> None:
-        """Take what an interrupted solution has found by then."""
+        """Keep what an interrupted solution has found so far."""
         if self._grid is not None and math.isfinite(self._grid.rest):
             self._lower_to(self._grid.bound())
         trying = self._trying

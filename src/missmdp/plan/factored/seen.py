@@ -1,6 +1,6 @@
-"""Full observation, and one action for ever, where too much is tied together for a grid.
+"""Bounds from full observation and from one action for ever, for sites too closely tied together for a grid.
 
-If all values are known, gaps do not matter, and nothing needs to be told: sites are tied together by their values only.
+If all values are known, gaps do not matter and nothing needs to be told: only values tie sites together.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from missmdp.plan.stopping import Stopwatch
 
 
 class Seen(Grid):
-    """A grid of corners only, made without what is told in moves.
+    """A grid of corners only, built without what moves tell.
 
     Parameters
     ----------

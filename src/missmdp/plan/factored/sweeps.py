@@ -1,4 +1,4 @@
-"""What a grid from above and a memory from below share: values that come closer to a bound with every sweep."""
+"""What grids (upper bounds) and memories (lower bounds) share: values that improve with every sweep."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from missmdp.plan.stopping import Stopwatch
 
 
 class Swept(ABC):
-    """Values V by scenes, and what makes bounds of them after any number of sweeps.
+    """Values V by scenes, and a correction that turns them into bounds after any number of sweeps.
 
-    A sweep changes V by amounts between δ and Δ. Afterwards V + γ/(1−γ)·Δ bounds from above, V + γ/(1−γ)·δ from below.
+    If a sweep changes V by between δ and Δ, the new V + γ/(1−γ)·Δ is an upper bound and V + γ/(1−γ)·δ a lower bound.
     """
 
     from_above: ClassVar[bool]
     """Whether it is an upper bound."""
     parts: Parts
     values: Any
-    """A tensor for each scene, in a list or in one array."""
+    """One tensor per scene, in a list or in one array."""
     rest: float = math.inf
-    """What has to be added to values to make them bounds; infinite before the first sweep."""
+    """What to add to the values to get bounds; infinite before the first sweep."""
     sweeps: int = 0
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """The number of beliefs of a grid, or of combinations of nodes of a memory."""
+        """The number of beliefs in a grid, or of combinations of nodes in a memory."""
 
     @abstractmethod
     def work(self) -> float:
@@ -43,7 +43,7 @@ class Swept(ABC):
         """Return the bound at the start, before the first observation."""
 
     def solve(self, clock: Stopwatch, precision: float, max_sweeps: int = 10_000) -> float:
-        """Sweep until values move by less than a precision; return the bound at the start."""
+        """Sweep until the bound is within a precision of the value; return the bound at the start."""
         for sweep in range(max_sweeps):
             low, high = self.sweep(clock)
             if self._future * (high - low) <= precision or sweep == max_sweeps - 1:
@@ -56,7 +56,7 @@ class Swept(ABC):
         return self.bound()
 
     def _take(self, new: Any) -> tuple[float, float]:
-        """Take the values of a sweep; return the least and the largest change."""
+        """Store the values after a sweep; return the least and the largest change."""
         changes = [after - before for after, before in zip(new, self.values, strict=True)]
         low, high = min(float(one.min()) for one in changes), max(float(one.max()) for one in changes)
         if self.parts.ends:

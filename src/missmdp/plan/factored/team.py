@@ -1,7 +1,8 @@
-"""Several threads for steps that do not depend on each other; what comes out does not depend on their number."""
+"""Several threads for steps that do not depend on each other; the result does not depend on how many there are."""
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,6 +12,32 @@ import threadpoolctl  # pyright: ignore[reportMissingTypeStubs]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+class _Products:
+    """Keeps matrix products on one thread while any team works; the limit holds for the whole process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._teams = 0
+        self._limits: Any = None
+
+    def enter(self) -> None:
+        """Set the limit if this is the first team."""
+        with self._lock:
+            if self._teams == 0:
+                self._limits = cast("Any", threadpoolctl).threadpool_limits(1, user_api="blas")
+            self._teams += 1
+
+    def leave(self) -> None:
+        """Restore what was there before if this was the last team."""
+        with self._lock:
+            self._teams -= 1
+            if self._teams == 0:
+                self._limits.restore_original_limits()
+
+
+_products = _Products()
 
 
 class Team:
@@ -29,13 +56,13 @@ class Team:
         self._executor = ThreadPoolExecutor(threads, "missmdp-structured") if threads > 1 else None
 
     def __enter__(self) -> Team:
-        self._products: Any = cast("Any", threadpoolctl).threadpool_limits(1, user_api="blas")
+        _products.enter()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._products.restore_original_limits()
         if self._executor is not None:
             self._executor.shutdown()
+        _products.leave()
 
     def results(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yield the results in the order of the items; not many more are ready than have been taken."""

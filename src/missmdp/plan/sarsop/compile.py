@@ -185,7 +185,7 @@ class Compilation:
 
     @property
     def backups_are_slow(self) -> bool:
-        """Whether backups take most of the time: beliefs in large components, and trials that visit all of them."""
+        """Whether backups take most of the time: there are large components, and trials visit all points in them."""
         return self.has_wide_component and not self.is_wide
 
     @property

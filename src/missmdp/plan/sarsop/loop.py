@@ -25,7 +25,7 @@ EXPANSIONS = 2
 """How often per round the optimistic policy is followed to where nothing is known yet."""
 EXPANSIONS_IF_WIDE = 20
 LEAST_WORK, SHARE_OF_WORK = 10 * BUDGET, 0.1
-"""Where backups are slow: what a trial may spend on each bound, in multiplications, and as a share of all so far."""
+"""If backups are slow: what a trial may spend on each bound, in multiplications or as a share of all work so far."""
 PATIENCE = 3
 """Trials without any change after which a search has converged."""
 
@@ -119,7 +119,7 @@ class Loop:
         self.trials += 1
 
     def _back_up_worst(self) -> None:
-        """Make the lower bound better where that matters most, at as many points as there is an allowance for."""
+        """Improve the lower bound where that matters most, at as many points as the allowance permits."""
         search = self.search
         begin, before, allowance = search.work, search.backups, self._allowance
         order = worth_backing_up(search, visit(search), int(allowance / self._work_per_backup))
@@ -128,7 +128,7 @@ class Loop:
 
     @property
     def _allowance(self) -> int:
-        """What may be spent on each bound in a trial where backups are slow, so that no trial is most of a search."""
+        """What a trial may spend on each bound if backups are slow, so that no trial takes most of the search."""
         return max(LEAST_WORK, int(SHARE_OF_WORK * self.search.work))
 
     def _tighten(self) -> None:

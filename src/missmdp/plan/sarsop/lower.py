@@ -20,7 +20,7 @@ from missmdp.plan.sarsop.search import BUDGET, SMALL_AT_START, SWEEPS_AT_START, 
 ROUNDS = 3
 """Rounds of backups per trial, at most."""
 WORK_AT_END, WORK_AT_END_IF_SLOW = 2, 5
-"""Times the work of the backups: what may be spent on finding out what the policy is worth."""
+"""Times the work of the backups: what may be spent on evaluating the policy, and the same if backups are slow."""
 SMALL = 1e-3
 """Of the gap at the start: changes below it end the sweeps."""
 WORK_AT_START = 25 * BUDGET
@@ -32,7 +32,7 @@ AGAIN = 0.05
 WORK_TO_SETTLE = 2 * BUDGET
 """What may be spent on sweeps after a limit was reached."""
 SWEEPS_TO_SETTLE, MOST_TO_SETTLE = 5, 0.05
-"""Time kept back for that where backups are slow: for so many sweeps, but no more than this share of the limit."""
+"""Time kept back for that if backups are slow: for so many sweeps, but at most this share of the time limit."""
 SLACK = 0.01
 """Of the gap at the start: what the reported lower bound may give away to vectors that still fall."""
 
@@ -58,9 +58,9 @@ def look_at_all(search: Search, fall: float) -> None:
 
 
 def improve_lower(search: Search, order: NDArray[np.int64], *, most_work: float = np.inf) -> None:
-    """Back up at points in the order given and back, and evaluate the plans that came out; again while that pays.
+    """Back up at points in the given order and in reverse, and evaluate the new plans; repeat while that pays.
 
-    No round begins after more than `most_work`.
+    No round begins once `most_work` has been spent.
     """
     stop = search.work + most_work
     one_step = 1.0 - search.compiled.discount
@@ -91,9 +91,9 @@ def improve_lower(search: Search, order: NDArray[np.int64], *, most_work: float 
 
 
 def settle_lower(search: Search, seconds: float) -> None:
-    """Keep what the backups of a trial that was cut short have brought, in about so many seconds if they are enough.
+    """Keep what the backups of an interrupted trial have gained; take about so many seconds if they are enough.
 
-    Sweeps go on until the vectors that the start needs fall no more: what they still fall is taken off the bound.
+    Sweeps go on until the vectors that the start needs stop falling: whatever they still fall is taken off the bound.
     """
     prune(search)
     end, stop = search.limits.seconds + seconds, search.work + WORK_TO_SETTLE

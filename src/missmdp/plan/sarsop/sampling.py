@@ -105,7 +105,7 @@ def _worst(search: Search, visited: NDArray[np.int64], matters: NDArray[np.float
 
 
 def worth_backing_up(search: Search, visited: Visited, most: int) -> NDArray[np.int64]:
-    """Return the points that add most to the gap at the start, newest first, and at most so many."""
+    """Return the points that add most to the gap at the start, newest first, at most `most` of them."""
     points, chosen = search.pools.points, visited.points
     matters = np.maximum(points.visits[chosen] * (points.upper[chosen] - points.lower[chosen]), 0.0)
     worst = np.argsort(-matters, kind="stable")

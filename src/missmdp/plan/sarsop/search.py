@@ -49,11 +49,11 @@ Pool = TypeVar("Pool", Points, Seen, Entries, MixtureWeights, Vectors)
 _FEW = 1024
 """What pools have room for at least."""
 _SHARED = ("first_in_component", "n_in_component", "slots", "default", "holding", "near")
-"""Arrays in pools that have one entry per component or node, or a growth of their own."""
+"""Arrays in pools with one entry per component or node, or that grow on their own."""
 _BY_SUPPORT = ("support", "prob")
-"""Arrays of points with an entry per class of each."""
+"""Arrays of points with one entry for each class of each point."""
 _BY_CLASS = ("values", "planned")
-"""Arrays of vectors with an entry per class of the component."""
+"""Arrays of vectors with one entry for each class of the component."""
 
 
 class Pools:
@@ -105,10 +105,10 @@ class Pools:
             self.vectors = _larger(self.vectors, int(used[NEAR]), only=("near",))
 
     def list_near(self, model: Compiled, narrow: int) -> None:
-        """Make the lists of vectors by classes anew, if they are kept."""
+        """Rebuild the lists of vectors by classes, if they are kept."""
         if not len(self.vectors.near):
             return
-        # As long as all points together have classes, so that there is room; a backup may add a component's classes.
+        # Room for one entry per class of every point, and for what one backup may add: the classes of a component.
         while len(self.vectors.near) < self.counters[SUPPORT] + 2 * len(model.component_of):
             self.vectors = _larger(self.vectors, len(self.vectors.near), only=("near",))
         order = np.argsort(self.points.best[: self.n_points], kind="stable")

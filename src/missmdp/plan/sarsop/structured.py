@@ -21,11 +21,11 @@ from missmdp.plan.stopping import Goal, SearchLimits
 _FEW_LISTED, _FEW_IF_ALIKE = 5e5, 2e3
 """Joint probabilities up to which a search with listed states and observations comes first; fewer if all are alike."""
 _MOST_LISTED = 2e7
-"""Joint probabilities up to which it follows where the structured search finds nothing more."""
+"""Joint probabilities up to which it follows if the structured search finds nothing more."""
 _BRIEF_TRIALS, _BRIEF_WORK = 30, 1e10
-"""How many trials it has if it comes first; none begins after so many multiplications."""
+"""How many trials the search with lists has if it comes first; none begins after so many multiplications."""
 BRIEF_SHARE = 0.5
-"""Which share of the time it has then."""
+"""The share of the time limit that it then has."""
 _CROSSING = 1e-9
 """Of the largest value that is possible: bounds that cross by less cross by rounding."""
 
@@ -53,7 +53,7 @@ def brief(goal: Goal) -> Goal:
 
 
 def is_last(goal: Goal, limits: SearchLimits, result: SolveResult) -> bool:
-    """Return whether there is nothing to do after a search that came first: it did not end only to be brief."""
+    """Return whether a search that came first is also the last: it did not end merely because it was to be brief."""
     if result.status == "timeout":
         return limits.left <= 0.0
     spent = goal.max_trials is not None and _trials(result) >= goal.max_trials
