@@ -43,7 +43,7 @@ UpperSource: TypeAlias = Literal["points", "grid", "sight", "rewards"]
 _LOWER: dict[LowerSource, str] = {
     "vectors": "α-vectors",
     "memory": "a memory with one node per feature",
-    "observation": "a policy that acts on the last observation alone",
+    "observation": "the last observation alone",
     "action": "one action for ever",
     "rewards": "the rewards alone",
 }

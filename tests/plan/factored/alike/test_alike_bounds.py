@@ -137,7 +137,7 @@ def searched(seed: int, ticks: int) -> tuple[AlikeSearch, str]:
 def test_bounds_hold_however_a_search_ends(seed):
     ticks = int(np.random.default_rng(seed).choice([5, 30, 150, 400, 5000]))
     search, status = searched(seed, ticks)
-    assert status in ("precision", "converged", "timeout", "trials")
+    assert status in ("precision", "exhausted", "timeout", "trials")
     trace, slack, other = search.trace.build(), SLACK * search._scale, listed(seed)
     assert trace.lower.max() <= other.upper + slack
     assert trace.upper.min() >= other.lower - slack

@@ -227,7 +227,9 @@ class AlikeSearch(StructuredSearch):
 
     def policy(self) -> MemoryPolicy:
         """Return the policy that the lower bound belongs to."""
-        return memory_policy(self.memory) if isinstance(self.memory, AlikeMemory) else super().policy()
+        if self.lower_source == "memory" and isinstance(self.memory, AlikeMemory):
+            return memory_policy(self.memory)
+        return super().policy()
 
 
 def _site(grid: AlikeGrid, occupancy: Tensor, clock: SearchLimits) -> Site:
