@@ -338,6 +338,19 @@ def _rounded(value: float, places: int, direction: str) -> str:
     return f"−{text[1:]}" if text.startswith("-") else text
 
 
+def gap_text(lower: float, upper: float) -> str:
+    """Return how far bounds are apart, such as "gap 4.52, 23.40 %"; without a share where the lower one is near 0."""
+    gap = upper - lower
+    relative = 0.0 if gap == 0.0 else gap / abs(lower) if lower != 0.0 else math.inf
+    share = f", {short(100 * relative)} %" if relative < 10.0 else ""
+    return f"gap {short(gap)}{share}"
+
+
+def short(value: float) -> str:
+    """Return a number with two significant digits if it is small, and with few decimals if not."""
+    return significant(value, 2) if abs(value) < 1.0 or math.isinf(value) else number(value)
+
+
 def significant(value: float, digits: int = 4) -> str:
     """Return a number with that many significant digits and a typographic minus."""
     text = f"{value:.{digits}g}"

@@ -13,8 +13,9 @@ from large_models import treat_all_as_large
 from missmdp.benchmarks.fleet import fleet
 from missmdp.learn import histories_needed as planning
 from missmdp.learn import visits
+from missmdp.learn.histories_needed import _with_actions
 from missmdp.learn.limits import group_limits, okamoto_radius
-from missmdp.model.policy import as_policy
+from missmdp.model.policy import ActionTable, as_policy
 from oracles.histories import all_histories
 from oracles.logs import dataset_of
 
@@ -405,3 +406,12 @@ def test_too_many_patterns_are_refused_before_a_table_of_them_is_made(monkeypatc
     with pytest.raises(mm.DataError, match=r"3 features go missing, which makes 8 patterns.*AIMI"):
         mm.histories_needed(model)
     assert "probabilities" not in vars(model.missingness)
+
+
+def test_counts_with_actions_are_those_of_the_definition():
+    rng = np.random.default_rng(0)
+    weights = rng.random((5, 4))
+    for rows in (1, 3):
+        table = ActionTable(rng.integers(0, rows, (5, 4)).astype(np.int32), rng.dirichlet(np.ones(2), rows))
+        expected = np.einsum("sk,ska->sa", weights, table.probabilities[table.row])
+        np.testing.assert_allclose(_with_actions(weights, table), expected, rtol=1e-12)

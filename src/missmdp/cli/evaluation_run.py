@@ -353,10 +353,10 @@ def _notes(
         gap = policy.relative_gap
         if gap is not None and gap > _WIDE_GAP:
             share = f" of {100 * gap:.0f} %" if gap < 1.0 else ""
-            yield (
-                f"{name} was solved only to a wide gap{share}: increase --solve-timeout before you rely on its "
-                "value."
-            )
+            advice = "increase --solve-timeout before you rely on its value"
+            if policy.status == "exhausted":
+                advice = "the solver has nothing more to try on this model; compare it with --policy online"
+            yield f"{name} was solved only to a wide gap{share}: {advice}."
         if policy.status == "interrupted":
             yield f"{name} was interrupted while it was being made: this is the best so far."
         yield from _happened(name, comparison[name])

@@ -151,7 +151,7 @@ def print_coverage(coverage: Coverage, *, steps: int, visits: float, most: int) 
     for state, expected in coverage.rare(steps, visits, most):
         table.add_row(
             *map(cell, state),
-            np.format_float_positional(expected, precision=3, trim="-"),
+            np.format_float_positional(expected, precision=3, trim="-") if expected else "not seen",
         )
     console.print(table)
 

@@ -131,6 +131,11 @@ def _troubles(run: RunRecord) -> list[str]:
         found.append(
             f"Not solved to the requested precision: {', '.join(stopped)}; a longer --timeout may find better policies."
         )
+    exhausted = [policy for policy, search in run.searches.items() if search.status == "exhausted"]
+    if exhausted:
+        found.append(
+            f"Not solved to the requested precision: {', '.join(exhausted)}; the solver has nothing more to try there."
+        )
     if run.data.problems:
         respects = count(len(run.data.problems), "respect")
         found.append(f"The log does not fit the model in {respects}: see the report.")

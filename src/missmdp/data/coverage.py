@@ -101,7 +101,10 @@ class Coverage:
         rarest = ""
         if len(few):
             place = int(expected.argmin())
-            rarest = f"; the rarest, {self.model.space.state(int(few[place]))!r}, {expected[place]:.2g} times"
+            often = f"{expected[place]:.2g} times"
+            if not self.exact and not expected[place]:
+                often = "was not seen in the simulation"
+            rarest = f"; the rarest, {self.model.space.state(int(few[place]))!r}, {often}"
         lines.append(
             f"{len(few)} states are expected fewer than {visits:g} times in {steps:,} observations{rarest}."
         )

@@ -155,7 +155,8 @@ def _check_whole(model: MissMDP) -> None:
         # Each takes 12 bytes and is copied once, and 120 while it is made.
         entries * (28.0 + 120.0 / model.n_actions),
         "models of this size are filtered in parts, where no state is terminal and the features that go missing fall "
-        "into groups that move on their own",
+        "into groups that move on their own; compare learners whose M falls into such groups too, such as "
+        "AIMI(assume='simple MAR')",
     )
 
 

@@ -31,7 +31,7 @@ from missmdp.learn.visits import (
     surely_enough,
 )
 from missmdp.model.missmdp import MissMDP, checked_model
-from missmdp.model.policy import BlindPolicy, MemorylessPolicy, Policy, as_policy
+from missmdp.model.policy import ActionTable, BlindPolicy, MemorylessPolicy, Policy, as_policy
 from missmdp.model.space import FeatureSpace
 from missmdp.progress import show_progress
 
@@ -288,7 +288,7 @@ def _groups(
             total_variation=total_variation or len(counters) > 1,
         )
         weights = model.missingness.probabilities * _counts_for(model, counter)
-        counted = np.einsum("sk,ska->sa", weights, table.probabilities[table.row])
+        counted = _with_actions(weights, table)
         for g in present:
             states = label == g
             expected = float((visits * counted.sum(axis=1))[states].sum())
@@ -307,7 +307,7 @@ def _groups(
     groups = [group for group in groups if group.needed]
     for j in _must_appear(learner, features, missing, structure):
         weights = model.missingness.probabilities * ~model.missingness.patterns[:, j]
-        counted = np.einsum("sk,ska->sa", weights, table.probabilities[table.row])
+        counted = _with_actions(weights, table)
         counter = Counter(np.arange(len(features)) == j, np.zeros_like(missing), together=False)
         states = np.ones(len(model.space), dtype=np.bool_)
         expected = float(visits @ counted.sum(axis=1))
@@ -319,6 +319,16 @@ def _groups(
                 "it can elsewhere"
             )
     return groups, failure / n_groups, coverage.episode_length
+
+
+def _with_actions(weights: NDArray[np.float64], table: ActionTable) -> NDArray[np.float64]:
+    """Return Σ_k weights(s, k) P(action | what k shows of s), shape (S, A), without one array of all three."""
+    if len(table.probabilities) == 1:
+        return weights.sum(axis=1)[:, None] * table.probabilities[0]
+    total = np.zeros((len(weights), table.probabilities.shape[1]))
+    for of_pattern, row in zip(weights.T, table.row.T, strict=True):
+        total += of_pattern[:, None] * table.probabilities[row]
+    return total
 
 
 def _must_appear(

@@ -21,7 +21,7 @@ from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.stopping import Status
 from missmdp.plan.trace import Trace
-from missmdp.words import count, number, outward, significant
+from missmdp.words import count, gap_text, outward, printable, short
 
 _ENDS: dict[Status, str] = {
     "precision": "reached its precision",
@@ -156,8 +156,7 @@ class SolveResult(PlanResult):
     def bounds_text(self) -> str:
         """The bounds and their gap, in words."""
         low, high = outward(self.lower, self.upper)
-        share = f", {_short(100 * self.relative_gap)} %" if self.relative_gap < 10.0 else ""
-        return f"value in [{low}, {high}] (gap {_short(self.gap)}{share})"
+        return f"value in [{low}, {high}] ({gap_text(self.lower, self.upper)})"
 
     @property
     def ended(self) -> str:
@@ -183,14 +182,14 @@ class SolveResult(PlanResult):
     def describe(self) -> str:
         """Return the result in a few lines of text."""
         relative = (
-            f" ({_short(100 * self.relative_gap)} % of the lower bound)" if self.relative_gap < 10.0 else ""
+            f" ({short(100 * self.relative_gap)} % of the lower bound)" if self.relative_gap < 10.0 else ""
         )
         lines = [
             f"lower bound   {self.lower:.10g}   the policy is worth at least this at the start",
             f"upper bound   {self.upper:.10g}   no policy is worth more",
             f"gap           {self.gap:.6g}{relative}",
             f"status        {self.status}: {self.ended} after {self.seconds:.1f} s",
-            f"policy        {self._size} {self._parts}",
+            f"policy        {self._policy}",
         ]
         if self.beliefs.shape[0]:
             lines.append(f"explored      {count(self.beliefs.shape[0], 'belief')}")
@@ -199,11 +198,15 @@ class SolveResult(PlanResult):
         return "\n".join(lines)
 
     @property
-    def _parts(self) -> str:
+    def _policy(self) -> str:
+        """The policy, in words."""
         policy = self.policy
-        if isinstance(policy, MemoryPolicy):
-            return f"of {count(len(policy.sites), 'feature')} that can go missing"
-        return f"in {count(len(policy.components), 'component')}"
+        if not isinstance(policy, MemoryPolicy):
+            return f"{self._size} in {count(len(policy.components), 'component')}"
+        always = policy.only_action
+        if always is not None:
+            return f"always {printable(str(always))}, whatever is seen"
+        return f"{self._size} of {count(len(policy.sites), 'feature')} that can go missing"
 
     @property
     def n_vectors(self) -> int:
@@ -225,7 +228,3 @@ class Solver(Protocol[Result]):
     def solve(self, model: MissMDP) -> Result:
         """Return a policy for a model, with bounds if there are any."""
         ...
-
-
-def _short(value: float) -> str:
-    return significant(value, 2) if abs(value) < 1.0 or math.isinf(value) else number(value)

@@ -154,7 +154,12 @@ def _solving(run: RunRecord) -> Iterator[str]:
         if search.relative_gap is None or search.relative_gap > WIDE_GAP
     ]
     if wide:
+        stuck = [policy for policy in wide if run.searches[policy].status == "exhausted"]
+        more = "more time for solving would tell"
+        if stuck:
+            where = "there" if stuck == wide else f"for {listed(stuck)}"
+            more = f"the solver has nothing more to try {where}"
         yield (
-            f"Not solved to the end: {listed(wide)}. Better policies may exist, up to the solver's upper bounds; more "
-            "time for solving would tell."
+            f"Not solved to the end: {listed(wide)}. Better policies may exist, up to the solver's upper bounds; "
+            f"{more}."
         )

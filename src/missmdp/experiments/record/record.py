@@ -343,7 +343,7 @@ class SearchRecord(Record, frozen=True):
     relative_gap: float | None
     """(upper − lower)/|lower|; None where lower is 0 and upper is not."""
     status: str
-    """Why the search ended: precision, converged, timeout, memory, trials or interrupted."""
+    """Why the search ended: precision, converged, exhausted, timeout, memory, trials or interrupted."""
     trials: int
     backups: int
     vectors: int

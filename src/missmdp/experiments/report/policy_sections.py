@@ -17,6 +17,7 @@ from missmdp.words import UNKNOWN, count, interval, number, percent, plus, sente
 _ENDS = {
     "precision": "as precise as asked for",
     "converged": "solved exactly",
+    "exhausted": "nothing more to try",
     "timeout": "time was up",
     "memory": "memory was used up",
     "trials": "as many trials as asked for",

@@ -41,6 +41,8 @@ _TOLERANCE = 1e-7
 _FEW = 500
 """Observations below which a note says that they are few."""
 
+_FEWER = "diagnose a log with fewer of these features; learners that count, such as AsMAR, take them all"
+
 _MOST_STATES = 2_000
 """States up to which it is looked at whether the dynamics determine M."""
 
@@ -115,7 +117,7 @@ def diagnose(
                 for cluster in clusters
             ]
             return _together(log, counts, clusters, found, level)
-    blocks = Blocks.of(counts.mdp.space.features, names, counts.mdp.n_states)
+    blocks = Blocks.of(counts.mdp.space.features, names, counts.mdp.n_states, _FEWER)
     with show_status("Looking for reasons", enabled=progress) as say:
 
         def tell(name: str, value: float) -> None:

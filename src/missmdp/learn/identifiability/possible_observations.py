@@ -68,8 +68,8 @@ def possible_observations(
     if len(patterns) * len(reachable) > _MOST:
         raise ModelError(
             f"{len(patterns):,} patterns of {len(reachable):,} states are too many to say what is identified "
-            f"(at most {_MOST:,} in all); give features that go missing together as blocks, or ask about a model "
-            "with fewer features that go missing"
+            f"(at most {_MOST:,} in all); ask about a smaller model, with fewer features that go missing. `diagnose` "
+            "and `DynamicsEM` work on large models, and their warnings say what a log leaves open"
         )
     row_class = np.stack([equal_rows([canonical(matrix)]).number for matrix in mdp.transition])
     members: list[NDArray[np.int64]] = []

@@ -243,6 +243,14 @@ class MemoryPolicy:
         """The number of nodes of all features together."""
         return sum(self.nodes)
 
+    @cached_property
+    def only_action(self) -> Any:
+        """The action that it takes whatever is seen; None if what is seen matters."""
+        first = int(self.table.flat[0])
+        # Among features that are alike, one is drawn.
+        alone = len({*self._alike_of(first)} - {-1}) <= 1
+        return self.model.actions[first] if alone and (self.table == first).all() else None
+
     @property
     def actions(self) -> tuple[Any, ...]:
         """The names of the actions."""

@@ -31,6 +31,7 @@ from missmdp.plan.reactive import Dynamics, Reactive, reactive_policies, seen_fr
 from missmdp.plan.solving import LowerSource, UpperSource
 from missmdp.plan.stopping import ROUNDING, Goal, SearchLimits, Status, Stop
 from missmdp.plan.trace import TraceBuilder
+from missmdp.words import gap_text
 
 Tensor = NDArray[np.float64]
 
@@ -466,11 +467,9 @@ class StructuredSearch:
             vectors=0 if self.memory is None else self.memory.size,
             points=0 if grid is None else grid.size,
         )
-        gap = upper - self.lower
-        relative = f" ({100.0 * gap / abs(self.lower):.2g} %)" if self.lower != 0.0 else ""
         self.say(
             f"{seconds:.0f} s, round {self.rounds + 1}: value in [{self.lower:.5g}, {upper:.5g}], "
-            f"gap {gap:.3g}{relative}"
+            f"{gap_text(self.lower, upper)}"
         )
 
     def policy(self) -> MemoryPolicy:

@@ -246,8 +246,7 @@ def compile_pomdp(
         rewards = np.vstack([rewards, first_rewards])
         component_of = np.append(component_of, len(component_states))
         start, mass = np.append(np.zeros(len(first_states)), 1.0), 1.0
-    check()
-    arrays = _arrays(rewards, rows, component_of, pair_class, node_start, lowest)
+    arrays = _arrays(rewards, rows, component_of, pair_class, node_start, lowest, check)
     node_of = np.stack(nodes.of_observation)
     return Compilation(
         arrays, class_of, component_states, start / mass, mass, pomdp.discount, lowest, highest, node_of
@@ -261,14 +260,19 @@ def _arrays(
     pair_class: NDArray[np.int64],
     node_start: NDArray[np.int64],
     lowest: float,
+    check: Callable[[], None],
 ) -> Compiled:
     """Return everything as the kernels want it."""
+    check()
     start, pair, prob = _interleaved(rows)
+    check()
     n_components = int(component_of.max(initial=-1)) + 1
     node_of = np.repeat(np.arange(len(node_start) - 1), np.diff(node_start))
+    check()
     next_start, next_node = _next_nodes(
         start, node_of[pair], component_of, n_components, rewards.shape[1], len(node_start) - 1
     )
+    check()
     return Compiled(
         reward=np.ascontiguousarray(rewards),
         start=start,

@@ -18,6 +18,7 @@ from missmdp.plan.sarsop.start import begin_with, set_up
 from missmdp.plan.sarsop.upper import expand, improve_upper, inform_upper, start_upper
 from missmdp.plan.stopping import ROUNDING, Goal, Status, Stop
 from missmdp.plan.trace import TraceBuilder
+from missmdp.words import gap_text
 
 ROUNDS, MOST_ROUNDS = 10, 100
 """How often per trial the upper bound is made better where it is loosest, before the lower bound has its turn."""
@@ -190,8 +191,7 @@ class Loop:
             vectors=search.pools.n_vectors,
             points=search.pools.n_points,
         )
-        relative = f" ({100.0 * search.gap / abs(search.lower):.2g} %)" if search.lower != 0.0 else ""
         self._say(
             f"{seconds:.0f} s, {self.trials} trials: value in [{search.lower:.5g}, {search.upper:.5g}], "
-            f"gap {search.gap:.3g}{relative}"
+            f"{gap_text(search.lower, max(search.upper, search.lower))}"
         )
