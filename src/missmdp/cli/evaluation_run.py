@@ -355,7 +355,7 @@ def _notes(
             share = f" of {100 * gap:.0f} %" if gap < 1.0 else ""
             advice = "increase --solve-timeout before you rely on its value"
             if policy.status == "exhausted":
-                advice = "the solver has nothing more to try on this model; compare it with --policy online"
+                advice = "the solver has nothing more to try here; --policy online or pomcp may do better"
             yield f"{name} was solved only to a wide gap{share}: {advice}."
         if policy.status == "interrupted":
             yield f"{name} was interrupted while it was being made: this is the best so far."

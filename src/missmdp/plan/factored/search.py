@@ -77,11 +77,11 @@ _CLOSE = 0.02
 """Of the gap: how exactly bounds are worked out."""
 _ROUGHLY = 1e-3
 """Of the first gap: how exactly one action for ever is worked out."""
-_MOST_SEEN, _PER_SEEN = 4e6, 200.0
-"""Pairs of a state and a pattern up to which policies that act on the last observation alone are tried, and bytes of
-each."""
+_MOST_SEEN, _PER_SEEN, _SEEN_PER_SECOND = 2e7, 200.0, 5e6
+"""Pairs of a state and a pattern up to which policies that act on the last observation alone are tried, bytes of each,
+and how many there is time for."""
 _REACTING = 0.1
-"""Of all the time, what these may take; the first one may take longer."""
+"""Of all the time, what these policies may take."""
 _LARGER = 1.5
 """How many times more entries a memory needs to have to begin anew with it."""
 _MUCH = 0.1
@@ -220,6 +220,8 @@ class StructuredSearch:
             return
         pairs = float(model.n_states) * model.missingness.n_patterns
         if pairs > _MOST_SEEN or pairs * _PER_SEEN > _HALF * limits.memory:
+            return
+        if pairs > _SEEN_PER_SECOND * _REACTING * limits.left:
             return
         start, dynamics = limits.seconds, Dynamics(model.mdp, limits)
         known = dynamics.after_all(dynamics.fixed_point(dynamics.best, above=True))
