@@ -13,6 +13,7 @@ from missmdp.words import (
     count,
     did_you_mean,
     duration,
+    gap_text,
     interval,
     label,
     listed,
@@ -171,3 +172,17 @@ def test_values_of_any_size_are_shown_in_part():
 )
 def test_ordinary_values_are_shown_as_python_writes_them(value):
     assert shown(value) == repr(value)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "text"),
+    [
+        (-77.85, 364.1, "gap 441.95, 567.69 %"),
+        (100.0, 100.5, "gap 0.5, 0.5 %"),
+        (0.001, 5.0, "gap 5.00"),
+        (0.0, 1.0, "gap 1.00"),
+        (2.0, 2.0, "gap 0, 0 %"),
+    ],
+)
+def test_gaps_in_words_have_a_share_if_that_means_something(lower, upper, text):
+    assert gap_text(lower, upper) == text

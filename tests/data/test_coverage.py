@@ -1,5 +1,6 @@
 """Coverage of behaviour policies, against simulation and by hand."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -141,3 +142,12 @@ def test_a_description_makes_only_the_states_that_it_names(monkeypatch):
     assert f"{len(rare)} states are" in text
     assert f"the rarest, {rare[0][0]!r}, {rare[0][1]:.2g} times." in text
     assert len(made) == 2
+
+
+def test_what_a_simulation_has_not_seen_is_not_said_to_come_zero_times(monkeypatch):
+    coverage = mm.behaviour_coverage(mm.load_benchmark("icu-smar"), horizon=1)
+    assert coverage.exact
+    assert "0 times" in coverage.describe(1000, 5.0)
+    guessed = dataclasses.replace(coverage, exact=False)
+    assert " was not seen in the simulation." in guessed.describe(1000, 5.0)
+    assert "0 times" not in guessed.describe(1000, 5.0)

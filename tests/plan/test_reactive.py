@@ -91,3 +91,13 @@ def test_the_search_takes_the_best_of_them_and_says_so(monkeypatch):
     exact = float(model.mdp.initial @ exact_values(model, chosen))
     scale = np.abs(model.mdp.reward).max() / (1.0 - model.discount)
     assert exact - 2e-4 * scale <= result.lower <= exact + 1e-9 * scale
+
+
+def test_a_policy_that_always_does_the_same_is_described_as_that():
+    model = mm.load_benchmark("fleet-4")
+    result = mm.Sarsop(timeout=0.0, progress=False).solve(model)
+    assert result.policy.only_action in model.actions
+    assert f"always {result.policy.only_action}, whatever is seen" in result.describe()
+    found = found_in(model)[1][-1]
+    assert len(set(found.chosen.tolist())) > 1
+    assert mm.MemoryPolicy.from_observations(model, found.chosen, found.visits).only_action is None

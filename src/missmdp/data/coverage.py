@@ -101,10 +101,11 @@ class Coverage:
         rarest = ""
         if len(few):
             place = int(expected.argmin())
-            often = f"{expected[place]:.2g} times"
-            if not self.exact and not expected[place]:
-                often = "was not seen in the simulation"
-            rarest = f"; the rarest, {self.model.space.state(int(few[place]))!r}, {often}"
+            state = self.model.space.state(int(few[place]))
+            if self.exact or expected[place]:
+                rarest = f"; the rarest, {state!r}, {expected[place]:.2g} times"
+            else:
+                rarest = f"; {state!r} was not seen in the simulation"
         lines.append(
             f"{len(few)} states are expected fewer than {visits:g} times in {steps:,} observations{rarest}."
         )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from missmdp.plan.factored.causes import causes
+from missmdp.plan.factored.cores import TooTiedError
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -37,3 +38,12 @@ def test_terms_add_up(seed):
     np.testing.assert_allclose(total, table, rtol=1e-12, atol=1e-14)
     if seed % 5 in (2, 4):
         assert len(terms) == 1
+
+
+def test_what_all_other_features_matter_for_is_refused_at_once():
+    """More than a thousand rows that have nothing in common; one that does not depend on them is one term."""
+    rng = np.random.default_rng(0)
+    with pytest.raises(TooTiedError):
+        causes(rng.random((3, 4, 4, 4, 4, 5)))
+    same = np.broadcast_to(rng.random(3)[:, None, None], (3, 40, 40))
+    assert len(causes(same)) == 1
