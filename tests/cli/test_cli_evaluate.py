@@ -275,6 +275,25 @@ def test_a_wide_gap_is_told(run):
     assert "--solve-timeout" in out
 
 
+@pytest.mark.slow
+def test_what_more_time_would_not_solve_is_told(run):
+    given = (
+        "evaluate",
+        "plant-8",
+        "--policy",
+        "prior",
+        "--solve-timeout",
+        20,
+        "--episodes",
+        5,
+        "--horizon",
+        5,
+    )
+    out = " ".join(succeeded(run(*given)).split())
+    assert "prior was solved only to a wide gap: the solver has nothing more to try here" in out
+    assert "--policy online or pomcp" in out
+
+
 @pytest.mark.parametrize(
     ("lower", "upper", "gap"), [(-10.0, -9.0, 0.1), (0.0, 0.0, 0.0), (0.0, 1.0, np.inf), (None, None, None)]
 )

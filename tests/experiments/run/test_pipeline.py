@@ -8,9 +8,11 @@ from dataclasses import astuple
 import numpy as np
 import pyarrow.parquet as parquet
 import pytest
+from msgspec.structs import replace
 
 import missmdp as mm
 from experiments.run.wards import censored_ward, quick, ward, ward_mdp, without_times
+from missmdp.cli.printing_run import _troubles
 from missmdp.evaluation.heldout import held_out_likelihood
 from missmdp.evaluation.sensitivity import sensitivity
 from missmdp.experiments.record.coding import read_record
@@ -356,6 +358,27 @@ def test_with_data_and_a_miss_mdp_its_missingness_counts_as_the_truth(folder, ta
     assert any(
         "as the model says, which was not tested" in sentence for sentence in limitations(result.record)
     )
+
+
+def test_what_more_time_would_not_solve_is_said(result):
+    def stuck(found, names):
+        return tuple(
+            replace(one, search=replace(one.search, status="exhausted", relative_gap=1.5))
+            if one.search is not None and one.name in names
+            else one
+            for one in found
+        )
+
+    learners = {one.name for one in result.record.learners}
+    record = replace(result.record, baselines=stuck(result.record.baselines, {"prior"}))
+    sentences = list(limitations(record))
+    assert any("the solver has nothing more to try there." in sentence for sentence in sentences)
+    assert any(
+        sentence.endswith("prior; the solver has nothing more to try there.")
+        for sentence in _troubles(record)
+    )
+    both = replace(record, learners=stuck(record.learners, learners))
+    assert any("the solver has nothing more to try there." in sentence for sentence in limitations(both))
 
 
 def test_what_cannot_be_known_is_said(result, unknown):
