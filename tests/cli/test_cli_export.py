@@ -17,6 +17,15 @@ def test_a_benchmark_is_written(run, tmp_path, suffix):
     assert read_model(out).n_observations == 6
 
 
+def test_a_large_file_is_told_of_its_smaller_form(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("missmdp.cli.model_commands._LARGE_FILE", 1000)
+    monkeypatch.setattr("missmdp.interop.pomdpx.writer._LARGE", 0)
+    large = run("export", "fleet-2", tmp_path / "fleet.pomdp").output.splitlines()
+    assert len(large) == 2
+    assert large[1].endswith(" MB; as .pomdpx, written feature by feature, it would be small.")
+    assert len(run("export", "fleet-2", tmp_path / "fleet.pomdpx").output.splitlines()) == 1
+
+
 def test_files_are_converted(run, tmp_path):
     mm.load_benchmark("example-3").save(tmp_path / "model.mmdp")
     assert run("export", tmp_path / "model.mmdp", tmp_path / "one.pomdpx").exit_code == 0

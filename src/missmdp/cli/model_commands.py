@@ -203,7 +203,13 @@ def export(model: str, out: Path, by_features: bool | None) -> None:
         f"{pomdp.n_states:,} states, {pomdp.n_actions:,} actions and {pomdp.n_observations:,} observations "
         f"written to {out}{acts}"
     )
+    size = out.stat().st_size
+    if size > _LARGE_FILE and suffix == ".pomdp" and writes_by_features(loaded, None):
+        echo(f"The file has {size / 1e6:,.0f} MB; as .pomdpx, written feature by feature, it would be small.")
 
+
+_LARGE_FILE = 50_000_000
+"""Bytes of a .pomdp file above which its size is told, if there is a smaller form."""
 
 DESCRIBE_HELP = """\b
 Examples:
