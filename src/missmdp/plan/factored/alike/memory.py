@@ -39,17 +39,31 @@ class AlikeMemory(Swept):
         What is done, by scenes and multisets of nodes: kind · sites + position in the multiset.
     team
         Threads to use; one if not given.
+    like
+        Another memory that acts like this one at first, as far as it has the same nodes; `choices` are then not used.
     """
 
     values: Tensor
     from_above = False
 
-    def __init__(self, alike: Alike, beliefs: Tensor, choices: Places, team: Team | None = None) -> None:
+    def __init__(
+        self,
+        alike: Alike,
+        beliefs: Tensor,
+        choices: Places,
+        team: Team | None = None,
+        *,
+        like: AlikeMemory | None = None,
+    ) -> None:
         self.alike, self.parts, self.beliefs, self.choices = alike, alike.parts, beliefs, choices
         n, n_nodes = alike.n_sites, len(beliefs)
         self.moves = {key: self._moved(key) for key in keys(alike)}
         self.first = np.array([self._first(scene) for scene in range(alike.n_scenes)])
-        self.pairs = self._reached()
+        ways = [self.moves]
+        if like is not None:
+            self.choices, self.moves = self._choices_of(like), self._moves_of(like)
+            ways.append(self.moves)
+        self.pairs = self._reached(ways)
         things = elements(len(self.pairs), n)
         self._of_nodes = ranks(self.pairs[things, 0], n_nodes)
         self._rewards = self._of_pairs()
@@ -65,6 +79,25 @@ class AlikeMemory(Swept):
         kernel = self.alike.kinds[key.kind].kernels[key.role][key.scene] * self.alike.missing[key.after]
         return near(self.beliefs, one_step_later(self.beliefs, kernel))
 
+    def _choices_of(self, like: AlikeMemory) -> Places:
+        """Return what another memory does, where its nearest nodes stand for these."""
+        n, kinds = self.alike.n_sites, self.alike.kinds
+        theirs = _nearest(like.beliefs, self.beliefs)[elements(len(self.beliefs), n)]
+        order = np.argsort(theirs, axis=1, kind="stable")
+        places = ranks(np.take_along_axis(theirs, order, axis=1), len(like.beliefs))
+        kind, position = np.divmod(like.choices[:, places], n)
+        mine = np.take_along_axis(np.broadcast_to(order, (*kind.shape, n)), position[..., None], axis=2)[
+            ..., 0
+        ]
+        on_one = np.array([kind.on_one for kind in kinds])[kind]
+        return kind * n + np.where(on_one, mine, position)
+
+    def _moves_of(self, like: AlikeMemory) -> dict[Key, Tensor]:
+        """Return how nodes of another memory move, where these stand for its nodes."""
+        theirs, mine = _nearest(like.beliefs, self.beliefs), _nearest(self.beliefs, like.beliefs)
+        back = np.eye(len(self.beliefs))[mine]
+        return {key: move[theirs] @ back for key, move in like.moves.items()}
+
     def _first(self, scene: int) -> Tensor:
         """Return P(node | first value missing), shape (N,)."""
         whole = self.alike.parts.initial[scene]
@@ -77,8 +110,8 @@ class AlikeMemory(Swept):
         distance = np.abs(self.beliefs - mass / total).sum(axis=1) + 10.0 * excluded
         return np.eye(len(self.beliefs))[int(np.argmin(distance))]
 
-    def _reached(self) -> NDArray[np.int64]:
-        """Return the pairs (node, value) that can occur at a site, in order."""
+    def _reached(self, ways: list[dict[Key, Tensor]]) -> NDArray[np.int64]:
+        """Return the pairs (node, value) that can occur at a site with any of some moves, in order."""
         alike = self.alike
         met = np.zeros(self.beliefs.shape, dtype=bool)
         corners = np.arange(alike.n_values)
@@ -86,13 +119,14 @@ class AlikeMemory(Swept):
         for scene, first in enumerate(self.first):
             whole = alike.parts.initial[scene]
             met |= (first > 0.0)[:, None] & (whole.sum(axis=tuple(range(1, whole.ndim))) > 0.0)
-        ways = [
+        steps = [
             (move > 0.0, alike.kinds[key.kind].kernels[key.role][key.scene] > 0.0)
-            for key, move in self.moves.items()
+            for moves in ways
+            for key, move in moves.items()
         ]
         while True:
             before = int(met.sum())
-            for move, kernel in ways:
+            for move, kernel in steps:
                 met |= move.T @ met @ kernel
             if int(met.sum()) == before:
                 return np.argwhere(met)
@@ -280,3 +314,8 @@ class AlikeMemory(Swept):
             }
             other.steps = other._stepping(self.steps.team)
         return other
+
+
+def _nearest(beliefs: Tensor, wanted: Tensor) -> NDArray[np.int64]:
+    """Return which of some beliefs is nearest to each other one."""
+    return np.abs(wanted[:, None] - beliefs[None]).sum(axis=2).argmin(axis=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,14 +31,18 @@ _SHARE = 0.35
 """Of the time that is left, what a round may take."""
 _OF_GRID = 0.35
 """Of a round, what the grid may take."""
-_SWEEPS = 45.0, 200.0
+_SWEEPS = 45.0, 130.0
 """Sweeps that there must be time for in a round of a grid, and of a memory, which is changed many times."""
+_FIRST_SHARE = 1.0 / 3.0
+"""Of what changes could gain, the share that is tried first."""
 _PER_ROW = 6.0
 """Entries per row of a matrix, about."""
 _MOST_TABLE = 1.2e7
 """Entries of a policy's table of actions, at most."""
 _LARGER = 1.15
 """How many times more pairs a memory needs to have to begin anew with it."""
+_JUMP = 30.0
+"""How many times more work a sweep of the next memory may take, if there is one in between."""
 _FINER = 1.3
 """How many times more beliefs a grid gets at once."""
 _PATIENCE, _WORTH = 6, 0.02
@@ -68,6 +72,8 @@ class AlikeSearch(StructuredSearch):
     """How small the gap must be before the grid is tried again, or how many beliefs there must be time for."""
     _stuck: int = 0
     """For how many rounds no change of the memory has gained anything to speak of."""
+    _tried: set[bytes] = field(default_factory=set[bytes])
+    """Nodes with which a memory began with what is best on the grid."""
     _done: float = 0.0
     """Multiplications of all sweeps so far."""
     _path: tuple[int, Site, list[Nodes]] | None = None
@@ -159,9 +165,9 @@ class AlikeSearch(StructuredSearch):
         end = self._now() + seconds
         memory = self.memory if isinstance(self.memory, AlikeMemory) else None
         value = self.memory_value
-        larger = self._enlarged(memory, self._time_for_larger(seconds) * self._speed / _SWEEPS[1])
+        larger = self._enlarged(memory, self._most_work(seconds))
         if larger is not None:
-            self._shares, self._stuck = {"choices": 1.0, "moves": 1.0}, 0
+            self._shares, self._stuck = {"choices": _FIRST_SHARE, "moves": _FIRST_SHARE}, 0
             memory, value = larger, self._solve_memory(larger)
         if memory is None:
             return False
@@ -178,11 +184,14 @@ class AlikeSearch(StructuredSearch):
         self._stuck = 0 if self._now() >= end else self._stuck + 1
         return self._stuck < 2 or memory.n_pairs < self._most_pairs()
 
-    def _time_for_larger(self, seconds: float) -> float:
-        """Return how long a larger memory may take: more where nothing was found with the nodes that there are."""
+    def _most_work(self, seconds: float) -> float:
+        """Return how much a sweep of a larger memory may take: more where nothing was found with present nodes."""
+        stuck = min(self._stuck, 2)
         if self.limits.timeout is None:
-            return seconds * _GROWTH ** min(self._stuck, 2)
-        return (seconds, _SHARE_IF_STUCK * self.limits.left, math.inf)[min(self._stuck, 2)]
+            return seconds * _GROWTH**stuck * self._speed / _SWEEPS[1]
+        if stuck:
+            seconds = max(seconds, _SHARE_IF_STUCK * self.limits.left)
+        return seconds * self._speed * 2.0**stuck / _SWEEPS[1]
 
     def _exactness(self) -> float:
         return super()._exactness() * _EXACT ** (1 + min(self._stuck, 2))
@@ -196,7 +205,10 @@ class AlikeSearch(StructuredSearch):
         )
 
     def _enlarged(self, memory: AlikeMemory | None, most: float) -> AlikeMemory | None:
-        """Return a memory with more nodes, with at most so much work per sweep; None if there is none."""
+        """Return a memory with more nodes, with at most so much work per sweep; None if there is none.
+
+        It does what is best on the grid. Where that came to less than the present one, it begins as that one does.
+        """
         grid = self._grid
         assert isinstance(grid, AlikeGrid)
         alike = grid.alike
@@ -204,12 +216,22 @@ class AlikeSearch(StructuredSearch):
         fitting = [found for found in path if self._fit(found)]
         if not fitting:
             return None
-        largest = next((found for found in fitting if self._work(found.n_pairs) <= most), fitting[-1])
-        if memory is not None and largest.n_pairs < _LARGER * memory.n_pairs:
-            return None
-        steps = grid.steps_from(site.averages(largest.nodes))
+        affordable = [found for found in fitting if self._work(found.n_pairs) <= most]
+        if memory is None:
+            wanted = (affordable or fitting[-1:])[0]
+        else:
+            larger = [found for found in affordable if found.n_pairs >= _LARGER * memory.n_pairs]
+            if not larger:
+                return None
+            # Step by step: what is much larger can be improved less often.
+            near = _JUMP * self._work(memory.n_pairs)
+            wanted = next((found for found in larger if self._work(found.n_pairs) <= near), larger[-1])
+        nodes = site.beliefs[wanted.nodes]
+        like = memory if nodes.tobytes() in self._tried else None
+        self._tried.add(nodes.tobytes())
+        steps = grid.steps_from(site.averages(wanted.nodes))
         _, choices = steps.best(steps.action_values(grid.values, self.limits))
-        return AlikeMemory(alike, site.beliefs[largest.nodes], choices, self.team)
+        return AlikeMemory(alike, nodes, choices, self.team, like=like)
 
     def _fit(self, found: Nodes) -> bool:
         """Return whether a memory with such nodes fits into memory, and its policy into a table."""
