@@ -69,6 +69,17 @@ def some_memory(seed: int, extra: int = 1) -> AlikeMemory:
     return AlikeMemory(alike, beliefs, kinds * n + positions)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_larger_memory_can_begin_as_another_one(seed):
+    """Its nodes are the same in another order, with one more that nothing leads to."""
+    memory = some_memory(seed, 2)
+    beliefs = memory.beliefs[[0, 1, 3, 2, 3]]
+    anything = np.zeros((memory.alike.n_scenes, multisets.count(5, memory.alike.n_sites)), dtype=np.int64)
+    larger = AlikeMemory(memory.alike, beliefs, anything, like=memory)
+    assert larger.solve(CLOCK, 1e-10) == pytest.approx(memory.solve(CLOCK, 1e-10), abs=1e-8)
+    assert memory_value(memory_policy(larger)) == pytest.approx(memory.bound(), abs=1e-8)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_the_value_of_a_controller_is_exact(seed):
     memory = some_memory(seed)
