@@ -8,7 +8,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -119,15 +121,22 @@ class SolveResult(PlanResult):
     beliefs: sparse.csr_array
     """The beliefs that were explored, one per row, from which a later search can start; shape (points, S). There are
     none where the search does without."""
-    controller: FiniteController | None = None
-    """The plans of the vectors as a policy that tracks no belief; its value at the start is at least `lower` too. None
-    where the policy has no vectors."""
+    make_controller: Callable[[], FiniteController] | None = None
+    """What makes `controller`, which is large where there are many vectors and observations."""
     lower_source: LowerSource = "vectors"
     """What gave the lower bound and the policy: α-vectors, a memory with one node per feature, the last observation
     alone, one action for ever, or the rewards alone."""
     upper_source: UpperSource = "points"
     """What gave the upper bound: beliefs that were explored, a grid with one axis per feature, full observation
     (sight), or the rewards alone."""
+
+    @cached_property
+    def controller(self) -> FiniteController | None:
+        """The plans of the vectors as a policy that tracks no belief; its value at the start is at least `lower` too.
+
+        None if the policy has no vectors. It is made when it is first asked for.
+        """
+        return None if self.make_controller is None else self.make_controller()
 
     @property
     def sources(self) -> str:

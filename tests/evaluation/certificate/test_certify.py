@@ -243,7 +243,7 @@ def test_learners_without_a_bound_have_no_certificate(case):
 
 def test_results_without_a_controller_get_one_from_their_vectors(case):
     result, learner = case
-    bare = dataclasses.replace(result, controller=None)
+    bare = dataclasses.replace(result, make_controller=None)
     found, own = (mm.certify(one, learner, halve=False, solver=SOLVER) for one in (bare, result))
     assert found.deploys == "controller"
     assert isinstance(found.policy, mm.FiniteController)

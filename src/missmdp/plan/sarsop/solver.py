@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from missmdp.plan.factored.parts import Parts
 from missmdp.plan.factored.search import structured_parts
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.sarsop.compile import Compilation, compile_pomdp, extremes, joint_entries
+from missmdp.plan.sarsop.controller import Controller
 from missmdp.plan.sarsop.listing import check_entries, check_listable
 from missmdp.plan.sarsop.loop import Loop
 from missmdp.plan.sarsop.ready import make_ready
@@ -239,10 +241,14 @@ class Sarsop:
             trace=loop.trace.build(),
             beliefs=beliefs_over_states(search, pomdp.n_states),
             seconds=limits.seconds,
-            controller=FiniteController(
-                policy, search.controller.plan(compiled, observe_initial=observe_initial)
-            ),
+            make_controller=partial(_controller, policy, search.controller, compiled, observe_initial),
         )
+
+
+def _controller(
+    policy: AlphaVectorPolicy, controller: Controller, compiled: Compilation, observe_initial: bool
+) -> FiniteController:
+    return FiniteController(policy, controller.plan(compiled, observe_initial=observe_initial))
 
 
 def _compiled(

@@ -113,7 +113,7 @@ def joined(parts: Parts, first: SolveResult | None, second: SolveResult, goal: G
     return replace(
         second,
         policy=better.policy,
-        controller=better.controller,
+        make_controller=better.make_controller,
         lower=better.lower,
         upper=upper,
         # Bounds that are apart in each search may be close together.
