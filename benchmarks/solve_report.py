@@ -209,7 +209,7 @@ def _draw_gap(axes: Axes, one: Measured, colour: str, line: str) -> None:
         linewidth=1.3,
         label=one.name,
     )
-    if drawn.any() and one.trace.seconds[-1] < one.limit:
+    if drawn.any() and one.trace.relative_gap[-1] <= GAPS[-1]:
         axes.plot(one.trace.seconds[drawn][-1:], share[drawn][-1:], ".", color=colour)
     if one.name in REFERENCE:
         axes.plot(
