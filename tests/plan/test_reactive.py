@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 
 import missmdp as mm
-from missmdp.plan.factored.search import StructuredSearch
+from missmdp.plan.factored.search import StructuredSearch, structured_parts
 from missmdp.plan.reactive import Dynamics, reactive_policies, seen_from
-from missmdp.plan.stopping import Stop, Stopwatch
+from missmdp.plan.stopping import Goal, SearchLimits, Stop, Stopwatch
 from strategies import missmdps
 
 
@@ -101,3 +101,19 @@ def test_a_policy_that_always_does_the_same_is_described_as_that():
     found = found_in(model)[1][-1]
     assert len(set(found.chosen.tolist())) > 1
     assert mm.MemoryPolicy.from_observations(model, found.chosen, found.visits).only_action is None
+
+
+def test_where_there_is_no_time_for_them_that_is_what_the_search_was_short_of(monkeypatch):
+    """With too much tied together for a grid, nothing else is left to do."""
+    monkeypatch.setattr("missmdp.plan.factored.search._SEEN_PER_SECOND", 1e-6)
+    model = mm.prior_model(mm.load_benchmark("plant-5"))
+    parts = structured_parts(model)
+    assert parts is not None
+    search = StructuredSearch(parts, SearchLimits(60.0), Goal(1e-3), lambda text: None)
+    assert search._without_grid() == "timeout"
+    assert search.lower_source == "action"
+    monkeypatch.setattr("missmdp.plan.factored.search._SEEN_PER_SECOND", 1e9)
+    again = StructuredSearch(parts, SearchLimits(60.0), Goal(1e-3), lambda text: None)
+    assert again._without_grid() == "exhausted"
+    assert again.lower_source == "observation"
+    assert again.lower > search.lower

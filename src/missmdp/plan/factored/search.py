@@ -80,8 +80,8 @@ _ROUGHLY = 1e-3
 _MOST_SEEN, _PER_SEEN, _SEEN_PER_SECOND = 2e7, 200.0, 5e6
 """Pairs of a state and a pattern up to which policies that act on the last observation alone are tried, bytes of each,
 and how many there is time for."""
-_REACTING = 0.1
-"""Of all the time, what these policies may take."""
+_REACTING = 0.3
+"""Of all the time, what these policies may take if there is more to do."""
 _LARGER = 1.5
 """How many times more entries a memory needs to have to begin anew with it."""
 _MUCH = 0.1
@@ -150,7 +150,7 @@ class StructuredSearch:
         try:
             ties = Ties(self.parts, self.limits)
             self._begin(ties)
-            self._react()
+            self._react(_REACTING)
             entries, stuck = _FIRST_ENTRIES, False
             while True:
                 before = (self.lower, self.upper)
@@ -192,7 +192,8 @@ class StructuredSearch:
         self.too_tied = True
         try:
             self._known_at_once(Seen(self.parts, self.limits, self.team))
-            self._react()
+            if not self._react(1.0):
+                return "timeout"
         except Stop as stop:
             self._harvest()
             return stop.status
@@ -213,16 +214,19 @@ class StructuredSearch:
         self._record()
         self._check()
 
-    def _react(self) -> None:
-        """Take what some policies earn that act on the last observation alone, if all observations can be listed."""
+    def _react(self, share: float) -> bool:
+        """Take what some policies earn that act on the last observation alone, if all observations can be listed.
+
+        They may take a share of the time. Returned is whether there was enough of it.
+        """
         model, limits = self.parts.model, self.limits
         if self.goal.lower > self.lower or not model.missingness.is_small:
-            return
+            return True
         pairs = float(model.n_states) * model.missingness.n_patterns
         if pairs > _MOST_SEEN or pairs * _PER_SEEN > _HALF * limits.memory:
-            return
-        if pairs > _SEEN_PER_SECOND * _REACTING * limits.left:
-            return
+            return True
+        if pairs > _SEEN_PER_SECOND * share * limits.left:
+            return False
         start, dynamics = limits.seconds, Dynamics(model.mdp, limits)
         known = dynamics.after_all(dynamics.fixed_point(dynamics.best, above=True))
         for found in reactive_policies(dynamics, seen_from(model), known, self.lower):
@@ -231,8 +235,9 @@ class StructuredSearch:
                 self.lower, self.lower_source, self.reactive = value, "observation", found
                 self._record()
             self._check()
-            if limits.timeout is not None and limits.seconds - start > _REACTING * limits.timeout:
+            if limits.timeout is not None and limits.seconds - start > share * limits.timeout:
                 break
+        return True
 
     def _most_entries(self, like: Grid | Memory, wanted: float, share: float, sweeps: float) -> float:
         """Return how many entries a grid or a memory may have, for the memory and a share of the time that are left.
