@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from scipy import sparse
 
@@ -22,7 +22,7 @@ from missmdp.plan.alpha import AlphaVectorPolicy
 from missmdp.plan.factored.policy import MemoryPolicy
 from missmdp.plan.finite.controller import FiniteController
 from missmdp.plan.stopping import Status
-from missmdp.plan.trace import Trace
+from missmdp.plan.trace import LowerSource, Trace, UpperSource
 from missmdp.words import count, gap_text, outward, printable, short
 
 _ENDS: dict[Status, str] = {
@@ -37,10 +37,6 @@ _ENDS: dict[Status, str] = {
     "online": "plans while acting",
 }
 
-
-LowerSource: TypeAlias = Literal["vectors", "memory", "observation", "action", "rewards"]
-UpperSource: TypeAlias = Literal["points", "grid", "sight", "rewards"]
-"""Where a bound came from."""
 
 _LOWER: dict[LowerSource, str] = {
     "vectors": "α-vectors",

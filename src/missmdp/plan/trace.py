@@ -1,4 +1,4 @@
-"""How a solver got where it got: its bounds over time."""
+"""How a solver got where it got: its bounds over time, and where they came from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,10 @@ from missmdp.files import write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
+
+LowerSource: TypeAlias = Literal["vectors", "memory", "observation", "action", "rewards"]
+UpperSource: TypeAlias = Literal["points", "grid", "sight", "rewards"]
+"""Where a bound came from."""
 
 
 class TraceRow(NamedTuple):

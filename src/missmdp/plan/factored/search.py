@@ -28,9 +28,8 @@ from missmdp.plan.factored.sizes import Sizes
 from missmdp.plan.factored.sweeps import Swept
 from missmdp.plan.factored.team import Team
 from missmdp.plan.reactive import Dynamics, Reactive, reactive_policies, seen_from
-from missmdp.plan.solving import LowerSource, UpperSource
 from missmdp.plan.stopping import ROUNDING, Goal, SearchLimits, Status, Stop
-from missmdp.plan.trace import TraceBuilder
+from missmdp.plan.trace import LowerSource, TraceBuilder, UpperSource
 from missmdp.words import gap_text
 
 Tensor = NDArray[np.float64]
