@@ -388,7 +388,7 @@ def test_certificates_of_a_memory_are_those_of_all_policies():
     policy = mm.MemoryPolicy.from_action(learned, "fix")
     solved = mm.Sarsop(timeout=20).solve(learned)
     exact = exact_value(policy, learned)
-    result = dataclasses.replace(solved, policy=policy, controller=None, lower=exact)
+    result = dataclasses.replace(solved, policy=policy, make_controller=None, lower=exact)
     assert result.n_vectors == 0
     certificate = mm.certify(result, learner, halve=False, occupancy_episodes=10)
     assert certificate.policy is policy
