@@ -187,13 +187,7 @@ def _checked_head(path: str | Path, members: Members, kind: str) -> dict[str, An
     """Return the metadata of a file of a kind, in a format that this version reads."""
     head = _head(path, members)
     if head.get("kind") != kind:
-        there = head.get("kind", "something unknown")
-        other = (
-            "; mm.load_policy reads policies of any kind"
-            if "policy" in str(there) and "policy" in kind
-            else ""
-        )
-        raise FormatError(f"{path}: holds {there!r}, not {kind!r}{other}")
+        raise FormatError(f"{path}: holds {head.get('kind', 'something unknown')!r}, not {kind!r}")
     version = head.get("format")
     if not isinstance(version, int) or version < 1:
         raise FormatError(f"{path}: damaged (the version of its format is {version!r})")

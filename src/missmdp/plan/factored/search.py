@@ -450,7 +450,8 @@ class StructuredSearch:
         trying = self._trying
         if trying is not None and math.isfinite(trying.rest):
             self._take(trying, trying.bound())
-        self._record()
+        else:
+            self._record()
 
     def _check(self) -> None:
         limits = self.limits
