@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -174,6 +175,9 @@ class Sarsop:
                 result = self._listed(model, warm_start, limits, goal, say)
             else:
                 result = self._by_features(model, parts, warm_start, limits, goal, say)
+        if limits.stopped_by == "interrupted":
+            # Also where it came after the last look at the limits: whoever asked may have more to do, and is to know.
+            result = replace(result, status="interrupted")
         _log.info("%s", result)
         return result
 
