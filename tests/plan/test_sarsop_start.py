@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,6 @@ from missmdp.benchmarks.rocksample import Map, rocksample
 from missmdp.plan.sarsop import compile as compile_module
 from missmdp.plan.sarsop import solver as solver_module
 from missmdp.plan.sarsop.compile import compile_pomdp, joint_entries
-from missmdp.plan.sarsop.loop import Loop
 from missmdp.plan.stopping import SearchLimits, Stop
 from oracles.pomdp import optimum
 from oracles.solvers import assert_policy_keeps_its_promise, assert_same_result, assert_sound, start_bounds
@@ -130,16 +127,3 @@ def test_a_limit_ends_both_threads():
 def test_threads_are_checked(threads):
     with pytest.raises(mm.ParameterError, match="threads"):
         mm.Sarsop(threads=threads)
-
-
-def test_ctrl_c_after_the_last_look_at_the_limits_is_not_lost(monkeypatch):
-    """Whoever solves several models, such as `plan-data`, would go on with the next one."""
-    run = Loop.run
-
-    def then_ctrl_c(self, warm_start):
-        status = run(self, warm_start)
-        signal.raise_signal(signal.SIGINT)
-        return status
-
-    monkeypatch.setattr(Loop, "run", then_ctrl_c)
-    assert mm.Sarsop().solve(random_pomdp(0)).status == "interrupted"

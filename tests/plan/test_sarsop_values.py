@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import missmdp as mm
+from missmdp.plan.sarsop.loop import Loop
 from oracles.pomdp import Tables, optimum
 from oracles.pomdp_trees import graph_value, mdp_value
 from oracles.solvers import assert_policy_keeps_its_promise, assert_same_result, assert_sound
@@ -314,6 +315,19 @@ def test_ctrl_c_returns_the_best_so_far(delay):
     assert upper >= 3.23
     assert promised >= lower - 1e-9
     assert seconds < 30.0
+
+
+def test_ctrl_c_after_the_last_look_at_the_limits_is_not_lost(monkeypatch):
+    """A caller that solves several models, such as `plan-data`, would go on to the next one."""
+    run = Loop.run
+
+    def then_ctrl_c(self, warm_start):
+        status = run(self, warm_start)
+        signal.raise_signal(signal.SIGINT)
+        return status
+
+    monkeypatch.setattr(Loop, "run", then_ctrl_c)
+    assert mm.Sarsop().solve(random_pomdp(0)).status == "interrupted"
 
 
 def scattered_jungle():

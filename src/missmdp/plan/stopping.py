@@ -61,6 +61,15 @@ class Stopwatch:
         return float("inf") if self.timeout is None else max(self.timeout - self.seconds, 0.0)
 
     @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C came.
+
+        If it came after the last look at the limits, the work is done, but the caller may have more to do. So results
+        say it too.
+        """
+        return self._interrupted
+
+    @property
     def stopped_by(self) -> Status | None:
         """What says that it is time to stop: Ctrl-C, the time limit, or None."""
         if self._interrupted:

@@ -200,6 +200,20 @@ def test_ctrl_c_ends_training_with_the_policy_so_far(icu, monkeypatch):
     assert set(result.policy.action_probabilities((None, 0, 1, 4))) == set(icu.actions)
 
 
+def test_ctrl_c_after_the_last_minibatch_is_not_lost(icu, monkeypatch):
+    """A caller that trains several times, such as `tune-ppo`, would go on to the next trial."""
+    train = training.train
+
+    def then_ctrl_c(*arguments, **options):
+        trained = train(*arguments, **options)
+        signal.raise_signal(signal.SIGINT)
+        return trained
+
+    monkeypatch.setattr(training, "train", then_ctrl_c)
+    result = mm.PPO(**SMALL).solve(icu)
+    assert (result.status, result.steps) == ("interrupted", SMALL["steps"])
+
+
 def test_training_stops_between_minibatches(icu):
     settings = mm.PPOSettings(environments=8, rollout=32, minibatch=64, epochs=4)
     environments, _ = learner_for(icu, settings)

@@ -160,8 +160,7 @@ class PPO(PPOSettings):
                 stop=lambda: watch.stopped_by is not None,
                 report=lambda steps, value: say(_progress_text(steps, self.steps, value)),
             )
-        # Also where Ctrl-C came after the last look at it: whoever asked may have more to do, and is to know.
-        stopped = trained.stopped or watch.stopped_by == "interrupted"
+        stopped = trained.stopped or watch.interrupted
         steps, returns, episodes = zip(*trained.curve, strict=True) if trained.curve else ((), (), ())
         settings = self.settings
         result = PPOResult(

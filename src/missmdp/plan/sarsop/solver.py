@@ -175,8 +175,7 @@ class Sarsop:
                 result = self._listed(model, warm_start, limits, goal, say)
             else:
                 result = self._by_features(model, parts, warm_start, limits, goal, say)
-        if limits.stopped_by == "interrupted":
-            # Also where it came after the last look at the limits: whoever asked may have more to do, and is to know.
+        if limits.interrupted:
             result = replace(result, status="interrupted")
         _log.info("%s", result)
         return result
