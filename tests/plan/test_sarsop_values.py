@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import missmdp as mm
 from missmdp.plan.sarsop.loop import Loop
+from missmdp.plan.sarsop.ready import make_ready
 from oracles.pomdp import Tables, optimum
 from oracles.pomdp_trees import graph_value, mdp_value
 from oracles.solvers import assert_policy_keeps_its_promise, assert_same_result, assert_sound
@@ -319,6 +320,7 @@ def test_ctrl_c_returns_the_best_so_far(delay):
 
 def test_ctrl_c_after_the_last_look_at_the_limits_is_not_lost(monkeypatch):
     """A caller that solves several models, such as `plan-data`, would go on to the next one."""
+    make_ready(progress=False)  # runs the loop too, where nobody would catch the signal
     run = Loop.run
 
     def then_ctrl_c(self, warm_start):
