@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,29 @@ from missmdp.checks import checked_names
 from missmdp.errors import DataError, ParameterError
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
-from missmdp.model.space import FeatureSpace
+from missmdp.model.space import FeatureSpace, StateSpace
 
 _MAX_ENTRIES = 20_000_000
 """Entries of P(pattern | state) above which a structure is refused (160 MB)."""
+
+
+class States(Protocol):
+    """What structures of M need to know of a model: its states, and which of them count."""
+
+    @property
+    def space(self) -> StateSpace:
+        """The states."""
+        ...
+
+    @property
+    def n_states(self) -> int:
+        """How many there are."""
+        ...
+
+    @property
+    def reachable(self) -> NDArray[np.bool_]:
+        """Which can occur, shape (S,)."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

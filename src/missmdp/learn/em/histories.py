@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,9 @@ _FEWEST = 20
 """Episodes that some of the histories must at least consist of; else they consist of pieces."""
 
 
+Result = TypeVar("Result")
+
+
 class Expected(NamedTuple):
     """The result of an expectation step."""
 
@@ -60,12 +63,10 @@ class Expected(NamedTuple):
     log_likelihood: float
 
 
-@dataclass(frozen=True, eq=False)
-class Histories:
-    """All histories of a log, ready for expectation steps."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Pieces:
+    """Pieces of history as a tree of distinct beginnings, in parts that threads go through."""
 
-    blocks: Blocks
-    n_states: int
     n_steps: int
     n_nodes: int
     parent: NDArray[np.int64]
@@ -75,49 +76,10 @@ class Histories:
     """The node where each piece of history ends, shape (pieces,)."""
     piece_episode: NDArray[np.int64]
     """The episode that each piece is from, shape (pieces,)."""
-    details: Details
-    weights: TokenWeights
     parts: tuple[TreePart, ...]
-    impossible: int
-    """Observations left out: T rules them out after what came before, whatever M is."""
 
-    def expect(self, table: NDArray[np.float64], threads: int | None = None) -> Expected:
-        """Return the expected counts and the log-likelihood under M.
-
-        Parameters
-        ----------
-        table
-            P(pattern | state) for the patterns of the blocks, shape (K, S).
-        threads
-            How many threads to use; by default one per core. The result does not depend on it.
-        """
-        details, n_entries = self.details, len(self.weights.target)
-        detail, weight = self.weighted(table)
-
-        def run(part: TreePart) -> tuple[NDArray[np.float64], float]:
-            used = np.zeros(n_entries)
-            scale = np.empty(len(part.nodes))
-            return used, forward_backward(part.tree, self.weights, weight, used, scale)
-
-        used, log = np.zeros(n_entries), 0.0
-        for own, own_log in self._mapped(run, threads):
-            used += own
-            log += own_log
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.where(weight > 0.0, used / weight, 0.0)
-        flat = np.bincount(details.place, detail * share[details.entry], minlength=table.size)
-        return Expected(flat.astype(np.float64).reshape(table.shape), log)
-
-    def weighted(self, table: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return T · M of each detail, and their sums: the weight of each entry."""
-        details = self.details
-        detail = details.probability * table.reshape(-1)[details.place]
-        weight = np.bincount(details.entry, detail, minlength=len(self.weights.target))
-        return detail, weight.astype(np.float64)
-
-    def _mapped(
-        self, run: Callable[[TreePart], tuple[NDArray[np.float64], float]], threads: int | None
-    ) -> Iterator[tuple[NDArray[np.float64], float]]:
+    def mapped(self, run: Callable[[TreePart], Result], threads: int | None) -> Iterator[Result]:
+        """Yield what a function returns for each part, in order, on as many threads as are worth it."""
         workers = min(os.cpu_count() or 1 if threads is None else threads, len(self.parts))
         if workers <= 1 or self.n_nodes < _WORTH_THREADS:
             yield from map(run, self.parts)
@@ -149,6 +111,62 @@ class Histories:
             for part in self.parts
         )
         return replace(self, parts=parts)
+
+    def ending_possibly(self, dead: NDArray[np.bool_]) -> tuple[Self, int]:
+        """Return the pieces up to before their first dead node, and how many observations that leaves out."""
+        end_node, lost = self.end_node.copy(), 0
+        while (gone := dead[end_node]).any():
+            end_node[gone] = self.parent[end_node[gone]]
+            lost += int(gone.sum())
+        kept = end_node >= self.n_roots
+        shorter = replace(self, end_node=end_node[kept], piece_episode=self.piece_episode[kept])
+        return shorter.reweighted(np.ones(int(kept.sum()))), lost
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Histories(Pieces):
+    """All histories of a log, ready for expectation steps."""
+
+    blocks: Blocks
+    n_states: int
+    details: Details
+    weights: TokenWeights
+    impossible: int
+    """Observations left out: T rules them out after what came before, whatever M is."""
+
+    def expect(self, table: NDArray[np.float64], threads: int | None = None) -> Expected:
+        """Return the expected counts and the log-likelihood under M.
+
+        Parameters
+        ----------
+        table
+            P(pattern | state) for the patterns of the blocks, shape (K, S).
+        threads
+            How many threads to use; by default one per core. The result does not depend on it.
+        """
+        details, n_entries = self.details, len(self.weights.target)
+        detail, weight = self.weighted(table)
+
+        def run(part: TreePart) -> tuple[NDArray[np.float64], float]:
+            used = np.zeros(n_entries)
+            scale = np.empty(len(part.nodes))
+            return used, forward_backward(part.tree, self.weights, weight, used, scale)
+
+        used, log = np.zeros(n_entries), 0.0
+        for own, own_log in self.mapped(run, threads):
+            used += own
+            log += own_log
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(weight > 0.0, used / weight, 0.0)
+        flat = np.bincount(details.place, detail * share[details.entry], minlength=table.size)
+        return Expected(flat.astype(np.float64).reshape(table.shape), log)
+
+    def weighted(self, table: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return T · M of each detail, and their sums: the weight of each entry."""
+        details = self.details
+        detail = details.probability * table.reshape(-1)[details.place]
+        weight = np.bincount(details.entry, detail, minlength=len(self.weights.target))
+        return detail, weight.astype(np.float64)
 
 
 def prepare_histories(dataset: Dataset, blocks: Blocks) -> Histories:
@@ -211,18 +229,18 @@ def prepare_histories(dataset: Dataset, blocks: Blocks) -> Histories:
     episode = np.repeat(np.arange(dataset.n_episodes), dataset.lengths)
     node_width = np.concatenate([np.ones(n_roots, dtype=np.int64), width[token_seen[token[n_roots:]]]])
     histories = Histories(
-        blocks,
-        mdp.n_states,
-        dataset.n_steps,
-        n_nodes,
-        parent,
-        n_roots,
-        end_of[pieces],
-        episode[pieces],
-        details,
-        weights,
-        tree_parts(parent, n_roots, node_width, pair_start[pair_of], sizes[pair_of]),
-        0,
+        blocks=blocks,
+        n_states=mdp.n_states,
+        n_steps=dataset.n_steps,
+        n_nodes=n_nodes,
+        parent=parent,
+        n_roots=n_roots,
+        end_node=end_of[pieces],
+        piece_episode=episode[pieces],
+        details=details,
+        weights=weights,
+        parts=tree_parts(parent, n_roots, node_width, pair_start[pair_of], sizes[pair_of]),
+        impossible=0,
     ).reweighted(np.ones(len(pieces)))
     return _without_impossible(histories)
 
@@ -238,18 +256,8 @@ def _without_impossible(histories: Histories) -> Histories:
         dead[part.nodes] = scale == 0.0
     if not dead.any():
         return histories
-    end_node, lost = histories.end_node.copy(), 0
-    while (gone := dead[end_node]).any():
-        end_node[gone] = histories.parent[end_node[gone]]
-        lost += int(gone.sum())
-    kept = end_node >= histories.n_roots
-    kept_only = replace(
-        histories,
-        end_node=end_node[kept],
-        piece_episode=histories.piece_episode[kept],
-        impossible=lost,
-    )
-    return kept_only.reweighted(np.ones(int(kept.sum())))
+    shorter, lost = histories.ending_possibly(dead)
+    return replace(shorter, impossible=lost)
 
 
 def _check_possible(dataset: Dataset, seen: ObservationClasses) -> None:
@@ -286,7 +294,49 @@ def _state_classes(
 class TreePart(NamedTuple):
     nodes: NDArray[np.int64]
     """Which nodes of the whole tree these are."""
-    tree: HistoryTree
+    tree: Any
+    """The part, as kernels get it: a named tuple with `ends` and `through` among its fields."""
+
+
+class Cut(NamedTuple):
+    """Some nodes of a tree that a thread goes through on its own."""
+
+    nodes: NDArray[np.int64]
+    """Which nodes of the whole tree these are."""
+    parent: NDArray[np.int64]
+    """Place among these nodes, −1 after a root."""
+    first: NDArray[np.int64]
+    """Where the values of each node begin, shape (nodes + 1,)."""
+
+
+def cut_tree(parent: NDArray[np.int64], n_roots: int, width: NDArray[np.int64]) -> Iterator[Cut]:
+    """Yield a tree in parts of about the same size: everything below a first token is in one part.
+
+    Parameters
+    ----------
+    width
+        How many values each node has, shape (nodes,).
+    """
+    n_nodes = len(parent)
+    top = first_nodes(parent, n_roots)
+    load = np.bincount(top[n_roots:], width[n_roots:], minlength=n_nodes)
+    home = np.zeros(n_nodes, dtype=np.int64)
+    loads = np.zeros(_PARTS)
+    for node in np.argsort(-load, kind="stable")[: int((load > 0).sum())]:
+        home[node] = lightest = int(np.argmin(loads))
+        loads[lightest] += load[node]
+    local = np.full(n_nodes, -1, dtype=np.int64)
+    for part in range(_PARTS):
+        nodes = n_roots + np.flatnonzero(home[top[n_roots:]] == part)
+        if len(nodes) == 0:
+            continue
+        local[nodes] = np.arange(len(nodes))
+        above = parent[nodes]
+        yield Cut(
+            nodes,
+            np.where(above < n_roots, -1, local[above]),
+            np.concatenate([[0], np.cumsum(width[nodes])]).astype(np.int64),
+        )
 
 
 def tree_parts(
@@ -296,37 +346,21 @@ def tree_parts(
     rows: NDArray[np.int64],
     n_rows: NDArray[np.int64],
 ) -> tuple[TreePart, ...]:
-    """Return the tree in parts of about the same size: everything below a first token is in one part."""
-    n_nodes = len(parent)
-    top = first_nodes(parent, n_roots)
-    load = np.bincount(top[n_roots:], width[n_roots:], minlength=n_nodes)
-    home = np.zeros(n_nodes, dtype=np.int64)
-    loads = np.zeros(_PARTS)
-    for node in np.argsort(-load, kind="stable")[: int((load > 0).sum())]:
-        home[node] = lightest = int(np.argmin(loads))
-        loads[lightest] += load[node]
-    found: list[TreePart] = []
-    local = np.full(n_nodes, -1, dtype=np.int64)
-    for part in range(_PARTS):
-        nodes = n_roots + np.flatnonzero(home[top[n_roots:]] == part)
-        if len(nodes) == 0:
-            continue
-        local[nodes] = np.arange(len(nodes))
-        above = parent[nodes]
-        found.append(
-            TreePart(
-                nodes,
-                HistoryTree(
-                    np.where(above < n_roots, -1, local[above]),
-                    np.concatenate([[0], np.cumsum(width[nodes])]).astype(np.int64),
-                    rows[nodes - n_roots].astype(np.int64),
-                    n_rows[nodes - n_roots].astype(np.int64),
-                    np.zeros(len(nodes)),
-                    np.zeros(len(nodes)),
-                ),
-            )
+    """Return the tree in parts, with the rows of weights that belong to each node."""
+    return tuple(
+        TreePart(
+            cut.nodes,
+            HistoryTree(
+                cut.parent,
+                cut.first,
+                rows[cut.nodes - n_roots].astype(np.int64),
+                n_rows[cut.nodes - n_roots].astype(np.int64),
+                np.zeros(len(cut.nodes)),
+                np.zeros(len(cut.nodes)),
+            ),
         )
-    return tuple(found)
+        for cut in cut_tree(parent, n_roots, width)
+    )
 
 
 def checked_log(mdp: FactoredMDP, data: Any, who: str) -> Dataset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from missmdp.learn.blocks import Blocks, pattern_numbers
 from missmdp.learn.em.histories import Expected
 from missmdp.learn.em.structures import Factors
 from missmdp.learn.groups import group_states
-from missmdp.model.space import MISSING
+from missmdp.model.space import MISSING, StateSpace
 
 Report = Callable[[int, float], None]
 """Is told the iteration and the penalised log-likelihood."""
@@ -216,22 +216,33 @@ def _to_come(trace: list[float]) -> float:
 
 
 def asmar_table(counts: ObservationCounts, blocks: Blocks) -> NDArray[np.float64]:
+    """Return what AsMAR learns from counts of observations, as a table over states; see `asmar_of`."""
+    return asmar_of(counts.mdp.space, blocks, counts.codes, counts.counts)
+
+
+def asmar_of(
+    space: StateSpace, blocks: Blocks, codes: NDArray[np.integer[Any]], counts: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Return P(pattern | values of what is always observed) as a table over states, shape (K, S).
 
     One observation that is distributed like all of them is added to every group, so groups with few observations
     have no probabilities of zero.
+
+    Parameters
+    ----------
+    codes, counts
+        The distinct observations, shape (D, n), and how often each occurs, shape (D,).
     """
-    space = counts.mdp.space
     features = space.features
     given = ~features.mask(blocks.features)
     values, label = group_states(space, given)
     ranks = features.rank(values)
-    rows = features.rank(np.where(given, counts.codes, MISSING))
+    rows = features.rank(np.where(given, codes, MISSING))
     place = np.minimum(np.searchsorted(ranks, rows), len(ranks) - 1)
-    pattern = pattern_numbers(blocks, counts.observed)
+    pattern = pattern_numbers(blocks, codes != MISSING)
     inside = (ranks[place] == rows) & (pattern >= 0)
     table = np.zeros((len(ranks), len(blocks.patterns)))
-    np.add.at(table, (place[inside], pattern[inside]), counts.counts[inside])
+    np.add.at(table, (place[inside], pattern[inside]), counts[inside])
     pooled = table.sum(axis=0) + _TRACE
     table += pooled / pooled.sum()
     table /= table.sum(axis=1, keepdims=True)

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.errors import DataError
-from missmdp.learn.blocks import Blocks
+from missmdp.learn.blocks import Blocks, States
 from missmdp.learn.em.iterate import Maximised
-from missmdp.model.mdp import FactoredMDP
 
 _NEWTON_STEPS = 3
 _RIDGE = 1e-8
@@ -58,7 +57,7 @@ class Logistic:
 
 
 def logistic_model(
-    mdp: FactoredMDP,
+    mdp: States,
     blocks: Blocks,
     features: Sequence[Sequence[str]],
     start: NDArray[np.float64],
@@ -98,7 +97,7 @@ def logistic_model(
     )
 
 
-def _effects(mdp: FactoredMDP, names: Sequence[str], order: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
+def _effects(mdp: States, names: Sequence[str], order: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
     """Yield the effects that vary among reachable states: 1, single values, pairs of values."""
     features, codes = mdp.space.features, mdp.space.codes
     yield "1", np.ones(mdp.n_states)

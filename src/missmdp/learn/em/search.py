@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.errors import DataError
-from missmdp.learn.blocks import Blocks, joined_blocks
+from missmdp.learn.blocks import Blocks, States, joined_blocks
 from missmdp.learn.em.iterate import EMFit, Evidence, iterate, penalised
 from missmdp.learn.em.structures import Factor, Factors
 from missmdp.learn.em.trees import Cells, QuestionTree, block_cells, grow
-from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.sums import one_by_one
 
@@ -63,7 +62,7 @@ class Found:
     @property
     def asked(self) -> tuple[Allowed, ...]:
         """The features and earlier blocks that the tree of each block asks about."""
-        return tuple(_split(tree.asked) for tree in self.trees)
+        return tuple(split(tree.asked) for tree in self.trees)
 
 
 class Searcher(Generic[Data]):
@@ -81,7 +80,7 @@ class Searcher(Generic[Data]):
 
     def __init__(
         self,
-        mdp: FactoredMDP,
+        mdp: States,
         blocks: Blocks,
         histories: Data,
         prior: NDArray[np.float64],
@@ -238,7 +237,7 @@ class Searcher(Generic[Data]):
     def _fitted(
         self, cells: tuple[Cells, ...], trees: tuple[QuestionTree, ...], start: NDArray[np.float64]
     ) -> Found:
-        parts = tuple(_leaves(self.blocks, own, tree) for own, tree in zip(cells, trees, strict=True))
+        parts = tuple(leaves(self.blocks, own, tree) for own, tree in zip(cells, trees, strict=True))
         factors = Factors("lumped m-graph", self.blocks, parts)
         fit = self.fit(factors, start)
         return Found(cells, trees, factors, fit, fit.log_likelihood - one_by_one(tree.cost for tree in trees))
@@ -248,8 +247,8 @@ class Searcher(Generic[Data]):
         while True:
             better = found
             for i, own in enumerate(found.asked):
-                for fewer in _fewer(own):
-                    allowed = [*found.asked[:i], fewer, *found.asked[i + 1 :]]
+                for less in fewer(own):
+                    allowed = [*found.asked[:i], less, *found.asked[i + 1 :]]
                     floor = better.score - _HOPELESS
                     other = self.from_table(allowed, found.fit.table, shown=shown, floor=floor)
                     better = max(better, other, key=lambda one: one.score)
@@ -258,7 +257,7 @@ class Searcher(Generic[Data]):
             found = better
 
 
-def _fewer(asked: Allowed) -> Iterator[Allowed]:
+def fewer(asked: Allowed) -> Iterator[Allowed]:
     """Yield what is left without one variable, and nothing: variables that mean something only together go at once."""
     features, after = asked
     if len(features) + len(after) > 1:
@@ -267,13 +266,13 @@ def _fewer(asked: Allowed) -> Iterator[Allowed]:
         yield tuple(v for v in features if v != variable), tuple(v for v in after if v != variable)
 
 
-def _split(asked: Sequence[str | int]) -> Allowed:
+def split(asked: Sequence[str | int]) -> Allowed:
     return tuple(v for v in asked if isinstance(v, str)), tuple(v for v in asked if not isinstance(v, str))
 
 
-def _leaves(blocks: Blocks, cells: Cells, tree: QuestionTree) -> Factor:
+def leaves(blocks: Blocks, cells: Cells, tree: QuestionTree) -> Factor:
     """Return the factor whose groups are the leaves of a tree."""
-    given, after = _split(tree.asked)
+    given, after = split(tree.asked)
     if cells.shown:
         after = tuple(sorted({*after, *(blocks.home(name) for name in given if name in blocks.features)}))
     return replace(
@@ -286,7 +285,7 @@ def _leaves(blocks: Blocks, cells: Cells, tree: QuestionTree) -> Factor:
     )
 
 
-def allowed_parents(mdp: FactoredMDP, blocks: Blocks, graph: MissingnessGraph) -> list[Allowed]:
+def allowed_parents(mdp: States, blocks: Blocks, graph: MissingnessGraph) -> list[Allowed]:
     """Return what the indicator of each block may depend on: its parents, and blocks that it is joined with."""
     allowed: list[Allowed] = [((), ())] * len(blocks.names)
     for group in joined_blocks(blocks, graph):

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from missmdp.checks import checked_names
 from missmdp.errors import DataError
-from missmdp.learn.blocks import Blocks, joined_blocks
-from missmdp.model.mdp import FactoredMDP
+from missmdp.learn.blocks import Blocks, States, joined_blocks
 from missmdp.model.mgraph import MissingnessGraph
 
 
@@ -78,19 +77,19 @@ class Factors:
         return sum(len(np.unique(part.label[:, reachable])) * (part.n_outcomes - 1) for part in self.parts)
 
 
-def by_values(mdp: FactoredMDP, given: Iterable[str]) -> tuple[NDArray[np.int64], int]:
+def by_values(mdp: States, given: Iterable[str]) -> tuple[NDArray[np.int64], int]:
     """Return the group of each state by the values of some features, shape (S,), and how many groups there are."""
     groups = mdp.space.groups(mdp.space.features.mask(given))
     return groups.label, groups.count
 
 
-def joint_factors(mdp: FactoredMDP, blocks: Blocks, given: Iterable[str], name: str) -> Factors:
+def joint_factors(mdp: States, blocks: Blocks, given: Iterable[str], name: str) -> Factors:
     """Return the structure with one distribution over all patterns for each value of the given features."""
     listed = tuple(given)
     return Factors(name, blocks, (_joint(mdp, blocks, tuple(range(len(blocks.names))), listed),))
 
 
-def named_factors(mdp: FactoredMDP, blocks: Blocks, name: str) -> Factors:
+def named_factors(mdp: States, blocks: Blocks, name: str) -> Factors:
     """Return the structure "mcar", "smar" (simple MAR) or "saturated"."""
     features = mdp.space.features
     match name:
@@ -106,7 +105,7 @@ def named_factors(mdp: FactoredMDP, blocks: Blocks, name: str) -> Factors:
             raise DataError(f"there is no structure {name!r}")
 
 
-def graph_factors(mdp: FactoredMDP, blocks: Blocks, graph: MissingnessGraph) -> Factors:
+def graph_factors(mdp: States, blocks: Blocks, graph: MissingnessGraph) -> Factors:
     """Return the structure of an m-graph: indicators depend on their parents.
 
     The indicators of a block are one. Blocks that the graph joins by dependences have one joint factor, grouped by
@@ -134,7 +133,7 @@ def graph_factors(mdp: FactoredMDP, blocks: Blocks, graph: MissingnessGraph) -> 
 
 
 def block_factor(
-    mdp: FactoredMDP, blocks: Blocks, block: int, given: Sequence[str], after: Sequence[int] = ()
+    mdp: States, blocks: Blocks, block: int, given: Sequence[str], after: Sequence[int] = ()
 ) -> Factor:
     """Return the factor of one block's indicator by the values of features and the indicators of earlier blocks."""
     label, count = by_values(mdp, given)
@@ -152,7 +151,7 @@ def block_factor(
     )
 
 
-def _joint(mdp: FactoredMDP, blocks: Blocks, group: tuple[int, ...], given: tuple[str, ...]) -> Factor:
+def _joint(mdp: States, blocks: Blocks, group: tuple[int, ...], given: tuple[str, ...]) -> Factor:
     label, count = by_values(mdp, given)
     return Factor(
         group,

@@ -18,9 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.learn.blocks import Blocks
+from missmdp.learn.blocks import Blocks, States
 from missmdp.learn.em.structures import Factor, block_factor
-from missmdp.model.mdp import FactoredMDP
 from missmdp.sums import one_by_one
 
 _MOST_LUMPS = 12
@@ -68,7 +67,7 @@ class QuestionTree:
 
 
 def block_cells(
-    mdp: FactoredMDP,
+    mdp: States,
     blocks: Blocks,
     block: int,
     features: Sequence[str],
@@ -110,7 +109,7 @@ def block_cells(
     )
 
 
-def _column(mdp: FactoredMDP, blocks: Blocks, name: str, shown: bool) -> NDArray[np.int64]:
+def _column(mdp: States, blocks: Blocks, name: str, shown: bool) -> NDArray[np.int64]:
     """Return the value of a feature for every pattern and state, shape (K, S)."""
     codes = mdp.space.codes[:, mdp.space.features.position(name)].astype(np.int64)
     if not shown or name not in blocks.features:

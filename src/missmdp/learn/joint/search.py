@@ -1,0 +1,275 @@
+"""The search for T, b₀ and M together.
+
+T and M can explain each other's share of what is seen, so the order of the search matters. First gaps depend on what is
+always seen, until T has settled. Then they may depend on other features, at last on the values that they hide: for that
+the score has to rise by more than log n. A fit in which gaps may depend on everything is only a place to start from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from missmdp.learn.em.iterate import StructureModel, asmar_of, penalised
+from missmdp.learn.em.search import Allowed, fewer, leaves, split
+from missmdp.learn.em.structures import Factors, named_factors
+from missmdp.learn.em.trees import QuestionTree, block_cells, grow
+from missmdp.learn.joint.dynamics import Dynamics
+from missmdp.learn.joint.fit import JointFit, Parameters, fit_jointly, maximised
+from missmdp.learn.joint.layout import JointHistories, Layout, Prepared
+from missmdp.learn.joint.structure import Grower, Rules, Structure, structure_cost
+from missmdp.sums import one_by_one
+
+Tell = Callable[[str, float], None]
+"""Is told what was fitted and its log-likelihood."""
+
+_EAGER = (3.0, 3.0, 1.0, 0.4, 1.0)
+"""How many times counts are taken in the rounds in which T settles."""
+_FIRST_EAGER = 3.0
+_SHORT, _LONG = 15, 30
+"""Expectation steps of a fit while searching, and of one that begins with all reasons at once."""
+_ROUGH = 0.5
+"""Nats that an expectation step must gain for a fit to go on while searching."""
+_MOST_STEPS = 200_000
+"""Observations above which a search begins with some of them."""
+_ROUNDS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Structures of T and M, fitted."""
+
+    structure: Structure
+    fit: JointFit
+    trees: tuple[QuestionTree, ...]
+    """Of the blocks of M; none if M's structure was not searched."""
+    score: float
+    """Log-likelihood minus the costs of the structures: higher is better."""
+
+    @property
+    def asked(self) -> tuple[Allowed, ...]:
+        """The features and earlier blocks that the tree of each block asks about."""
+        return tuple(split(tree.asked) for tree in self.trees)
+
+
+class JointSearch:
+    """Looks for the structures with the best score.
+
+    Parameters
+    ----------
+    prepared
+        The log.
+    rules
+        What the user says of T and b₀.
+    pseudo_count
+        Observations that every group of states gets beside its own, distributed as AsMAR estimates them.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        rules: Rules,
+        pseudo_count: float,
+        *,
+        histories: JointHistories | None = None,
+        threads: int | None = None,
+        tell: Tell | None = None,
+    ) -> None:
+        self.prepared = prepared
+        self.histories = prepared.histories if histories is None else histories
+        self.rules = rules
+        self.pseudo_count = pseudo_count
+        self.threads = threads
+        self.tell = tell
+        self.best: Found | None = None
+        """The best so far: what is left if the search is stopped."""
+        layout = self.layout
+        self.prior = asmar_of(layout.states.space, layout.blocks, prepared.codes, prepared.counts)
+
+    @property
+    def layout(self) -> Layout:
+        """The log's layout."""
+        return self.prepared.histories.layout
+
+    def thinned(self) -> JointSearch | None:
+        """Return the same search in a part of a long log, or None if the log is not long."""
+        thin = self.histories.thinned(_MOST_STEPS)
+        if thin is self.histories:
+            return None
+        return JointSearch(
+            self.prepared, self.rules, self.pseudo_count, histories=thin, threads=self.threads, tell=self.tell
+        )
+
+    def first(self) -> Found:
+        """Return a structure of T from full observations, refined while gaps depend on what is always seen."""
+        complete = self.prepared.complete
+        grower = Grower(
+            self.layout, complete.moved, complete.began, self.rules, eager=_FIRST_EAGER, prune=False
+        )
+        structure = grower.structure()
+        point = structure.dynamics.maximise(complete.moved, complete.began)
+        expected = self.histories.expect(
+            structure.dynamics.transition(point),
+            structure.dynamics.initial(point),
+            self.prior,
+            self.threads,
+        )
+        model = self.penalised(named_factors(self.layout.states, self.layout.blocks, "smar"), expected.counts)
+        start = maximised(structure.dynamics, model, expected)
+        found = self._scored(structure, self._fitted(structure.dynamics, model, start), ())
+        return self.settled(found, _EAGER, reorder=True)
+
+    def penalised(self, factors: Factors, counts: NDArray[np.float64]) -> StructureModel:
+        """Return factors of M with pseudo-counts."""
+        return penalised(factors, self.prior, counts.sum(axis=0), self.pseudo_count)
+
+    def settled(self, found: Found, eager: Sequence[float] = (0.4, 1.0), *, reorder: bool = False) -> Found:
+        """Return the best of what comes from growing T's trees and fitting in turns."""
+        if self.rules.saturated or self.rules.parents is not None:
+            return found
+        best, now = found, found
+        for number, times in enumerate(eager):
+            order = None if reorder and number in (0, len(eager) - 2) else now.structure.order
+            grower = Grower(
+                self.layout,
+                now.fit.expected.moved,
+                now.fit.expected.began,
+                self.rules,
+                eager=times,
+                prune=times <= 1.0,
+            )
+            structure = grower.structure(order)
+            now = self._refitted(now, structure)
+            if now.fit.expected.impossible > found.fit.expected.impossible:
+                # What was ruled out did happen.
+                now = self._refitted(best, grower.unpruned(structure.order))
+            if now.score > best.score:
+                best = now
+        return best
+
+    def _refitted(self, found: Found, structure: Structure) -> Found:
+        model, expected = found.fit.model, found.fit.expected
+        start = Parameters(
+            structure.dynamics.maximise(expected.moved, expected.began), found.fit.parameters.missingness
+        )
+        return self._scored(structure, self._fitted(structure.dynamics, model, start), found.trees)
+
+    def with_trees(self, found: Found, allowed: Sequence[Allowed], *, rounds: int = _ROUNDS) -> Found:
+        """Return the best of what comes from growing M's trees and fitting in turns."""
+        layout = self.layout
+        cells = [block_cells(layout.states, layout.blocks, i, *own) for i, own in enumerate(allowed)]
+        best: Found | None = None
+        now, met = found, set[bytes]()
+        for _ in range(rounds):
+            counts = now.fit.expected.counts
+            trees = tuple(grow(own, own.factor.counts(counts), self.histories.n_steps) for own in cells)
+            key = b"|".join(tree.leaf.tobytes() for tree in trees)
+            if key in met:
+                break
+            met.add(key)
+            parts = tuple(leaves(layout.blocks, own, tree) for own, tree in zip(cells, trees, strict=True))
+            model = self.penalised(Factors("lumped m-graph", layout.blocks, parts), counts)
+            now = self._with_model(now, model, trees)
+            if best is None or now.score > best.score:
+                best = now
+        assert best is not None, "there is at least one round"
+        return best
+
+    def _with_model(
+        self, found: Found, model: StructureModel, trees: tuple[QuestionTree, ...], most: int = _SHORT
+    ) -> Found:
+        start = Parameters(found.fit.parameters.dynamics, model.maximise(found.fit.expected.counts))
+        fit = self._fitted(found.structure.dynamics, model, start, most)
+        return self._scored(found.structure, fit, trees)
+
+    def with_everything(self, found: Found, allowed: Sequence[Allowed]) -> Found:
+        """Return a fit in which gaps depend on all that is allowed: a place to start from."""
+        layout = self.layout
+        cells = [block_cells(layout.states, layout.blocks, i, *own) for i, own in enumerate(allowed)]
+        factors = Factors("all reasons", layout.blocks, tuple(own.factor for own in cells))
+        model = self.penalised(factors, found.fit.expected.counts)
+        return self._with_model(found, model, (), _LONG)
+
+    def searched(self, allowed: Sequence[Allowed]) -> Found:
+        """Return the best structures in which each block's indicator depends on what is allowed for it."""
+        found = self._kept(self.first())
+        if not self.layout.blocks.names:
+            return found
+        blocks = self.layout.blocks.names
+        without = [
+            (tuple(n for n in names if n not in blocks[i]), after) for i, (names, after) in enumerate(allowed)
+        ]
+        best = self._kept(self.with_trees(found, without))
+        hidden = self.layout.blocks.features
+        if any(name in hidden for names, _ in without for name in names):
+            best = self._better(best, self.with_trees(self.with_everything(best, without), without))
+        best = self._better(best, self.settled(best))
+        worth = math.log(self.histories.n_steps)
+        for variant in _variants(allowed, without, blocks):
+            # T has adapted to gaps without this reason, so it takes both to see it.
+            other = self.with_trees(self.with_everything(best, variant), variant)
+            other = self.settled(other)
+            other = self.settled(self.with_trees(other, variant))
+            if other.score > best.score + worth:
+                best = self._kept(other)
+        return self._pruned(best)
+
+    def _better(self, one: Found, other: Found) -> Found:
+        return self._kept(other) if other.score > one.score else one
+
+    def _kept(self, found: Found) -> Found:
+        self.best = found
+        return found
+
+    def _pruned(self, found: Found) -> Found:
+        """Return the structure without variables that do not pay for themselves."""
+        while True:
+            better = found
+            for i, own in enumerate(found.asked):
+                for less in fewer(own):
+                    allowed = [*found.asked[:i], less, *found.asked[i + 1 :]]
+                    other = self.with_trees(found, allowed, rounds=1)
+                    if other.score > better.score:
+                        better = other
+            if better is found:
+                return found
+            found = self._kept(better)
+
+    def _fitted(
+        self, dynamics: Dynamics, model: StructureModel, start: Parameters, most: int = _SHORT
+    ) -> JointFit:
+        tell = self.tell
+        return fit_jointly(
+            self.histories,
+            dynamics,
+            model,
+            start,
+            rest=_ROUGH,
+            max_iterations=most,
+            threads=self.threads,
+            report=None if tell is None else lambda value: cast("Tell", tell)(model.name, value),
+        )
+
+    def _scored(self, structure: Structure, fit: JointFit, trees: tuple[QuestionTree, ...]) -> Found:
+        expected = fit.expected
+        cost = structure_cost(structure, expected.moved, expected.began)
+        if trees:
+            cost += one_by_one(tree.cost for tree in trees)
+        else:
+            n_parameters = fit.model.n_parameters(self.layout.states.reachable)
+            cost += 0.5 * n_parameters * math.log(self.histories.n_steps)
+        return Found(structure, fit, trees, fit.log_likelihood - cost)
+
+
+def _variants(
+    allowed: Sequence[Allowed], without: Sequence[Allowed], blocks: Sequence[Sequence[str]]
+) -> list[list[Allowed]]:
+    """Return what is allowed, and the same with one block only that may ask about itself."""
+    own = [i for i, (names, _) in enumerate(allowed) if set(names) & set(blocks[i])]
+    one = [[*without[:i], allowed[i], *without[i + 1 :]] for i in own]
+    return [*one, list(allowed)] if len(own) > 1 else one
