@@ -208,7 +208,7 @@ def validate(
 
 
 def _of_dataset(dataset: Dataset, mdp: FactoredMDP) -> CheckedRows:
-    if dataset.mdp.space.features != mdp.space.features or dataset.mdp.actions != mdp.actions:
+    if dataset.feature_space != mdp.space.features or dataset.action_names != mdp.actions:
         raise DataError("the dataset has other features, values or actions than the model")
     step = np.arange(dataset.n_steps) - np.repeat(dataset.offsets[:-1], dataset.lengths)
     ids = range(dataset.n_episodes) if dataset.episode_ids is None else dataset.episode_ids

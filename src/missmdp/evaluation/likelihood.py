@@ -220,7 +220,7 @@ def check_same_features(dataset: Dataset, mdp: FactoredMDP) -> None:
     if not isinstance(dataset, Dataset):  # pyright: ignore[reportUnnecessaryIsInstance]
         problem = f"expected a Dataset, got {type(dataset).__name__} (read a table with Dataset.from_table(table, mdp))"
         raise ParameterError("dataset", dataset, "a Dataset", problem)
-    if dataset.mdp.space.features != mdp.space.features or dataset.mdp.actions != mdp.actions:
+    if dataset.feature_space != mdp.space.features or dataset.action_names != mdp.actions:
         raise DataError("the dataset has other features, values or actions than the model")
     acts = np.ones(dataset.n_steps, dtype=np.bool_)
     acts[dataset.offsets[1:] - 1] = False

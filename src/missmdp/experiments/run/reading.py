@@ -57,7 +57,7 @@ def _dataset(data: Any, table: Mapping[str, Any], problem: Problem, settings: Ru
         assert simulator is not None
         return collect(simulator, settings.steps, seed=settings.seeds.data, progress=False)
     if isinstance(data, Dataset):
-        if data.mdp.space.features != mdp.space.features or data.mdp.actions != mdp.actions:
+        if data.feature_space != mdp.space.features or data.action_names != mdp.actions:
             raise DataError("the dataset has other features, values or actions than the model")
         return data
     return Dataset.from_table(data, mdp, **table, progress=False)
