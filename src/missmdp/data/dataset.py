@@ -384,6 +384,13 @@ class Dataset:
             yield decode(codes), None if action == NO_ACTION else self.action_names[action]
 
 
+def check_terms(log: Dataset, mdp: FactoredMDP, what: str = "model") -> None:
+    """Raise `DataError` unless a log has the features, values and actions of an MDP, all in the same order."""
+    if log.feature_space != mdp.space.features or log.action_names != mdp.actions:
+        advice = "; log.with_mdp(mdp) puts a log without a model in terms of one" if log.mdp is None else ""
+        raise DataError(f"the dataset has other features, values or actions than the {what}{advice}")
+
+
 def _checked_rewards(rewards: Any, n_steps: int) -> NDArray[np.float64]:
     found = checked_shape("logged_rewards", as_floats(rewards, "logged_rewards"), (n_steps,), "(steps,)")
     if np.isinf(found).any():

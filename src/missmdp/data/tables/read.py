@@ -18,6 +18,7 @@ from missmdp.data.tables.ordered_rows import (
     raise_if_broken,
     read_rows,
 )
+from missmdp.data.tables.reward_check import check_rewards
 from missmdp.data.tables.rewards import kept_rewards
 from missmdp.data.tables.rows import Fault
 from missmdp.data.tables.structure import broken_episodes, first_step
@@ -44,6 +45,8 @@ def dataset_from_table(
     actions = np.array(rows.actions)
     actions[rows.offsets[1:] - 1] = NO_ACTION
     rewards, about_rewards = kept_rewards(rows)
+    if rewards is not None:
+        check_rewards(rows, mdp, rewards)
     metadata = read_metadata(table.parts)
     ids = rows.episodes.names(table.parts)
     return DatasetParts(

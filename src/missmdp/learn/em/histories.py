@@ -28,7 +28,7 @@ from missmdp._kernels.histories import (
     grow_tree,
     passing,
 )
-from missmdp.data.dataset import Dataset
+from missmdp.data.dataset import Dataset, check_terms
 from missmdp.errors import DataError
 from missmdp.learn.blocks import Blocks, pattern_numbers
 from missmdp.learn.em.observation_classes import (
@@ -336,8 +336,7 @@ def checked_log(mdp: FactoredMDP, data: Any, who: str) -> Dataset:
             f"{who} learns from whole histories, so it needs a Dataset; got {type(data).__name__}"
         )
     checked_mdp(mdp)
-    if data.feature_space != mdp.space.features or data.action_names != mdp.actions:
-        raise DataError("the dataset has other features, values or actions than the MDP")
+    check_terms(data, mdp, "MDP")
     goes_on = np.ones(data.n_steps, dtype=np.bool_)
     goes_on[data.offsets[1:] - 1] = False
     if (goes_on & (data.actions == NO_ACTION)).any():
