@@ -13,7 +13,7 @@ from missmdp.data.binning import bin_notes
 from missmdp.data.tables.matching import UNKNOWN, Matcher
 from missmdp.errors import DataError
 from missmdp.model.mdp import FactoredMDP
-from missmdp.model.space import MISSING
+from missmdp.model.space import MISSING, FeatureSpace
 from missmdp.words import did_you_mean, listed, preview
 
 if TYPE_CHECKING:
@@ -48,12 +48,14 @@ def in_terms_of(log: Dataset, mdp: FactoredMDP) -> Dataset:
         code_of.append(np.append(codes, MISSING).astype(np.int64))
         observations[:, position] = code_of[-1][column]
     actions = np.append(_matched(log.action_names, mdp.actions, log.actions, "the actions"), MISSING)
+    # Codes of actions are as wide as those of a feature with as many values.
+    dtype = FeatureSpace({"action": mdp.actions}).code_dtype
     kept_bins = {name: b for name, b in (log.bins or {}).items() if name in features.names}
     return replace(
         log,
         mdp=mdp,
         observations=observations,
-        actions=actions[log.actions],
+        actions=actions[log.actions].astype(dtype),
         states=_states(log, mdp, code_of),
         bins=kept_bins or None,
         notes=(*log.notes, *notes),

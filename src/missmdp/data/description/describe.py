@@ -69,7 +69,12 @@ def describe(
     from missmdp.data.tables.discovery import log_from_table
 
     log = log_from_table(data, progress=progress, **table)
-    others = (table.get("action", Names.action), table.get("terminated", Names.terminated), Names.reward)
+    named = (
+        table.get("action", Names.action),
+        table.get("terminated", Names.terminated),
+        table.get("reward"),
+    )
+    others = {Names.reward, *(name for name in named if name is not None)}
     return describe_log(_without_identifiers(_with_dates(_without(log, ignore, harmless=others))))
 
 

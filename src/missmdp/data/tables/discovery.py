@@ -20,6 +20,7 @@ from missmdp.data.tables.encoding import (
     RewardColumn,
     TruthColumn,
     ValueColumn,
+    code_dtype,
 )
 from missmdp.data.tables.endings import last_actions_note, marked_ends
 from missmdp.data.tables.identifiers import only_features, what_words_identify
@@ -112,7 +113,8 @@ def dataset_without_model(
         seed=metadata.seed,
         behaviour=metadata.behaviour,
         episode_ids=None if ids == tuple(range(len(ids))) else ids,
-        bins={n: b for n, b in table.bins.items() if n in log.features.names} or None,
+        bins={n: b for n, b in (table.bins or metadata.bins or {}).items() if n in log.features.names}
+        or None,
         notes=notes,
         logged_rewards=rewards,
         feature_space=log.features,
@@ -195,11 +197,12 @@ def _named_bins(binned: Mapping[str, Binning], found: Given) -> list[str]:
 def _settled(rows: TableRows, given: Given) -> tuple[LogRows, list[str]]:
     """Return the rows with the features that were discovered, and the features of which nothing was seen."""
     table, provisional = rows.table, rows.observations
+    recorded = read_metadata(table.parts).bins or {}
     values: dict[str, Sequence[Any]] = {}
     codes = np.empty_like(provisional)
     for position, (name, column) in enumerate(table.encoders.features.items()):
         if isinstance(column, DiscoveredColumn):
-            values[name], final = column.settle()
+            values[name], final = _in_order_of_bins(*column.settle(), recorded.get(name))
             codes[:, position] = final[provisional[:, position]]
         else:
             known = given.get(name)
@@ -214,6 +217,18 @@ def _settled(rows: TableRows, given: Given) -> tuple[LogRows, list[str]]:
         ) from error
     never = [name for name, found in values.items() if tuple(found) == (NEVER_SEEN,)]
     return _log_rows(rows, features, codes, ()), never
+
+
+def _in_order_of_bins(
+    values: tuple[Any, ...], final: NDArray[np.int64], binning: Binning | None
+) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
+    """Return values and codes, in the order of the bins that a file says its values are."""
+    labels = () if binning is None else binning.labels()
+    if not set(values) <= set(labels):
+        return values, final
+    # The entry at the end is for MISSING, which is −1.
+    code_of = np.array([*map(labels.index, values), MISSING])
+    return labels, code_of[final]
 
 
 def _log_rows(
@@ -268,13 +283,18 @@ def _settled_actions(
         raise DataError(
             f"{rows.table.parts[0].shown}: no episode has two rows, so the log shows the result of no action"
         )
+    if used.size > MANY_VALUES:
+        raise DataError(
+            f"{rows.table.parts[0].shown}: {rows.table.encoders.names.action!r} has {used.size:,} different values, "
+            f"and a log has at most {MANY_VALUES:,} actions; put doses and the like into ranges before"
+        )
     code_of = np.full(len(values) + 1, NO_ACTION)
     code_of[used] = np.arange(len(used))
     notes = last_actions_note(rows)
     only_last = [value for code, value in enumerate(values) if code not in set(used.tolist())]
     if only_last:
         notes.append(f"actions that occur only in last rows, and are left out: {preview(only_last)}")
-    return tuple(values[code] for code in used.tolist()), code_of[codes].astype(rows.actions.dtype), notes
+    return tuple(values[code] for code in used.tolist()), code_of[codes].astype(code_dtype(len(used))), notes
 
 
 def _only_useful(
