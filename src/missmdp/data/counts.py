@@ -109,9 +109,9 @@ class ObservationCounts:
         """Return the counts of a dataset in memory."""
         advice = "count a table with ObservationCounts.from_table(table, mdp)"
         dataset = checked_instance("dataset", dataset, Dataset, "a Dataset", advice)
-        counter = RankCounter(dataset.mdp.space.features)
+        counter = RankCounter(dataset.feature_space)
         counter.add(dataset.observations)
-        return cls.from_ranks(dataset.mdp, *counter.result(), dataset.behaviour)
+        return cls.from_ranks(dataset.known_mdp, *counter.result(), dataset.behaviour)
 
     @classmethod
     def from_table(

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp._kernels.support import FIRST, RESTART
-from missmdp.data.dataset import Dataset
+from missmdp.data.dataset import Dataset, check_terms
 from missmdp.data.support import Distinct, distinct_observations, follow, possible_transitions, tell_all
 from missmdp.data.tables.content import CheckedRows, TableOptions, UnknownValue, known_options
-from missmdp.errors import DataError, Message
+from missmdp.errors import Message
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.space import MISSING, NO_ACTION, Rows
 from missmdp.words import count
@@ -208,8 +208,7 @@ def validate(
 
 
 def _of_dataset(dataset: Dataset, mdp: FactoredMDP) -> CheckedRows:
-    if dataset.mdp.space.features != mdp.space.features or dataset.mdp.actions != mdp.actions:
-        raise DataError("the dataset has other features, values or actions than the model")
+    check_terms(dataset, mdp)
     step = np.arange(dataset.n_steps) - np.repeat(dataset.offsets[:-1], dataset.lengths)
     ids = range(dataset.n_episodes) if dataset.episode_ids is None else dataset.episode_ids
     return CheckedRows(

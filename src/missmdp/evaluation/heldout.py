@@ -194,7 +194,7 @@ def _possible(log: Dataset) -> NDArray[np.bool_]:
     begins = np.zeros(log.n_steps, dtype=np.int8)
     begins[log.offsets[:-1]] = FIRST
     verdicts = follow(
-        log.mdp, distinct_observations(log.mdp.space.features, log.observations), log.actions, begins
+        log.known_mdp, distinct_observations(log.feature_space, log.observations), log.actions, begins
     )
     wrong = np.cumsum(verdicts.no_state | verdicts.no_start | verdicts.conflict)
     before = np.append(0, wrong)[log.offsets[:-1]]
@@ -226,7 +226,7 @@ def _part(log: Dataset, rows: NDArray[np.bool_]) -> Dataset:
     actions = log.actions[chosen]
     actions[offsets[1:] - 1] = NO_ACTION
     return Dataset(
-        log.mdp,
+        log.known_mdp,
         log.observations[chosen],
         actions,
         offsets,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp._kernels.histories import FilterModel, filter_episodes
-from missmdp.data.dataset import Dataset
+from missmdp.data.dataset import Dataset, check_terms
 from missmdp.errors import DataError, ParameterError
 from missmdp.learn.em.clusters import Cluster, find_clusters
 from missmdp.memory import check_fits
@@ -220,8 +220,7 @@ def check_same_features(dataset: Dataset, mdp: FactoredMDP) -> None:
     if not isinstance(dataset, Dataset):  # pyright: ignore[reportUnnecessaryIsInstance]
         problem = f"expected a Dataset, got {type(dataset).__name__} (read a table with Dataset.from_table(table, mdp))"
         raise ParameterError("dataset", dataset, "a Dataset", problem)
-    if dataset.mdp.space.features != mdp.space.features or dataset.mdp.actions != mdp.actions:
-        raise DataError("the dataset has other features, values or actions than the model")
+    check_terms(dataset, mdp)
     acts = np.ones(dataset.n_steps, dtype=np.bool_)
     acts[dataset.offsets[1:] - 1] = False
     lacking = np.flatnonzero(acts & (dataset.actions == NO_ACTION))

@@ -62,7 +62,7 @@ def drawn_anew(
             times = np.bincount(
                 rng.integers(data.n_episodes, size=data.n_episodes), minlength=data.n_episodes
             )
-            yield ObservationCounts.from_ranks(data.mdp, ranks, times @ per_episode, data.behaviour)
+            yield ObservationCounts.from_ranks(data.known_mdp, ranks, times @ per_episode, data.behaviour)
         return
     counts = data if isinstance(data, ObservationCounts) else ObservationCounts.from_dataset(data)
     ranks = counts.mdp.space.features.rank(counts.codes)
@@ -73,7 +73,7 @@ def drawn_anew(
 
 def _counts_by_episode(data: Dataset) -> tuple[NDArray[np.int64], sparse.csr_array]:
     """Return the distinct observations by rank, shape (D,), and how often each occurs by episode, shape (E, D)."""
-    ranks, place = np.unique(data.mdp.space.features.rank(data.observations), return_inverse=True)
+    ranks, place = np.unique(data.feature_space.rank(data.observations), return_inverse=True)
     episode = np.repeat(np.arange(data.n_episodes), data.lengths)
     ones = np.ones(data.n_steps, dtype=np.int64)
     shape = (data.n_episodes, len(ranks))
@@ -88,7 +88,7 @@ def _episodes(data: Dataset, chosen: NDArray[np.int64]) -> Dataset:
         data.offsets[:-1][chosen] - offsets[:-1], lengths
     )
     return Dataset(
-        data.mdp,
+        data.known_mdp,
         data.observations[rows],
         data.actions[rows],
         offsets,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
-from missmdp.data.tables.read import log_from_table
+from missmdp.data.tables.discovery import log_from_table
 from missmdp.words import printable
 from oracles import trajectory_tables as oracle
 from oracles.trajectory_tables import (

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import missmdp as mm
-from missmdp.data.tables.read import log_from_table
+from missmdp.data.tables.discovery import log_from_table
 from oracles import trajectory_tables as oracle
 
 MDP = oracle.small_mdp(mm)

@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 import missmdp as mm
-from missmdp.data.tables.read import log_from_table
+from missmdp.data.tables.discovery import log_from_table
 
 
 def test_a_log_has_the_values_that_occur(tmp_path):

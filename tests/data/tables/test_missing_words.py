@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import missmdp as mm
-from missmdp.data.tables.read import log_from_table
+from missmdp.data.tables.discovery import log_from_table
 from oracles import trajectory_tables as oracle
 from oracles.trajectory_tables import TABLE, csv_file, parquet_file, with_cell
 

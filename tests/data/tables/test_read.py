@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import missmdp as mm
-from missmdp.data.tables.read import log_from_table
+from missmdp.data.tables.discovery import log_from_table
 from missmdp.model.space import FeatureSpace
 from oracles import trajectory_tables as oracle
 from oracles.trajectory_tables import (

@@ -20,12 +20,11 @@ from missmdp.data.dataset import Dataset
 from missmdp.data.description.description import Description
 from missmdp.data.description.groups import Groups, MissingBy, group_steps, group_values
 from missmdp.data.tables.content import LogRows, TableOptions, known_options
+from missmdp.data.tables.identifiers import only_features, what_words_identify
 from missmdp.data.tables.structure import Names
 from missmdp.errors import DataError, ParameterError
 from missmdp.model.space import MISSING, FeatureSpace
 
-MANY_WORDS = 50
-"""Columns with at most so many different words are never taken for identifiers."""
 MOST_PATTERNS = 1000
 """Rarer patterns than these are only counted."""
 MOST_FEATURES = 12
@@ -67,10 +66,15 @@ def describe(
     table = known_options(options)
     if isinstance(data, Dataset):
         return describe_log(_without(_log_of(data), ignore))
-    from missmdp.data.tables.read import log_from_table
+    from missmdp.data.tables.discovery import log_from_table
 
     log = log_from_table(data, progress=progress, **table)
-    others = (table.get("action", Names.action), table.get("terminated", Names.terminated), Names.reward)
+    named = (
+        table.get("action", Names.action),
+        table.get("terminated", Names.terminated),
+        table.get("reward"),
+    )
+    others = {Names.reward, *(name for name in named if name is not None)}
     return describe_log(_without_identifiers(_with_dates(_without(log, ignore, harmless=others))))
 
 
@@ -106,7 +110,7 @@ def _log_of(dataset: Dataset) -> LogRows:
     episode = np.repeat(np.arange(dataset.n_episodes), dataset.lengths)
     step = np.arange(dataset.n_steps) - dataset.offsets[episode]
     ids = dataset.episode_ids or tuple(range(dataset.n_episodes))
-    return LogRows(dataset.mdp.space.features, dataset.observations, episode, step, ids, dataset.notes)
+    return LogRows(dataset.feature_space, dataset.observations, episode, step, ids, dataset.notes)
 
 
 def _by_step(log: LogRows) -> tuple[MissingBy, NDArray[np.int64]]:
@@ -191,7 +195,7 @@ def _without(log: LogRows, ignore: str | Iterable[str], *, harmless: Collection[
     if not kept:
         problem = "all features are ignored, so there is nothing to describe"
         raise ParameterError("ignore", ignored, "some of the features", problem)
-    return _only(log, kept)
+    return only_features(log, kept)
 
 
 def _without_identifiers(log: LogRows) -> LogRows:
@@ -203,30 +207,12 @@ def _without_identifiers(log: LogRows) -> LogRows:
     kept: list[int] = []
     notes: list[str] = []
     for i, (name, values) in enumerate(log.features.as_dict().items()):
-        identified = _what_words_identify(log, i, values)
+        identified = what_words_identify(log, i, values)
         if identified:
             notes.append(f"{name!r} is left out, since it has {identified}")
         else:
             kept.append(i)
-    return replace(_only(log, kept), notes=(*log.notes, *notes)) if kept else log
-
-
-def _what_words_identify(log: LogRows, i: int, values: Sequence[Any]) -> str:
-    """Return how many words a column has in how many rows or episodes if it tells these apart, otherwise nothing."""
-    if len(values) <= MANY_WORDS or not all(isinstance(value, str) for value in values):
-        return ""
-    seen = np.flatnonzero(log.observations[:, i] >= 0)
-    words = log.observations[seen, i].astype(np.int64)
-    n_words = len(np.unique(words))
-    if n_words <= MANY_WORDS:
-        return ""
-    if 2 * n_words > len(seen):
-        return f"{n_words:,} different words in {len(seen):,} rows"
-    episode = log.episode[seen]
-    n_episodes, n_pairs = len(np.unique(episode)), len(np.unique(episode * len(values) + words))
-    if n_pairs < 1.1 * n_episodes and 2 * n_words > n_episodes:
-        return f"{n_words:,} different words in {n_episodes:,} episodes"
-    return ""
+    return replace(only_features(log, kept), notes=(*log.notes, *notes)) if kept else log
 
 
 def _with_dates(log: LogRows) -> LogRows:
@@ -245,12 +231,3 @@ def _dates(words: Sequence[Any]) -> list[datetime]:
         except (TypeError, ValueError):
             return []
     return found if len(set(found)) == len(found) else []
-
-
-def _only(log: LogRows, kept: Sequence[int]) -> LogRows:
-    """Return a log with the features at some positions."""
-    if len(kept) == len(log.features):
-        return log
-    values = log.features.as_dict()
-    features = FeatureSpace({log.features.names[i]: values[log.features.names[i]] for i in kept})
-    return replace(log, features=features, observations=np.ascontiguousarray(log.observations[:, kept]))

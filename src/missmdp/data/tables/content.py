@@ -31,6 +31,8 @@ class TableOptions(TypedDict, total=False):
     """The name of this column, "action" by default."""
     terminated: str
     """The name of this column, "terminated" by default. It may be absent."""
+    reward: str | None
+    """The name of the column of rewards; None, the default, reads none."""
     bins: Mapping[str, Binning] | None
     """Feature → `Binning` for columns that hold measurements; the k-th bin is the feature's k-th value."""
     missing: Iterable[str]
@@ -60,6 +62,9 @@ class DatasetParts(NamedTuple):
     episode_ids: tuple[Any, ...] | None
     bins: Mapping[str, Binning] | None
     notes: tuple[str, ...]
+    logged_rewards: NDArray[np.float64] | None = None
+    feature_space: FeatureSpace | None = None
+    action_names: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -164,8 +164,10 @@ def count_table(
 def _by_query(table: OpenTable, mdp: FactoredMDP, counter: RankCounter) -> bool:
     """Count by a query on the source as it is; return False, with nothing counted, if something is unusual or wrong."""
     part = table.parts[0]
-    if table.missing.further:
-        return False  # to an engine, a word that means missing is a word
+    if table.missing.further or table.encoders.reward is not None:
+        return (
+            False  # to an engine, a word that means missing is a word; and rewards are checked cell by cell
+        )
     try:
         if part.query is not None:
             with quiet():

@@ -134,6 +134,35 @@ class BinnedColumn:
         return Message(wrong, hint(value), decimal_comma_hint(value))
 
 
+class RewardColumn:
+    """Cells that are rewards."""
+
+    def __init__(self, missing: MissingWords = USUAL) -> None:
+        self._missing = missing
+
+    def numbers(self, cells: Cells, *, is_text: bool) -> NDArray[np.float64]:
+        """Return the reward per row, NaN where there is none, and infinity where a cell is no finite number."""
+        if not (isinstance(cells, list) or self._missing.further) and (
+            pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type)
+        ):
+            numbers = np.asarray(compute.cast(cells, pa.float64(), safe=False), dtype=np.float64)
+            return np.where(np.isneginf(numbers), np.inf, numbers)
+        values, places = factorise(cells)
+        return np.array([*(self._number(value, is_text=is_text) for value in values), np.nan])[places]
+
+    def _number(self, value: Any, *, is_text: bool) -> float:
+        value = plain(value)
+        if is_missing(value) or self._missing.include(value, is_text=is_text):
+            return np.nan
+        number = as_number(value)
+        return np.inf if number is None or not np.isfinite(number) else number
+
+    def explain(self, value: Any) -> Message:
+        """Return what rewards are."""
+        expected = f"cannot be {value!r}; rewards are finite numbers"
+        return Message(expected, hint(value), decimal_comma_hint(value))
+
+
 class StepColumn:
     """Cells that count the steps of an episode; `advice` says how else to get them."""
 

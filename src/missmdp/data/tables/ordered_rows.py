@@ -21,6 +21,7 @@ from missmdp.data.tables.encoding import (
     BinnedColumn,
     ColumnEncoder,
     DiscoveredColumn,
+    RewardColumn,
     TruthColumn,
     ValueColumn,
 )
@@ -75,6 +76,8 @@ class TableRows:
     observations: NDArray[np.signedinteger[Any]]
     actions: NDArray[np.signedinteger[Any]]
     terminated: NDArray[np.int8]
+    rewards: NDArray[np.float64]
+    """Empty where rewards are not read."""
     kept: NDArray[np.int64] | None = None
     """The rows as they were read that are among these, where some were left out."""
 
@@ -91,6 +94,11 @@ class TableRows:
         batch = int(np.searchsorted(self.starts, source, side="right")) - 1
         part, first = self.origins[batch]
         return Place(self.table.parts[part].name, first + source - int(self.starts[batch]) + 1)
+
+    def where(self, row: int) -> str:
+        """Return file, row, episode and step of a row, for sentences."""
+        episode = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        return f"{self.place(row)}, episode {self.episodes.ids[episode]!r}, step {self.step[row]}"
 
     def explain(self, episode: int) -> Message:
         """Return what is wrong with a broken episode."""
@@ -111,6 +119,7 @@ def column_names(options: TableOptions) -> Names:
         options.get("episode", Names.episode),
         options.get("step", Names.step),
         options.get("action", Names.action),
+        Names.reward if (reward := options.get("reward")) is None else reward,
         terminated=options.get("terminated", Names.terminated),
     )
 
@@ -126,7 +135,14 @@ def open_table(source: Any, mdp: FactoredMDP, options: TableOptions) -> OpenTabl
         options,
         ValueColumn(mdp.actions, missing=words),
         TruthColumn(words) if ends else None,
+        reward_column(options),
     )
+
+
+def reward_column(options: TableOptions) -> RewardColumn | None:
+    """Return what reads rewards, or None if they are not asked for."""
+    asked = options.get("reward") is not None
+    return RewardColumn(MissingWords(options.get("missing", ()))) if asked else None
 
 
 def open_features(
@@ -135,9 +151,10 @@ def open_features(
     options: TableOptions,
     action: ColumnEncoder | None = None,
     terminated: ColumnEncoder | None = None,
+    reward: RewardColumn | None = None,
 ) -> OpenTable:
-    """Return a source whose columns fit some features; actions and ends are read if there are encoders for them."""
-    names = column_names(options).checked(features.names)
+    """Return a source whose columns fit some features; actions and so on are read if there are encoders for them."""
+    names = column_names(options).checked(features.names, reward=reward is not None)
     binned = checked_bins(options.get("bins"), {name: len(v) for name, v in features.as_dict().items()})
     words = MissingWords(options.get("missing", ()))
     columns: dict[str, ColumnEncoder] = {
@@ -149,7 +166,7 @@ def open_features(
     notes = bin_notes(binned, features.as_dict())
     table = understood(
         parts,
-        Encoders(names, columns, action, terminated),
+        Encoders(names, columns, action, terminated, reward),
         binned,
         per_file=options.get("per_file", False),
         notes=notes,
@@ -177,8 +194,8 @@ def read_rows(
     lengths = [len(batch.step) for batch in batches]
     starts = np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.int64)
     origins = [(batch.part, batch.row) for batch in batches]
-    episode, step, observations, actions, terminated = (
-        np.concatenate([batch[column] for batch in batches]) for column in range(2, 7)
+    episode, step, observations, actions, terminated, rewards = (
+        np.concatenate([batch[column] for batch in batches]) for column in range(2, 8)
     )
     del batches
     kept = None
@@ -188,6 +205,7 @@ def read_rows(
             column[kept] for column in (episode, step, observations, terminated)
         )
         actions = actions[kept] if len(actions) else actions
+        rewards = rewards[kept] if len(rewards) else rewards
         # Episodes of which no row is left are none.
         episode = episodes.keep(episode)
     sorting = sort_rows(episode, step, len(episodes.ids))
@@ -201,6 +219,7 @@ def read_rows(
         sorting.apply(observations),
         sorting.apply(actions) if len(actions) else actions,
         sorting.apply(terminated),
+        sorting.apply(rewards) if len(rewards) else rewards,
         kept,
     )
 
@@ -223,6 +242,8 @@ def understood(
     """Return parts with all the columns that are needed, and notes, also on those that are not."""
     names = encoders.names
     roles = {names.episode: "episode", names.step: "step", names.action: "action"}
+    if encoders.reward is not None:
+        roles[names.reward] = "reward"
     # Without a model all other columns are features, even one that is meant to be something else.
     fixed = [name for name, column in encoders.features.items() if not isinstance(column, DiscoveredColumn)]
     for part in parts:

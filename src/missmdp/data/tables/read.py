@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from missmdp.data.binning import Binning, as_number, bins_argument, checked_bins
+from missmdp.data.binning import as_number, bins_argument
 from missmdp.data.tables.cells import factorise
-from missmdp.data.tables.content import CheckedRows, DatasetParts, LogRows, TableOptions, UnknownValue
-from missmdp.data.tables.encoding import NEVER_SEEN, BinnedColumn, ColumnEncoder, DiscoveredColumn
-from missmdp.data.tables.matching import UNKNOWN, MissingWords, parse_number
+from missmdp.data.tables.content import CheckedRows, DatasetParts, TableOptions, UnknownValue
+from missmdp.data.tables.endings import inferred_ends
+from missmdp.data.tables.matching import UNKNOWN, parse_number
 from missmdp.data.tables.ordered_rows import (
-    OpenTable,
-    TableRows,
-    column_names,
-    open_features,
     open_table,
     raise_if_broken,
     read_rows,
-    understood,
 )
-from missmdp.data.tables.rows import Encoders, Fault
-from missmdp.data.tables.sources import open_source
-from missmdp.data.tables.structure import broken_episodes, extra_columns, first_step
+from missmdp.data.tables.reward_check import check_rewards
+from missmdp.data.tables.rewards import kept_rewards
+from missmdp.data.tables.rows import Fault
+from missmdp.data.tables.structure import broken_episodes, first_step
 from missmdp.data.tables.write import read_metadata
-from missmdp.errors import DataError, Message, ModelError
+from missmdp.errors import DataError, Message
 from missmdp.model.mdp import FactoredMDP
-from missmdp.model.space import MISSING, NO_ACTION, FeatureSpace, StateSpace, is_missing
+from missmdp.model.space import NO_ACTION, is_missing
 
 _log = logging.getLogger(__name__)
 
@@ -47,9 +41,12 @@ def dataset_from_table(
     table = open_table(source, mdp, options)
     rows = read_rows(table, progress=progress)
     raise_if_broken(rows)
-    terminated, notes = _endings(rows, mdp)
+    terminated, notes = inferred_ends(rows, mdp)
     actions = np.array(rows.actions)
     actions[rows.offsets[1:] - 1] = NO_ACTION
+    rewards, about_rewards = kept_rewards(rows)
+    if rewards is not None:
+        check_rewards(rows, mdp, rewards)
     metadata = read_metadata(table.parts)
     ids = rows.episodes.names(table.parts)
     return DatasetParts(
@@ -61,156 +58,9 @@ def dataset_from_table(
         behaviour=metadata.behaviour,
         episode_ids=None if ids == tuple(range(len(ids))) else ids,
         bins=table.bins or metadata.bins,
-        notes=(*table.notes, *notes),
+        notes=(*table.notes, *notes, *about_rewards),
+        logged_rewards=rewards,
     )
-
-
-def _endings(rows: TableRows, mdp: FactoredMDP) -> tuple[NDArray[np.bool_], list[str]]:
-    """Return which episodes ended in a terminal state, and notes on how episodes end.
-
-    Where a table does not say, an episode did if only terminal states admit its last observation.
-    """
-    last = rows.offsets[1:] - 1
-    notes: list[str] = []
-    acted = int(np.count_nonzero(rows.actions[last] != MISSING))
-    if acted:
-        notes.append(
-            f"episodes that end with an action whose result was not logged: {acted:,} of {len(last):,}; "
-            "these last actions are left out"
-        )
-    said = rows.terminated[last]
-    ended, open_ = said == 1, said == MISSING
-    if open_.any():
-        ended[open_] = _only_admitted_by(mdp.space, mdp.terminal, rows.observations[last[open_]])
-    if rows.terminated.max() == 1:
-        often = np.add.reduceat(rows.terminated == 1, rows.offsets[:-1], dtype=np.int64)
-        early = int(np.count_nonzero(often > (said == 1)))
-        if early:
-            notes.append(
-                f"episodes in which {rows.table.encoders.names.terminated!r} is true before the last row: {early:,}; "
-                "only the last row of an episode counts"
-            )
-    for note in notes:
-        _log.info(note)
-    return ended, notes
-
-
-def _admitted_by(
-    space: StateSpace, some: NDArray[np.bool_], observations: NDArray[np.integer[Any]]
-) -> NDArray[np.bool_]:
-    """Return which observations are admitted by at least one of some states, shape (rows,)."""
-    found = np.zeros(len(observations), dtype=np.bool_)
-    for shown, rows in _by_pattern(observations):
-        states = np.where(shown, space.codes[some], MISSING)
-        found[rows] = np.isin(space.features.rank(observations[rows]), space.features.rank(states))
-    return found
-
-
-def _only_admitted_by(
-    space: StateSpace, some: NDArray[np.bool_], observations: NDArray[np.integer[Any]]
-) -> NDArray[np.bool_]:
-    """Return which observations are admitted by some of the given states and by no other, shape (rows,)."""
-    if not some.any():
-        return np.zeros(len(observations), dtype=np.bool_)
-    return _admitted_by(space, some, observations) & ~_admitted_by(space, ~some, observations)
-
-
-def _by_pattern(
-    observations: NDArray[np.integer[Any]],
-) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.int64]]]:
-    """Yield each pattern that occurs and its rows; within one pattern, admitting is being equal."""
-    patterns, label = np.unique(observations != MISSING, axis=0, return_inverse=True)
-    for number, shown in enumerate(patterns):
-        yield shown, np.flatnonzero(label.reshape(-1) == number)
-
-
-def log_from_table(
-    source: Any,
-    features: FeatureSpace | None = None,
-    *,
-    progress: bool | None = None,
-    **options: Unpack[TableOptions],
-) -> LogRows:
-    """Return a trajectory table as codes, without a model; actions are not looked at.
-
-    Parameters
-    ----------
-    source
-        As for `Dataset.from_table`.
-    features
-        The features and their values. By default every column but those of episodes, steps, actions, rewards
-        and ends is a feature, and its values are those that occur, in order; words in CSV files are numbers
-        where all words of a column are.
-    progress
-        Whether to show progress; by default on a terminal.
-    options
-        As for `Dataset.from_table`.
-    """
-    table = _open_unknown(source, options) if features is None else open_features(source, features, options)
-    rows = read_rows(table, progress=progress)
-    raise_if_broken(rows)
-    notes = list(table.notes)
-    observations = rows.observations
-    if features is None:
-        columns = table.encoders.features
-        features, observations, never = _settled(columns, table.bins, observations, table.parts[0].shown)
-        notes += [f"{name!r} is always missing" for name in never]
-        notes += [
-            f"{name!r}: {', '.join(map(repr, sorted(column.left_out)))} counts as missing"
-            for name, column in columns.items()
-            if isinstance(column, DiscoveredColumn) and column.left_out
-        ]
-    first = first_step(rows.step, rows.offsets)
-    numbers = np.repeat(np.arange(len(rows.offsets) - 1), np.diff(rows.offsets))
-    return LogRows(
-        features,
-        observations.astype(features.code_dtype, copy=False),
-        numbers,
-        rows.step - first,
-        rows.episodes.names(table.parts),
-        tuple(notes),
-    )
-
-
-def _open_unknown(source: Any, options: TableOptions) -> OpenTable:
-    """Return a source whose columns are features, apart from those that have a role."""
-    names, words = column_names(options).checked([]), MissingWords(options.get("missing", ()))
-    roles = [names.episode, names.step, names.action, names.terminated]
-    parts = open_source(source, roles)
-    found = extra_columns(parts, [*roles, names.reward])
-    if not found:
-        listing = ", ".join(parts[0].columns)
-        raise DataError(f"{parts[0].shown}: there are no feature columns; the columns are {listing}")
-    binned = checked_bins(options.get("bins"), dict.fromkeys(found))
-    columns: dict[str, ColumnEncoder] = {
-        name: BinnedColumn(binned[name], words) if name in binned else DiscoveredColumn(words)
-        for name in found
-    }
-    return understood(
-        parts, Encoders(names, columns, None, None), binned, per_file=options.get("per_file", False)
-    )
-
-
-def _settled(
-    columns: Mapping[str, ColumnEncoder], binned: Mapping[str, Binning], provisional: NDArray[Any], where: str
-) -> tuple[FeatureSpace, NDArray[Any], list[str]]:
-    """Return the features that were discovered, the final codes, and the features of which nothing was seen."""
-    values: dict[str, Sequence[Any]] = {}
-    codes = np.empty_like(provisional)
-    for position, (name, column) in enumerate(columns.items()):
-        if isinstance(column, DiscoveredColumn):
-            values[name], final = column.settle()
-            codes[:, position] = final[provisional[:, position]]
-        else:
-            values[name] = binned[name].labels()
-            codes[:, position] = provisional[:, position]
-    try:
-        features = FeatureSpace(values)
-    except ModelError as error:
-        raise DataError(
-            f"{where}: the columns cannot be features as they are: {error}; put measurements into bins"
-        ) from error
-    return features, codes, [name for name, found in values.items() if tuple(found) == (NEVER_SEEN,)]
 
 
 @dataclass
@@ -299,7 +149,7 @@ def checked_rows(
     if broken.size:
         more = f" (and {broken.size - 1:,} more episodes are not valid histories)" if broken.size > 1 else ""
         sentences.append(Message(rows.explain(int(broken[0])), more))
-    terminated, notes = _endings(rows, mdp)
+    terminated, notes = inferred_ends(rows, mdp)
     actions = np.array(rows.actions)
     # Known to be there, so it was not missing, but not which.
     actions[actions == UNKNOWN] = NO_ACTION

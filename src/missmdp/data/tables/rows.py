@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.data.tables.cells import Cells, cell, factorise, in_order, take
-from missmdp.data.tables.encoding import ColumnEncoder, StepColumn
+from missmdp.data.tables.encoding import ColumnEncoder, RewardColumn, StepColumn
 from missmdp.data.tables.matching import UNKNOWN, USUAL, same_word
 from missmdp.data.tables.parts import Part, reading
 from missmdp.data.tables.structure import Names, how_to_number
@@ -28,12 +28,15 @@ class Encoders(NamedTuple):
     features: Mapping[str, ColumnEncoder]
     action: ColumnEncoder | None
     terminated: ColumnEncoder | None
+    reward: RewardColumn | None = None
 
     def needed(self, part: Part) -> list[str]:
         """Return the columns of a part that are read."""
         columns = [self.names.episode, self.names.step, *self.features]
         if self.action is not None:
             columns.append(self.names.action)
+        if self.reward is not None:
+            columns.append(self.names.reward)
         if self.terminated is not None and self.names.terminated in part.columns:
             columns.append(self.names.terminated)
         return columns
@@ -56,6 +59,8 @@ class Batch(NamedTuple):
     """Codes, `MISSING` where there is no action, shape (B,); empty where actions are not read."""
     terminated: NDArray[np.int8]
     """1, 0 or `MISSING`, shape (B,)."""
+    rewards: NDArray[np.float64]
+    """Rewards, NaN where there is none, shape (B,); empty where they are not read."""
 
 
 @dataclass
@@ -209,10 +214,15 @@ def _encode(
         terminated = encode(names.terminated, encoders.terminated)
     else:
         terminated = np.full(len(step), MISSING, dtype=np.int8)
+    rewards = np.empty(0)
+    if encoders.reward is not None:
+        numbers, reward = cells[names.reward], encoders.reward
+        rewards = reward.numbers(numbers, is_text=is_text)
+        check(names.reward, np.isinf(rewards), lambda place: reward.explain(cell(numbers, place)))
     observations = np.empty((len(step), len(codes)), dtype=np.result_type(np.int8, *codes))
     for position, column in enumerate(codes):
         observations[:, position] = column
-    return Batch(number, row, episode, step, observations, actions, terminated), faults
+    return Batch(number, row, episode, step, observations, actions, terminated, rewards), faults
 
 
 def _tidy(value: Any) -> Any:
@@ -232,4 +242,5 @@ def _without_unknowns(batch: Batch) -> Batch:
         episode=np.where(batch.step == UNKNOWN, FAULTY, batch.episode),
         observations=known(batch.observations),
         terminated=known(batch.terminated),
+        rewards=np.where(np.isinf(batch.rewards), np.nan, batch.rewards),
     )

@@ -27,12 +27,15 @@ class Names:
     reward: str = "reward"
     terminated: str = "terminated"
 
-    def checked(self, features: Iterable[str]) -> Names:
+    def checked(self, features: Iterable[str], *, reward: bool = False) -> Names:
         """Return these names if they differ from each other and from the features.
 
-        A feature called reward or terminated is a feature; then there is no such column.
+        A feature called reward or terminated is a feature; then there is no such column, unless rewards are to be
+        read.
         """
         own = {"episode": self.episode, "step": self.step, "action": self.action}
+        if reward:
+            own["reward"] = self.reward
         taken: dict[str, str] = {}
         for role, name in {**own, "terminated": self.terminated}.items():
             given: Any = name
@@ -83,6 +86,7 @@ def check_named(parts: Sequence[Part], names: Names, features: Iterable[str]) ->
     for role, usual, name in (
         ("action", Names.action, names.action),
         ("terminated", Names.terminated, names.terminated),
+        ("reward", Names.reward, names.reward),
     ):
         if name != usual and not any(name in part.columns for part in parts):
             raise DataError(_absent(parts[0], name, role, free))

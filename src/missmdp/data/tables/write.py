@@ -51,7 +51,7 @@ def _write_metadata(dataset: Dataset) -> dict[bytes, bytes]:
         "seed": dataset.seed,
         "behaviour": dataset.behaviour,
         "bins": None if dataset.bins is None else {n: b.to_json() for n, b in dataset.bins.items()},
-        "features_sha256": _digest(dataset.mdp.space.features),
+        "features_sha256": _digest(dataset.feature_space),
     }
     return {_KEY: json.dumps(content).encode()}
 
@@ -169,15 +169,16 @@ def _check_name(path: str | Path, suffixes: tuple[str, ...], kind: str, other: s
 
 def _batches(dataset: Dataset, *, plain_words: bool = False) -> tuple[Any, Iterator[Any]]:
     """Return the schema and the rows, a chunk at a time; `plain_words` leaves out dictionaries of words."""
-    names = Names().checked(dataset.mdp.space.features.names)
-    features = dataset.mdp.space.features
+    names = Names().checked(dataset.feature_space.names)
+    features = dataset.feature_space
     lookups = {
         name: _lookup(values, f"feature {name!r}", plain_words=plain_words)
         for name, values in features.as_dict().items()
     }
-    actions = _lookup(dataset.mdp.actions, "the actions", plain_words=plain_words)
+    actions = _lookup(dataset.action_names, "the actions", plain_words=plain_words)
     ids = _id_lookup(dataset)
-    rewards = dataset.rewards if dataset.states is not None and names.reward not in features.names else None
+    has_rewards = dataset.logged_rewards is not None or dataset.states is not None
+    rewards = dataset.rewards if has_rewards and names.reward not in features.names else None
     has_end = names.terminated not in features.names
 
     def rows(start: int, stop: int) -> Any:
@@ -193,7 +194,8 @@ def _batches(dataset: Dataset, *, plain_words: bool = False) -> tuple[Any, Itera
             columns[name] = look_up(dataset.observations[here, position])
         columns[names.action] = actions(taken)
         if rewards is not None:
-            columns[names.reward] = pa.array(rewards[here], mask=taken == NO_ACTION)
+            nothing = (taken == NO_ACTION) | np.isnan(rewards[here])
+            columns[names.reward] = pa.array(rewards[here], mask=nothing)
         if has_end:
             last = row == dataset.offsets[episode + 1] - 1
             columns[names.terminated] = pa.array(last & dataset.terminated[episode])
@@ -247,7 +249,7 @@ def _id_lookup(dataset: Dataset) -> Callable[[NDArray[np.int64]], Any]:
 
 def _refuse_what_csv_cannot_tell(dataset: Dataset) -> None:
     """Raise `DataError` for words that would be read as something else, since spaces around words do not count."""
-    for name, values in {**dataset.mdp.features, "action": dataset.mdp.actions}.items():
+    for name, values in {**dataset.features, "action": dataset.action_names}.items():
         words = [str(value).strip() for value in values]
         for word, value in zip(words, values, strict=True):
             if not word:

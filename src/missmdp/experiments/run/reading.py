@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from missmdp.data.collect import collect
-from missmdp.data.dataset import Dataset
+from missmdp.data.dataset import Dataset, check_terms
 from missmdp.data.description.describe import describe
 from missmdp.data.validation import validate
-from missmdp.errors import DataError, MissMDPError
+from missmdp.errors import MissMDPError
 from missmdp.evaluation.likelihood import log_likelihood
 from missmdp.experiments.run.result import Log, Problem, Reasons
 from missmdp.experiments.run.settings import RunSettings
@@ -57,9 +57,8 @@ def _dataset(data: Any, table: Mapping[str, Any], problem: Problem, settings: Ru
         assert simulator is not None
         return collect(simulator, settings.steps, seed=settings.seeds.data, progress=False)
     if isinstance(data, Dataset):
-        if data.mdp.space.features != mdp.space.features or data.mdp.actions != mdp.actions:
-            raise DataError("the dataset has other features, values or actions than the model")
-        return data
+        check_terms(data, mdp)
+        return data.with_mdp(mdp) if data.mdp is None else data
     return Dataset.from_table(data, mdp, **table, progress=False)
 
 

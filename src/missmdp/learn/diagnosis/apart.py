@@ -53,7 +53,7 @@ def joined_classes(
                 sum(row.n_parameters for row in own),
                 one_by_one(row.score for row in own) + chance,
                 0.0,
-                joined_graph(log.mdp.space.features.names, (row.graph for row in own)),
+                joined_graph(log.feature_space.names, (row.graph for row in own)),
             )
         )
     best = max(row.score for row in rows)

@@ -130,7 +130,7 @@ def diagnose(
         else:
             log = checked_log(mdp, dataset, "diagnose")
             evidence = prepare_histories(log, blocks)
-            own = log.mdp
+            own = log.known_mdp
         prior = asmar_table(counts, blocks)
         searcher: Searcher[Evidence] = Searcher(own, blocks, evidence, prior, 1.0, threads=threads, tell=tell)
         classes = best_structures(searcher, snapshots=snapshots)
@@ -178,7 +178,7 @@ def _together(
     level: float,
 ) -> Diagnosis:
     """Return the diagnosis of all features from those of clusters."""
-    features = log.mdp.space.features
+    features = log.feature_space
     graph = joined_graph(features.names, (one.graph for one in found))
     blocks = tuple(
         sorted((block for one in found for block in one.blocks), key=lambda b: features.position(b[0]))
@@ -206,7 +206,7 @@ def _together(
             f"This was found in {len(clusters)} clusters of features that the dynamics do not tie together; whether "
             "gaps depend on features of other clusters was not looked at",
         ),
-        mdp=log.mdp,
+        mdp=log.known_mdp,
     )
 
 

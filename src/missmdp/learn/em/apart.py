@@ -48,7 +48,7 @@ class Apart:
                     tuple(cluster.kept[i] for i in places) for places in (factor.features, factor.parents)
                 )
                 parts.append(factor._replace(features=features, parents=parents).as_part())
-        return MissingnessFunction.from_parts(self.log.mdp.space, parts)
+        return MissingnessFunction.from_parts(self.log.known_mdp.space, parts)
 
     @property
     def log_chance(self) -> float:
@@ -71,17 +71,17 @@ class Apart:
         graphs = [learner.graph_ for learner in self.learners]
         return MissingnessGraph(
             [edge for graph in graphs for edge in graph.edges],
-            features=self.log.mdp.space.features.names,
+            features=self.log.feature_space.names,
             can_go_missing=[name for graph in graphs for name in graph.can_go_missing],
             dependent=[pair for graph in graphs for pair in graph.dependent],
         )
 
     def unseen(self) -> tuple[Unseen, ...]:
         """Return the groups of reachable states that were hardly ever visited."""
-        reachable = self.log.mdp.reachable
+        reachable = self.log.known_mdp.reachable
         found: list[Unseen] = []
         for cluster, learner in zip(self.clusters, self.learners, strict=True):
-            of_state = cluster.states(self.log.mdp.space)
+            of_state = cluster.states(self.log.known_mdp.space)
             for group in learner.unseen_:
                 inside = np.zeros(cluster.mdp.n_states, dtype=np.bool_)
                 inside[group.states] = True
@@ -102,7 +102,7 @@ class Apart:
         seed: int,
     ) -> Bound:
         """Return bootstrap intervals; the clusters share what may go wrong, so each is a little wider."""
-        mdp, failure = self.log.mdp, (1.0 - confidence) / len(self.clusters)
+        mdp, failure = self.log.known_mdp, (1.0 - confidence) / len(self.clusters)
         bounds = [learner.bound(1.0 - failure, draws=draws, seed=seed) for learner in self.learners]
         never = never_missing(function, self.log.n_steps, declared, failure)
         agree, worst = np.full(mdp.n_states, 1.0 - never), 1.0 - never

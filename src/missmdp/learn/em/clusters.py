@@ -97,9 +97,9 @@ def clusters_of_log(
     graph
         What indicators may depend on, where that is known.
     """
-    if not is_large(log.mdp, len(names)):
+    if not is_large(log.known_mdp, len(names)):
         return []
-    features = log.mdp.space.features
+    features = log.feature_space
     missing = [name for block in names for name in block]
     joined = list(names)
     if graph is not None:
@@ -108,7 +108,7 @@ def clusters_of_log(
             *((name, *graph.parents(name)) for name in missing if name in graph.features),
         ]
     return find_clusters(
-        log.mdp, features.mask(missing), [[features.position(name) for name in tie] for tie in joined]
+        log.known_mdp, features.mask(missing), [[features.position(name) for name in tie] for tie in joined]
     )
 
 

@@ -229,7 +229,7 @@ class DynamicsEM(MissingnessEstimator):
     def fit(self, data: Dataset) -> Self:
         """Learn M̂ from a log with its actions, and return self."""
         log = checked_log(self.mdp, data, "DynamicsEM")
-        features = log.mdp.space.features
+        features = log.feature_space
         self.check_parameters(features)
         if log.n_steps == 0:
             raise DataError("there are no observations to learn from")
@@ -241,7 +241,7 @@ class DynamicsEM(MissingnessEstimator):
         clusters = self._clusters(log, names)
         if clusters:
             return self._fit_apart(log, clusters, names)
-        blocks = Blocks.of(features, names, log.mdp.n_states)
+        blocks = Blocks.of(features, names, log.known_mdp.n_states)
         prior = asmar_table(counts, blocks)
         with show_status("Learning from the dynamics", enabled=self.progress) as say:
 
@@ -250,7 +250,7 @@ class DynamicsEM(MissingnessEstimator):
 
             histories = prepare_histories(log, blocks)
             searcher = Searcher(
-                log.mdp, blocks, histories, prior, self.pseudo_count, threads=self.threads, tell=tell
+                log.known_mdp, blocks, histories, prior, self.pseudo_count, threads=self.threads, tell=tell
             )
             model, found = self._model(searcher)
             fits = self._fits(searcher, model, prior if found is None else found.fit.table)
@@ -269,7 +269,7 @@ class DynamicsEM(MissingnessEstimator):
         for cluster in clusters:
             kept, own = cluster.mdp.space.features.names, cluster.hidden
             structure, parameters = self.structure, self.get_params()
-            hidden = log.mdp.space.features.chosen(np.isin(np.arange(len(log.mdp.space.features)), own))
+            hidden = log.feature_space.chosen(np.isin(np.arange(len(log.feature_space)), own))
             if isinstance(structure, MissingnessGraph):
                 structure = _restricted(structure, kept, hidden)
             parameters |= {
@@ -354,7 +354,7 @@ class DynamicsEM(MissingnessEstimator):
     def _keep(
         self, log: Dataset, searcher: Searcher[Histories], fits: list[EMFit], found: Found | None
     ) -> None:
-        mdp, blocks, histories = log.mdp, searcher.blocks, searcher.histories
+        mdp, blocks, histories = log.known_mdp, searcher.blocks, searcher.histories
         self.apart_ = None
         best = max(fits, key=lambda fit: fit.objective)
         self.fit_, self.found_, self.histories_ = best, found, histories

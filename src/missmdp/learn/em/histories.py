@@ -28,7 +28,7 @@ from missmdp._kernels.histories import (
     grow_tree,
     passing,
 )
-from missmdp.data.dataset import Dataset
+from missmdp.data.dataset import Dataset, check_terms
 from missmdp.errors import DataError
 from missmdp.learn.blocks import Blocks, pattern_numbers
 from missmdp.learn.em.observation_classes import (
@@ -177,7 +177,7 @@ def prepare_histories(dataset: Dataset, blocks: Blocks) -> Histories:
     DataError
         If observations have values that no state has, or if there is too much to prepare.
     """
-    mdp = dataset.mdp
+    mdp = dataset.known_mdp
     seen = observation_classes(dataset)
     _check_possible(dataset, seen)
     classes = merged_states(mdp)
@@ -265,7 +265,7 @@ def _check_possible(dataset: Dataset, seen: ObservationClasses) -> None:
     if nowhere.size:
         row = int(np.flatnonzero(np.isin(seen.of_row, nowhere))[0])
         episode = int(np.searchsorted(dataset.offsets, row, side="right")) - 1
-        shown = dataset.mdp.space.features.decode_observation(dataset.observations[row])
+        shown = dataset.feature_space.decode_observation(dataset.observations[row])
         raise DataError(
             f"episode {episode}, step {row - int(dataset.offsets[episode])}: no state of the model can show "
             f"{tuple(shown)!r}; missmdp.validate lists all such observations"
@@ -370,8 +370,7 @@ def checked_log(mdp: FactoredMDP, data: Any, who: str) -> Dataset:
             f"{who} learns from whole histories, so it needs a Dataset; got {type(data).__name__}"
         )
     checked_mdp(mdp)
-    if data.mdp.space.features != mdp.space.features or data.mdp.actions != mdp.actions:
-        raise DataError("the dataset has other features, values or actions than the MDP")
+    check_terms(data, mdp, "MDP")
     goes_on = np.ones(data.n_steps, dtype=np.bool_)
     goes_on[data.offsets[1:] - 1] = False
     if (goes_on & (data.actions == NO_ACTION)).any():

@@ -52,7 +52,7 @@ class ObservationClasses:
 
 def observation_classes(dataset: Dataset) -> ObservationClasses:
     """Return the distinct observations of a log, each with whether the episode goes on."""
-    mdp = dataset.mdp
+    mdp = dataset.known_mdp
     distinct = distinct_observations(mdp.space.features, dataset.observations)
     start, state = admitting_states(mdp, distinct.codes)
     ending = np.full(dataset.n_steps, _OPEN, dtype=np.int64)
