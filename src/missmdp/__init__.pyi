@@ -64,6 +64,8 @@ from missmdp.learn.histories_needed import histories_needed as histories_needed
 from missmdp.learn.icin import ICIN as ICIN
 from missmdp.learn.identifiability.check import identifiability as identifiability
 from missmdp.learn.identifiability.result import Identifiability as Identifiability
+from missmdp.learn.joint.estimator import JointEM as JointEM
+from missmdp.learn.joint.visits import Support as Support
 from missmdp.learn.registry import forget_learner as forget_learner
 from missmdp.learn.registry import register_learner as register_learner
 from missmdp.model.belief import initial_belief as initial_belief

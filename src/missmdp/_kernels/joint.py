@@ -133,3 +133,72 @@ def joint_forward_backward(
             if up >= 0:
                 behind[tree.first[up] + i] += future
     return total_log
+
+
+@kernel
+def posterior_features(
+    tree: PrefixTree,
+    shown: Shown,
+    transition: NDArray[np.float64],
+    initial: NDArray[np.float64],
+    emission: NDArray[np.float64],
+    label: NDArray[np.int32],
+    place: NDArray[np.int64],
+    out: NDArray[np.float64],
+) -> None:
+    """Add to out[places, labels] how likely the step to each node was one with each label, given its whole history.
+
+    Every row of the log is a node of its own here. `label` has a number for each entry of T, shape (B, H, H), and
+    `place` says where each node is added, −1 for nowhere, shape (nodes,).
+    """
+    n_nodes = len(tree.parent)
+    ahead = np.zeros(tree.first[n_nodes])
+    behind = np.zeros(tree.first[n_nodes])
+    scale = np.zeros(n_nodes)
+    for node in range(n_nodes):
+        begin, entry = tree.first[node], shown.start[tree.seen[node]]
+        width = tree.first[node + 1] - begin
+        block, above, up = tree.block[node], tree.above[node], tree.parent[node]
+        if above < 0:
+            for j in range(width):
+                ahead[begin + j] = initial[block, shown.hidden[entry + j]]
+        else:
+            source = shown.start[above]
+            for i in range(shown.start[above + 1] - source):
+                mass = 1.0 if up < 0 else ahead[tree.first[up] + i]
+                if mass > 0.0:
+                    row = transition[block, shown.hidden[source + i]]
+                    for j in range(width):
+                        ahead[begin + j] += mass * row[shown.hidden[entry + j]]
+        total = 0.0
+        for j in range(width):
+            ahead[begin + j] *= emission[entry + j]
+            total += ahead[begin + j]
+        scale[node] = total
+        if total > 0.0:
+            for j in range(width):
+                ahead[begin + j] /= total
+    for node in range(n_nodes - 1, -1, -1):
+        if scale[node] == 0.0:
+            continue
+        begin, entry = tree.first[node], shown.start[tree.seen[node]]
+        width = tree.first[node + 1] - begin
+        block, above, up = tree.block[node], tree.above[node], tree.parent[node]
+        for j in range(width):
+            behind[begin + j] = (behind[begin + j] + tree.ends[node]) * emission[entry + j] / scale[node]
+        if above < 0:
+            continue
+        source = shown.start[above]
+        for i in range(shown.start[above + 1] - source):
+            mass = 1.0 if up < 0 else ahead[tree.first[up] + i]
+            h = shown.hidden[source + i]
+            row, labels = transition[block, h], label[block, h]
+            future = 0.0
+            for j in range(width):
+                k = shown.hidden[entry + j]
+                part = row[k] * behind[begin + j]
+                future += part
+                if place[node] >= 0:
+                    out[place[node], labels[k]] += mass * part
+            if up >= 0:
+                behind[tree.first[up] + i] += future

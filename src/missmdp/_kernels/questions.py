@@ -29,7 +29,7 @@ class Prior(NamedTuple):
     the same steps; the way that suits a leaf best is its own.
     """
 
-    count: NDArray[np.float64]
+    pseudo: NDArray[np.float64]
     """Pseudo-counts of each column, shape (W,)."""
     block: NDArray[np.int64]
     """Columns of one block share a distribution; others have one of their own, shape (W,)."""
@@ -43,7 +43,7 @@ class Prior(NamedTuple):
 
 @kernel
 def leaf_score(prior: Prior, counts: NDArray[np.float64]) -> tuple[float, int]:
-    """Return the log of the Dirichlet-multinomial probability of counts, shape (W,), and the best way of telling them."""
+    """Return the log of the Dirichlet-multinomial probability of counts, shape (W,), and how they are best told."""
     score = np.zeros(prior.way.max() + 1)
     best = _score(prior, counts, np.zeros(len(prior.total)), score)
     return best, int(np.argmax(score))
@@ -59,7 +59,7 @@ def _score(
         n = counts[w]
         if n > 1e-9:
             b = prior.block[w]
-            added = math.lgamma(prior.count[w] + n) - math.lgamma(prior.count[w])
+            added = math.lgamma(prior.pseudo[w] + n) - math.lgamma(prior.pseudo[w])
             score[prior.way[b]] += added + n * prior.share[w]
             sums[b] += n
     for b in range(len(sums)):
@@ -161,10 +161,11 @@ def best_question(
         else:
             begin, n_answers, ordered = first[n_variables] + 3 * (q - n_variables), 3, False
             variable, other = askable.pairs[q - n_variables, 0], askable.pairs[q - n_variables, 1]
-        seen = np.zeros(n_answers, dtype=np.bool_)
+        seen, natural = np.zeros(n_answers, dtype=np.bool_), np.zeros(n_answers)
         mass, middle, often = np.zeros(n_answers), np.zeros(n_answers), np.zeros(n_answers)
         n_seen = 0
         for answer in range(n_answers):
+            natural[answer] = answer
             for w in range(n_values):
                 n = table[begin + answer, w]
                 mass[answer] += n
@@ -194,7 +195,7 @@ def best_question(
             if kind == 0 and not ordered:
                 continue
             if kind == 0:
-                count = _by_key(np.arange(n_answers) * 1.0, seen, order)
+                count = _by_key(natural, seen, order)
             elif kind == 1:
                 count = _by_key(middle, seen, order)
             else:

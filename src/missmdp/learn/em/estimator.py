@@ -61,6 +61,16 @@ _NAMES: dict[str, str] = {
 }
 
 
+def checked_structure(structure: Any, name: str) -> str:
+    """Return the plain name of a structure of M, "m-graph" for a graph; raise `ParameterError` for anything else."""
+    if isinstance(structure, MissingnessGraph):
+        return "m-graph"
+    if str(structure).lower() not in _NAMES:
+        names = listed([repr(one) for one in dict.fromkeys(_NAMES.values())], "or")
+        raise ParameterError(name, structure, f"a MissingnessGraph, {names}")
+    return _NAMES[str(structure).lower()]
+
+
 class DynamicsEM(MissingnessEstimator):
     """Learns M from whole histories: the known dynamics tell what was probably missing.
 
@@ -212,9 +222,7 @@ class DynamicsEM(MissingnessEstimator):
     def check_parameters(self, features: FeatureSpace) -> None:
         """Raise `DataError` if a parameter is invalid."""
         checked_mdp(self.mdp)
-        if not isinstance(self.structure, MissingnessGraph) and str(self.structure).lower() not in _NAMES:
-            names = listed([repr(name) for name in dict.fromkeys(_NAMES.values())], "or")
-            raise ParameterError("structure", self.structure, f"a MissingnessGraph, {names}")
+        checked_structure(self.structure, "structure")
         checked_number("pseudo_count", self.pseudo_count, least=0.0, most=1e9)
         checked_number("tolerance", self.tolerance, above=0.0, below=1.0)
         checked_integer("starts", self.starts, least=1)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.learn.assumptions import AssumptionFinding
-from missmdp.learn.blocks import Blocks
+from missmdp.learn.blocks import Blocks, States
 from missmdp.learn.em.histories import Histories
 from missmdp.learn.em.iterate import EMFit, PenalisedFactors, StructureModel
 from missmdp.learn.em.logistic import Logistic
@@ -60,7 +60,7 @@ def fit_warnings(
         )
 
 
-def factors_graph(mdp: FactoredMDP, model: StructureModel) -> MissingnessGraph:
+def factors_graph(mdp: States, model: StructureModel) -> MissingnessGraph:
     """Return what the indicators of a structure depend on.
 
     Features of one block, blocks of one factor, and blocks of which one looks at the other are joined as dependent.

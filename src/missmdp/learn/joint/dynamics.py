@@ -221,7 +221,8 @@ class Family:
     def counted(self, place: NDArray[np.int32], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the weights of cells added up by leaf and outcome, shape (leaves, W)."""
         size = self.prior.size
-        return np.bincount(place, weight, minlength=size)[:size].reshape(self.prior.shape)
+        counts = np.bincount(place, weight, minlength=size)[:size].astype(np.float64)
+        return counts.reshape(self.prior.shape)
 
     def maximise(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the distributions that explain counts best, pseudo-counts included, shape (leaves, W)."""

@@ -165,12 +165,24 @@ class Complete(NamedTuple):
     """Episodes that begin with one, shape (O, H)."""
 
 
+class LogRows(NamedTuple):
+    """The rows of a log."""
+
+    seen: NDArray[np.int64]
+    """The observation of each row, shape (N,)."""
+    block: NDArray[np.int64]
+    """The block of the step that leads to each row; at the start of an episode the always-seen part, shape (N,)."""
+    begins: NDArray[np.bool_]
+    """Whether an episode begins, shape (N,)."""
+
+
 @dataclass(frozen=True, eq=False)
 class Prepared:
     """A log that is ready to be learned from."""
 
     histories: JointHistories
     complete: Complete
+    rows: LogRows
     codes: NDArray[np.integer[Any]]
     """The distinct observations, shape (D, n)."""
     counts: NDArray[np.int64]
@@ -232,10 +244,11 @@ def prepare(log: Dataset, blocks: Sequence[Sequence[str]] | None, *, ends: bool)
     entry_owner = np.repeat(np.arange(len(distinct.codes)), np.diff(shown.start))
     pattern = pattern_numbers(made, distinct.codes >= 0)
     entry_place = pattern[entry_owner] * states.n_states + state_of[seen_of[entry_owner], shown.hidden]
-    histories = _tree(log, layout, shown, entry_place, distinct.of_row, begins, block_of_row)
+    rows = LogRows(distinct.of_row, block_of_row, begins)
     return Prepared(
-        histories,
-        _complete(layout, shown, distinct.of_row, begins, block_of_row),
+        _tree(log, layout, shown, entry_place, rows),
+        _complete(layout, shown, rows),
+        rows,
         distinct.codes,
         np.bincount(distinct.of_row, minlength=len(distinct.codes)).astype(np.int64),
     )
@@ -252,7 +265,7 @@ def check_size(features: FeatureSpace, hidden: NDArray[np.int64], n_seen: int) -
         )
     n_hidden = math.prod(int(features.sizes[i]) for i in hidden)
     if n_seen * n_hidden**2 > _MOST_CELLS:
-        names = ", ".join(features.names[i] for i in hidden)
+        names = ", ".join(features.chosen(np.isin(np.arange(len(features)), hidden)))
         raise DataError(
             f"the features that go missing ({names}) have {n_hidden:,} combinations of values, too many to "
             f"follow from step to step; {_FEWER}"
@@ -302,11 +315,10 @@ def _tree(
     layout: Layout,
     shown: Shown,
     entry_place: NDArray[np.int64],
-    of_row: NDArray[np.int64],
-    begins: NDArray[np.bool_],
-    block_of_row: NDArray[np.int64],
+    rows: LogRows,
 ) -> JointHistories:
     """Return the histories as a tree; a token is an observation and the kind of the step that leads to it."""
+    of_row, block_of_row, begins = rows
     width = np.diff(shown.start)
     n_seen, n_blocks = len(width), len(layout.steps.before) + len(layout.seen_codes)
     block = np.where(begins, block_of_row + len(layout.steps.before), block_of_row)
@@ -373,14 +385,9 @@ def _tree(
     ).reweighted(np.ones(len(pieces)))
 
 
-def _complete(
-    layout: Layout,
-    shown: Shown,
-    of_row: NDArray[np.int64],
-    begins: NDArray[np.bool_],
-    block_of_row: NDArray[np.int64],
-) -> Complete:
+def _complete(layout: Layout, shown: Shown, log_rows: LogRows) -> Complete:
     """Return what is counted where everything is seen."""
+    of_row, block_of_row, begins = log_rows
     width, n_hidden = np.diff(shown.start), layout.n_hidden
     full = (width == 1)[of_row]
     part = shown.hidden[shown.start[:-1]][of_row]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,22 +14,20 @@ from missmdp.learn.joint.dynamics import Dynamics, Family, Point, Variables
 from missmdp.learn.joint.layout import Layout
 from missmdp.memory import check_fits
 
-_MOST_ENTRIES = 50_000_000
-_SHARE = 0.5
-"""P(ended) above which a state counts as terminal."""
-
 
 @dataclass(frozen=True, eq=False)
-class _Columns:
+class Rows:
     """Values of variables in rows: a state, an action, and some of the next values."""
 
     variables: Variables
-    codes: NDArray[np.integer]
+    codes: NDArray[np.integer[Any]]
     """The values of all states, shape (S, n)."""
     state_index: NDArray[np.int64]
     """The state before, shape (rows,)."""
     action: int
     after: dict[int, NDArray[np.int64]]
+    came_from: NDArray[np.int64]
+    """The row that each goes on from, shape (rows,)."""
 
     @property
     def count(self) -> int:
@@ -45,15 +44,13 @@ class _Columns:
 
 
 def distributions(
-    family: Family, theta: NDArray[np.float64], rows: _Columns, variables: Variables
+    family: Family, theta: NDArray[np.float64], rows: Rows, variables: Variables
 ) -> NDArray[np.float64]:
     """Return the distribution of a family's target in each row, shape (rows, V)."""
     leaf = family.partition.leaf(rows.column, rows.count)
     table, way = family.outcomes.column, family.way[leaf]
-    if table.shape[1] > 1:
-        column = table[way, rows.column(variables.feature(family.target))]
-    else:
-        column = table[way, 0]
+    before = rows.column(variables.feature(family.target)) if table.shape[1] > 1 else 0
+    column = table[way, before]
     found = (theta * family.outcomes.share)[leaf[:, None], column]
     if family.known is not None:
         row = family.known.row[rows.state_index, rows.action]
@@ -61,9 +58,9 @@ def distributions(
     return found
 
 
-def _expanded(
-    families: Sequence[Family], thetas: Sequence[NDArray[np.float64]], rows: _Columns, variables: Variables
-) -> tuple[_Columns, NDArray[np.float64]]:
+def expanded(
+    families: Sequence[Family], thetas: Sequence[NDArray[np.float64]], rows: Rows, variables: Variables
+) -> tuple[Rows, NDArray[np.float64]]:
     """Return all ways to go on from some rows, and how likely each is."""
     weight = np.ones(rows.count)
     for family, theta in zip(families, thetas, strict=True):
@@ -77,11 +74,17 @@ def _expanded(
         weight = weight[place] * found[place, value]
         after = {v: column[place] for v, column in rows.after.items()}
         after[family.target] = value.astype(np.int64)
-        rows = _Columns(variables, rows.codes, rows.state_index[place], rows.action, after)
+        rows = Rows(variables, rows.codes, rows.state_index[place], rows.action, after, place)
     return rows, weight
 
 
-def _state_numbers(rows: _Columns, layout: Layout, variables: Variables) -> NDArray[np.int64]:
+def start_rows(layout: Layout, variables: Variables, action: int) -> Rows:
+    """Return a row for each state."""
+    every = np.arange(layout.states.n_states)
+    return Rows(variables, layout.states.space.codes, every, action, {}, every)
+
+
+def _state_numbers(rows: Rows, layout: Layout, variables: Variables) -> NDArray[np.int64]:
     number = np.zeros(rows.count, dtype=np.int64)
     for feature, size in enumerate(layout.features.sizes.tolist()):
         number = number * size + rows.after[variables.next(feature)]
@@ -96,8 +99,7 @@ def matrices(dynamics: Dynamics, point: Point) -> list[sparse.csr_array]:
     families, thetas = dynamics.steps.families[:n], point.steps[:n]
     found: list[sparse.csr_array] = []
     for action in range(layout.n_actions):
-        start = _Columns(variables, layout.states.space.codes, np.arange(n_states), action, {})
-        rows, weight = _expanded(families, thetas, start, variables)
+        rows, weight = expanded(families, thetas, start_rows(layout, variables, action), variables)
         target = _state_numbers(rows, layout, variables)
         matrix = sparse.csr_array((weight, (rows.state_index, target)), shape=(n_states, n_states))
         total = np.asarray(matrix.sum(axis=1)).reshape(-1)
@@ -111,8 +113,9 @@ def initial_distribution(dynamics: Dynamics, point: Point) -> NDArray[np.float64
         return dynamics.initial_given
     layout = dynamics.layout
     variables = Variables(layout.features, layout.n_actions)
-    start = _Columns(variables, layout.states.space.codes, np.zeros(1, dtype=np.int64), 0, {})
-    rows, weight = _expanded(dynamics.start.families, point.start, start, variables)
+    alone = np.zeros(1, dtype=np.int64)
+    start = Rows(variables, layout.states.space.codes, alone, 0, {}, alone)
+    rows, weight = expanded(dynamics.start.families, point.start, start, variables)
     found = np.bincount(
         _state_numbers(rows, layout, variables), weight, minlength=layout.states.n_states
     ).astype(np.float64)
@@ -127,5 +130,5 @@ def ending_chance(dynamics: Dynamics, point: Point) -> NDArray[np.float64]:
     variables = Variables(layout.features, layout.n_actions)
     codes = layout.states.space.codes
     after = {variables.next(i): codes[:, i].astype(np.int64) for i in range(n)}
-    rows = _Columns(variables, codes, np.arange(len(codes)), 0, after)
+    rows = replace(start_rows(layout, variables, 0), after=after)
     return distributions(dynamics.steps.families[n], point.steps[n], rows, variables)[:, 1]

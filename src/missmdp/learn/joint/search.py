@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,8 +104,18 @@ class JointSearch:
             self.prepared, self.rules, self.pseudo_count, histories=thin, threads=self.threads, tell=self.tell
         )
 
-    def first(self) -> Found:
-        """Return a structure of T from full observations, refined while gaps depend on what is always seen."""
+    def first(self, before: Found | None = None, eager: Sequence[float] = _EAGER) -> Found:
+        """Return a structure of T from full observations, refined while gaps depend on what is always seen.
+
+        Parameters
+        ----------
+        before
+            What was found in a part of the log, to go on from.
+        """
+        if before is not None:
+            start = self._fitted(before.structure.dynamics, before.fit.model, before.fit.parameters)
+            again = self.scored(before.structure, start, before.trees)
+            return self.settled(again, (1.0, 0.4, 1.0), reorder=True)
         complete = self.prepared.complete
         grower = Grower(
             self.layout, complete.moved, complete.began, self.rules, eager=_FIRST_EAGER, prune=False
@@ -119,14 +128,20 @@ class JointSearch:
             self.prior,
             self.threads,
         )
-        model = self.penalised(named_factors(self.layout.states, self.layout.blocks, "smar"), expected.counts)
+        model = self.penalised(named_factors(self.layout.states, self.layout.blocks, "smar"))
         start = maximised(structure.dynamics, model, expected)
-        found = self._scored(structure, self._fitted(structure.dynamics, model, start), ())
-        return self.settled(found, _EAGER, reorder=True)
+        found = self.scored(structure, self._fitted(structure.dynamics, model, start), ())
+        return self.settled(found, eager, reorder=True)
 
-    def penalised(self, factors: Factors, counts: NDArray[np.float64]) -> StructureModel:
-        """Return factors of M with pseudo-counts."""
-        return penalised(factors, self.prior, counts.sum(axis=0), self.pseudo_count)
+    def penalised(self, factors: Factors, counts: NDArray[np.float64] | None = None) -> StructureModel:
+        """Return factors of M with pseudo-counts, by how often states are visited if that is known."""
+        visits = self.layout.states.reachable.astype(np.float64) if counts is None else counts.sum(axis=0)
+        return penalised(factors, self.prior, visits, self.pseudo_count)
+
+    def with_model(self, model: StructureModel, before: Found | None = None) -> Found:
+        """Return the best structure of T when that of M is given."""
+        found = self._with_model(self._kept(self.first(before)), model, ())
+        return self._kept(self.settled(found, (3.0, 1.0, 0.4, 1.0), reorder=True))
 
     def settled(self, found: Found, eager: Sequence[float] = (0.4, 1.0), *, reorder: bool = False) -> Found:
         """Return the best of what comes from growing T's trees and fitting in turns."""
@@ -157,7 +172,7 @@ class JointSearch:
         start = Parameters(
             structure.dynamics.maximise(expected.moved, expected.began), found.fit.parameters.missingness
         )
-        return self._scored(structure, self._fitted(structure.dynamics, model, start), found.trees)
+        return self.scored(structure, self._fitted(structure.dynamics, model, start), found.trees)
 
     def with_trees(self, found: Found, allowed: Sequence[Allowed], *, rounds: int = _ROUNDS) -> Found:
         """Return the best of what comes from growing M's trees and fitting in turns."""
@@ -185,7 +200,7 @@ class JointSearch:
     ) -> Found:
         start = Parameters(found.fit.parameters.dynamics, model.maximise(found.fit.expected.counts))
         fit = self._fitted(found.structure.dynamics, model, start, most)
-        return self._scored(found.structure, fit, trees)
+        return self.scored(found.structure, fit, trees)
 
     def with_everything(self, found: Found, allowed: Sequence[Allowed]) -> Found:
         """Return a fit in which gaps depend on all that is allowed: a place to start from."""
@@ -195,11 +210,20 @@ class JointSearch:
         model = self.penalised(factors, found.fit.expected.counts)
         return self._with_model(found, model, (), _LONG)
 
-    def searched(self, allowed: Sequence[Allowed]) -> Found:
-        """Return the best structures in which each block's indicator depends on what is allowed for it."""
-        found = self._kept(self.first())
+    def searched(self, allowed: Sequence[Allowed], before: Found | None = None) -> Found:
+        """Return the best structures in which each block's indicator depends on what is allowed for it.
+
+        Parameters
+        ----------
+        before
+            What was found in a part of the log: its structures are refined, not looked for again.
+        """
+        found = self._kept(self.first(before))
         if not self.layout.blocks.names:
             return found
+        if before is not None:
+            grown = self._better(found, self.with_trees(found, before.asked, rounds=2))
+            return self._better(grown, self.with_trees(grown, allowed, rounds=1))
         blocks = self.layout.blocks.names
         without = [
             (tuple(n for n in names if n not in blocks[i]), after) for i, (names, after) in enumerate(allowed)
@@ -244,6 +268,11 @@ class JointSearch:
         self, dynamics: Dynamics, model: StructureModel, start: Parameters, most: int = _SHORT
     ) -> JointFit:
         tell = self.tell
+
+        def report(value: float) -> None:
+            if tell is not None:
+                tell(model.name, value)
+
         return fit_jointly(
             self.histories,
             dynamics,
@@ -252,10 +281,10 @@ class JointSearch:
             rest=_ROUGH,
             max_iterations=most,
             threads=self.threads,
-            report=None if tell is None else lambda value: cast("Tell", tell)(model.name, value),
+            report=report,
         )
 
-    def _scored(self, structure: Structure, fit: JointFit, trees: tuple[QuestionTree, ...]) -> Found:
+    def scored(self, structure: Structure, fit: JointFit, trees: tuple[QuestionTree, ...]) -> Found:
         expected = fit.expected
         cost = structure_cost(structure, expected.moved, expected.began)
         if trees:

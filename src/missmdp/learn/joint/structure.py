@@ -8,8 +8,9 @@ as changes; the best score decides.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,8 @@ class Rules:
     """Whether every context has a distribution of its own, without pseudo-counts."""
     parents: Parents | None = None
     """The variables that each feature's next value depends on, if the user says so."""
+    order: tuple[int, ...] | None = None
+    """The order of features that goes with them."""
     known: Mapping[int, Known] = field(default_factory=dict[int, Known])
     """Feature → what is known of its next values."""
     terminal: NDArray[np.bool_] | None = None
@@ -67,6 +70,10 @@ class Rules:
     """b₀, shape (S,), if that is known."""
     ends: bool = True
     """Whether the log says where episodes ended."""
+
+    def ordered(self, order: Sequence[int]) -> Rules:
+        """Return the rules with an order of features, where the user's structure needs one."""
+        return self if self.parents is None else replace(self, order=tuple(order))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +152,9 @@ class Grower:
         return self.structure(order)
 
     def _best_order(self, order: list[int]) -> list[int]:
-        if self.rules.saturated or self.rules.parents is not None:
+        if self.rules.order is not None:
+            return list(self.rules.order)
+        if self.rules.saturated:
             return order
         better = True
         while better:
@@ -303,7 +312,7 @@ class Grower:
         way = np.array([leaf_score(prior, row)[1] for row in counts], dtype=np.int64)
         told = outcomes.way[outcomes.block] == way[:, None]
         own = leaf_prior(counts.sum(axis=0), outcomes, 1.0)
-        fallback = np.where(told, own.count, 0.0)
+        fallback = np.where(told, own.pseudo, 0.0)
         inside = (outcomes.block[:, None] == np.arange(outcomes.n_blocks)).astype(np.float64)
         if self.prune and not self.rules.saturated:
             total = (counts @ inside)[:, outcomes.block]
@@ -341,13 +350,14 @@ def _family_score(family: Family, counts: NDArray[np.float64]) -> float:
         likelihood = float(counts[some] @ np.log(theta[some]))
         return likelihood - 0.5 * family.n_parameters(counts) * math.log(max(float(counts.sum()), 1.0))
     block = family.outcomes.block
-    pseudo = family.weight * leaf_prior(counts.sum(axis=0), family.outcomes, 1.0).count
-    added = np.where(some, gammaln(pseudo + counts) - gammaln(pseudo), 0.0)
+    pseudo = family.weight * leaf_prior(counts.sum(axis=0), family.outcomes, 1.0).pseudo
+    log_gamma = cast("Callable[[Any], NDArray[np.float64]]", gammaln)
+    added = np.where(some, log_gamma(pseudo + counts) - log_gamma(pseudo), 0.0)
     added += counts * np.log(family.outcomes.share)
     inside = (block[:, None] == np.arange(family.outcomes.n_blocks)).astype(np.float64)
     sums = counts @ inside
-    taken = gammaln(family.weight) - gammaln(family.weight + sums)
-    return float(added[used].sum() + taken[sums > 0.0].sum()) - family.partition.cost
+    taken = log_gamma(family.weight) - log_gamma(family.weight + sums)
+    return float(added[used].sum()) + float(taken[sums > 0.0].sum()) - family.partition.cost
 
 
 def ended_share(structure: Structure, moved: NDArray[np.float64]) -> NDArray[np.float64] | None:

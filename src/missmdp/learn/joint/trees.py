@@ -226,7 +226,7 @@ def grow_tree_of_questions(contexts: Contexts, askable: Askable, outcomes: Outco
     codes, counts = contexts.codes, contexts.counts
     prior = leaf_prior(counts.sum(axis=0), outcomes, weight)
     # Values come first.
-    position = np.arange(outcomes.column.shape[2]).astype(np.float64)
+    position = np.arange(outcomes.column.shape[2], dtype=np.float64)
     room = max(int(askable.sizes.max(initial=0)), 3)
     members = [np.arange(len(codes))]
     score, _ = leaf_score(prior, counts.sum(axis=0))
@@ -280,7 +280,13 @@ def leaves_in_words(
     yield from walk(0 if tree.questions else -1, [])
 
 
-_SIGNS = {(LESS,): "<", (EQUAL,): "=", (GREATER,): ">", (LESS, EQUAL): "≤", (EQUAL, GREATER): "≥"}
+_SIGNS: dict[tuple[int, ...], str] = {
+    (LESS,): "<",
+    (EQUAL,): "=",
+    (GREATER,): ">",
+    (LESS, EQUAL): "≤",
+    (EQUAL, GREATER): "≥",
+}
 _SIGNS[(LESS, GREATER)] = "≠"
 
 
