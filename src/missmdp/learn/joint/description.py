@@ -24,8 +24,9 @@ _LIKELY = 0.005
 class _Names:
     """Variables in words."""
 
-    def __init__(self, learner: JointEM) -> None:
+    def __init__(self, learner: JointEM, ahead: str = "next") -> None:
         self.mdp = learner.mdp_
+        self.ahead = ahead
         self.variables = Variables(self.mdp.space.features, self.mdp.n_actions)
 
     def name(self, variable: int) -> str:
@@ -36,7 +37,11 @@ class _Names:
         if variable == variables.ended:
             return "the episode ends"
         name = variables.features.names[variables.feature(variable)]
-        return name if variable < variables.action else f"next {name}"
+        return name if variable < variables.action else f"{self.ahead} {name}"
+
+    def ordered(self, variable: int) -> bool:
+        """Return whether the values of a variable have an order."""
+        return self.variables.ordered(variable)
 
     def values(self, variable: int) -> list[str]:
         """Return the values of a variable."""
@@ -65,7 +70,8 @@ def describe_dynamics(learner: JointEM) -> str:
         ):
             if chain is dynamics.start and dynamics.initial_given is not None:
                 continue
-            lines += ["", title, *_chain(chain, thetas, weight.reshape(-1), names)]
+            own = names if chain is dynamics.steps else _Names(learner, "first")
+            lines += ["", title, *_chain(chain, thetas, weight.reshape(-1), own)]
         lines += [*_ends(learner), *_rewards(learner, names)]
     lines += ["", f"This assumes {learner.assumed_}."]
     lines += [f"Doubt: {finding}" for finding in learner.warnings_]
@@ -81,7 +87,7 @@ def _chain(
         yield f"  {names.name(family.target)}: {depends} ({count(family.partition.count, 'leaf', 'leaves')})"
         if not isinstance(family.partition, Tree):
             continue
-        leaves = leaves_in_words(family.partition, names.name, names.values)
+        leaves = leaves_in_words(family.partition, names)
         for shown, (leaf, said) in enumerate(leaves):
             if shown == _MOST_LEAVES:
                 yield f"    … and {family.partition.count - _MOST_LEAVES} more leaves"
@@ -133,8 +139,13 @@ def _rewards(learner: JointEM, names: _Names) -> Iterator[str]:
     own = learner.rewards_
     yield ""
     yield f"Rewards (what is left over: ± {own.residual:.4g})"
-    for leaf, said in leaves_in_words(own.tree, names.name, names.values):
-        yield f"  {' and '.join(said) or 'always'} ({own.rows[leaf]:,.0f} steps): {own.mean[leaf]:.4g}"
+    for leaf, said in leaves_in_words(own.tree, names):
+        yield f"  {' and '.join(said) or 'always'} ({own.rows[leaf]:,.0f} steps): {_number(own.mean[leaf])}"
+
+
+def _number(value: float) -> str:
+    """Return a number with four digits and a minus sign."""
+    return f"{value:.4g}".replace("-", "−")
 
 
 def draw_dynamics(learner: JointEM, path: Path) -> Path:
@@ -149,7 +160,7 @@ def draw_dynamics(learner: JointEM, path: Path) -> Path:
     axes.set_axis_off()
     left = {i: (0.0, float(n - i)) for i in range(n)} | {n: (0.0, 0.0)}
     right = {i: (2.0, float(n - i)) for i in range(n)}
-    for family in () if learner.fit_ is None else learner.fit_.dynamics.steps.families[:n]:
+    for family in () if learner.fit_ is None else learner.fit_.dynamics.steps.families:
         end = right[family.target - n - 1]
         for variable in family.partition.asked:
             start = left[variable] if variable <= n else right[variable - n - 1]

@@ -62,9 +62,13 @@ class Variables:
         """Return the values of a variable about a feature."""
         return self.features.values[self.feature(variable)]
 
+    def ordered(self, variable: int) -> bool:
+        """Return whether the values of a variable have an order: whether they are numbers."""
+        return self.is_feature(variable) and _are_numbers(self.values(variable))
+
     def askable(self, variables: Sequence[int]) -> Askable:
         """Return what can be asked of some variables."""
-        ordered = [self.is_feature(v) and _are_numbers(self.values(v)) for v in variables]
+        ordered = [self.ordered(v) for v in variables]
         pairs = [
             (i, j)
             for i, one in enumerate(variables)
@@ -136,7 +140,7 @@ class StepCells:
 
 @dataclass(frozen=True, eq=False)
 class StartCells:
-    """First states (always-seen part, hidden part), all of them or some; features are called by their next values."""
+    """First steps (kind, hidden part), all of them or some; features are called by their next values."""
 
     layout: Layout
     chosen: NDArray[np.int64] | None = None
@@ -144,7 +148,8 @@ class StartCells:
     @cached_property
     def _places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         hidden = self.layout.n_hidden
-        cells = np.arange(self.layout.state_of.size) if self.chosen is None else self.chosen
+        every = len(self.layout.starts.seen) * hidden
+        cells = np.arange(every) if self.chosen is None else self.chosen
         return cells // hidden, cells % hidden
 
     @property
@@ -154,7 +159,11 @@ class StartCells:
 
     def column(self, variable: int) -> NDArray[np.int64]:
         """Return the values of a variable, shape (cells,)."""
-        return _part_column(self.layout, variable - len(self.layout.features) - 1, *self._places)
+        layout, n = self.layout, len(self.layout.features)
+        kind, hidden = self._places
+        if variable == 2 * n + 1:
+            return layout.starts.ending[kind]
+        return _part_column(layout, variable - n - 1, layout.starts.seen[kind], hidden)
 
 
 def _part_column(
@@ -285,6 +294,24 @@ class Point(NamedTuple):
 
     steps: tuple[NDArray[np.float64], ...]
     start: tuple[NDArray[np.float64], ...]
+    ending: NDArray[np.float64] | None
+    """Of whether the episode ends, shape (leaves, 2); None if the log does not say."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ending:
+    """Whether an episode ends with the state that it is in."""
+
+    family: Family
+    in_steps: NDArray[np.int32]
+    """Where the probability of each step is in `family.flat`, shape (cells,)."""
+    in_starts: NDArray[np.int32]
+
+    def counted(self, moved: NDArray[np.float64], began: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how often each leaf went on and ended, shape (leaves, 2)."""
+        return self.family.counted(self.in_steps, moved.reshape(-1)) + self.family.counted(
+            self.in_starts, began.reshape(-1)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,33 +321,59 @@ class Dynamics:
     layout: Layout
     steps: Chain
     start: Chain
+    ending: Ending | None
     initial_given: NDArray[np.float64] | None = None
     """b₀ over all states, if it is known, shape (S,)."""
 
     def transition(self, point: Point) -> NDArray[np.float64]:
-        """Return T by blocks, shape (B, H, H)."""
-        return self.steps.product(point.steps).reshape(self.layout.shape)
+        """Return T by blocks, times whether episodes end as they did, shape (B, H, H)."""
+        found = self.steps.product(point.steps)
+        if self.ending is not None and point.ending is not None:
+            found *= self.ending.family.flat(point.ending)[self.ending.in_steps]
+        return found.reshape(self.layout.shape)
 
     def initial(self, point: Point) -> NDArray[np.float64]:
-        """Return b₀, shape (O, H)."""
+        """Return b₀ by kinds of first steps, times whether episodes end there, shape (R, H)."""
         if self.initial_given is not None:
-            return self.initial_given[self.layout.state_of]
-        return self.start.product(point.start).reshape(self.layout.state_of.shape)
+            found = self.initial_given[self.layout.state_of[self.layout.starts.seen]].reshape(-1)
+        else:
+            found = self.start.product(point.start)
+        if self.ending is not None and point.ending is not None:
+            found = found * self.ending.family.flat(point.ending)[self.ending.in_starts]
+        return found.reshape(self.layout.start_shape)
 
     def maximise(self, moved: NDArray[np.float64], began: NDArray[np.float64]) -> Point:
         """Return the parameters that explain expected counts best, pseudo-counts included."""
-        return Point(
-            _maximised(self.steps, moved.reshape(-1)),
-            _maximised(self.start, began.reshape(-1)),
-        )
+        pairs = self.counted(moved, began)
+        n_steps, n_start = len(self.steps.families), len(self.start.families)
+        found = [family.maximise(counts) for family, counts in pairs]
+        ending = None if self.ending is None else found[-1]
+        return Point(tuple(found[:n_steps]), tuple(found[n_steps : n_steps + n_start]), ending)
+
+    def counted(
+        self, moved: NDArray[np.float64], began: NDArray[np.float64]
+    ) -> list[tuple[Family, NDArray[np.float64]]]:
+        """Return all families with their counts: of steps, of first states, and of the ending."""
+        pairs = [*zip(self.steps.families, self.steps.counted(moved.reshape(-1)), strict=True)]
+        pairs += zip(self.start.families, self.start.counted(began.reshape(-1)), strict=True)
+        if self.ending is not None:
+            pairs.append((self.ending.family, self.ending.counted(moved, began)))
+        return pairs
+
+    def fitted(self, pairs: Sequence[tuple[Family, Any]]) -> list[tuple[Family, Any]]:
+        """Return those of some pairs whose family is fitted: without the first states if b₀ is known."""
+        n_steps, n_start = len(self.steps.families), len(self.start.families)
+        known = self.initial_given is not None
+        return [pair for i, pair in enumerate(pairs) if not (known and n_steps <= i < n_steps + n_start)]
 
     def log_prior(self, point: Point) -> float:
         """Return what the priors add to the log-likelihood, up to a constant."""
-        start = () if self.initial_given is not None else zip(self.start.families, point.start, strict=True)
-        pairs = [*zip(self.steps.families, point.steps, strict=True), *start]
-        return one_by_one(family.log_prior(theta) for family, theta in pairs)
+        return one_by_one(family.log_prior(theta) for family, theta in self.fitted(self.paired(point)))
 
-
-def _maximised(chain: Chain, weight: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    counted = chain.counted(weight)
-    return tuple(family.maximise(counts) for family, counts in zip(chain.families, counted, strict=True))
+    def paired(self, point: Point) -> list[tuple[Family, NDArray[np.float64]]]:
+        """Return all families with their parameters."""
+        pairs = [*zip(self.steps.families, point.steps, strict=True)]
+        pairs += zip(self.start.families, point.start, strict=True)
+        if self.ending is not None and point.ending is not None:
+            pairs.append((self.ending.family, point.ending))
+        return pairs

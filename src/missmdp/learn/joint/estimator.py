@@ -530,13 +530,7 @@ class JointEM(MissingnessEstimator):
 
 def _n_parameters(fit: JointFit, reachable: NDArray[np.bool_]) -> int:
     dynamics, expected = fit.dynamics, fit.expected
-    pairs = [(dynamics.steps, expected.moved)]
-    if dynamics.initial_given is None:
-        pairs.append((dynamics.start, expected.began))
-    own = sum(
-        family.n_parameters(counts)
-        for chain, weight in pairs
-        for family, counts in zip(chain.families, chain.counted(weight.reshape(-1)), strict=True)
-    )
+    pairs = dynamics.fitted(dynamics.counted(expected.moved, expected.began))
+    own = sum(family.n_parameters(counts) for family, counts in pairs)
     has_rows = isinstance(fit.model, PenalisedFactors) or bool(fit.model.blocks.names)
     return own + (fit.model.n_parameters(reachable) if has_rows else 0)

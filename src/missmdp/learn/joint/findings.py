@@ -10,7 +10,6 @@ import numpy as np
 from missmdp.data.dataset import Dataset
 from missmdp.learn.assumptions import AssumptionFinding
 from missmdp.learn.joint.search import Found
-from missmdp.learn.joint.structure import ended_share
 from missmdp.model.space import MISSING
 from missmdp.words import count
 
@@ -85,8 +84,9 @@ def model_findings(learner: JointEM, log: Dataset, found: Found) -> Iterator[Ass
             f"the likelihood still rises after {learner.max_iterations:,} expectation steps (max_iterations)",
             (),
         )
-    share = ended_share(found.structure, fit.expected.moved)
-    if share is not None and learner.terminal is None:
+    ending = fit.dynamics.ending
+    if ending is not None and learner.terminal is None:
+        share = ending.counted(fit.expected.moved, fit.expected.began)
         rate = share[:, 1] / np.maximum(share.sum(axis=1), 1e-300)
         unsure = (rate > _UNSURE[0]) & (rate < _UNSURE[1]) & (share.sum(axis=1) > _CLEAR)
         if unsure.any():

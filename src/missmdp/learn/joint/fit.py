@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.learn.em.iterate import Maximised, PenalisedFactors, StructureModel
-from missmdp.learn.joint.dynamics import Chain, Dynamics, Point
+from missmdp.learn.joint.dynamics import Dynamics, Point
 from missmdp.learn.joint.layout import JointExpected, JointHistories
 
 Report = Callable[[float], None]
@@ -151,22 +151,22 @@ def _extrapolated(
         for a, d, v, c in zip(points[0], change, turn, points[2], strict=True)
     ]
     n_steps, n_start = len(dynamics.steps.families), len(dynamics.start.families)
+    families = [family for family, _ in dynamics.paired(start.dynamics)]
+    scaled = [family.normalised(table) for family, table in zip(families, moved, strict=False)]
     point = Point(
-        _normalised(dynamics.steps, moved[:n_steps]),
-        _normalised(dynamics.start, moved[n_steps : n_steps + n_start]),
+        tuple(scaled[:n_steps]),
+        tuple(scaled[n_steps : n_steps + n_start]),
+        None if dynamics.ending is None else scaled[-1],
     )
     if not isinstance(model, PenalisedFactors):
         return Parameters(point, second.missingness)
-    return Parameters(point, _as_maximised(model, moved[n_steps + n_start :]))
+    return Parameters(point, _as_maximised(model, moved[len(families) :]))
 
 
 def _listed(model: StructureModel, point: Parameters) -> list[NDArray[np.float64]]:
     own = point.missingness.parameters if isinstance(model, PenalisedFactors) else ()
-    return [*point.dynamics.steps, *point.dynamics.start, *own]
-
-
-def _normalised(chain: Chain, tables: list[NDArray[np.float64]]) -> tuple[NDArray[np.float64], ...]:
-    return tuple(f.normalised(table) for f, table in zip(chain.families, tables, strict=True))
+    ending = () if point.dynamics.ending is None else (point.dynamics.ending,)
+    return [*point.dynamics.steps, *point.dynamics.start, *ending, *own]
 
 
 def _as_maximised(model: PenalisedFactors, tables: list[NDArray[np.float64]]) -> Maximised:

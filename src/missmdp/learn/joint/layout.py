@@ -59,6 +59,15 @@ class Steps(NamedTuple):
     """`GOES_ON`, `ENDED` or `OPEN`."""
 
 
+class Starts(NamedTuple):
+    """The kinds of first steps that occur."""
+
+    seen: NDArray[np.int64]
+    """The always-seen part, shape (R,)."""
+    ending: NDArray[np.int64]
+    """`GOES_ON`, `ENDED` or `OPEN`."""
+
+
 @dataclass(frozen=True, eq=False)
 class Layout:
     """The parts of states, and the kinds of steps of a log."""
@@ -79,6 +88,7 @@ class Layout:
     state_of: NDArray[np.int64]
     """The state that two parts make, shape (O, H)."""
     steps: Steps
+    starts: Starts
 
     @property
     def n_hidden(self) -> int:
@@ -90,6 +100,11 @@ class Layout:
         """Of T as blocks."""
         return len(self.steps.before), self.n_hidden, self.n_hidden
 
+    @property
+    def start_shape(self) -> tuple[int, int]:
+        """Of b₀ by kinds of first steps."""
+        return len(self.starts.seen), self.n_hidden
+
 
 class JointExpected(NamedTuple):
     """The result of an expectation step."""
@@ -97,7 +112,7 @@ class JointExpected(NamedTuple):
     moved: NDArray[np.float64]
     """How often each step was made, shape (B, H, H)."""
     began: NDArray[np.float64]
-    """How often an episode began with each state, shape (O, H)."""
+    """How often an episode began with each kind of first step and hidden part, shape (R, H)."""
     counts: NDArray[np.float64]
     """How often each pattern came with each state, shape (K, S)."""
     log_likelihood: float
@@ -128,7 +143,7 @@ class JointHistories(Pieces):
         transition
             T by blocks, shape (B, H, H).
         initial
-            b₀, shape (O, H).
+            b₀ by kinds of first steps, shape (R, H).
         table
             P(pattern | state), shape (K, S).
         threads
@@ -162,7 +177,7 @@ class Complete(NamedTuple):
     moved: NDArray[np.float64]
     """Steps from one full observation to another, shape (B, H, H)."""
     began: NDArray[np.float64]
-    """Episodes that begin with one, shape (O, H)."""
+    """Episodes that begin with one, shape (R, H)."""
 
 
 class LogRows(NamedTuple):
@@ -171,7 +186,7 @@ class LogRows(NamedTuple):
     seen: NDArray[np.int64]
     """The observation of each row, shape (N,)."""
     block: NDArray[np.int64]
-    """The block of the step that leads to each row; at the start of an episode the always-seen part, shape (N,)."""
+    """The block of the step that leads to each row; at the start of an episode the kind of first step, shape (N,)."""
     begins: NDArray[np.bool_]
     """Whether an episode begins, shape (N,)."""
 
@@ -228,7 +243,9 @@ def prepare(log: Dataset, blocks: Sequence[Sequence[str]] | None, *, ends: bool)
     kinds, kind_of = np.unique(key * 3 + ending[later], return_inverse=True)
     block_of_row = np.empty(log.n_steps, dtype=np.int64)
     block_of_row[later] = kind_of.reshape(-1)
-    block_of_row[begins] = seen_row[begins]
+    first_kinds, first_kind = np.unique(seen_row[begins] * 3 + ending[begins], return_inverse=True)
+    block_of_row[begins] = first_kind.reshape(-1)
+    starts = Starts(first_kinds // 3, first_kinds % 3)
     steps = Steps(
         kinds // 3 // n_seen // n_actions, kinds // 3 // n_seen % n_actions, kinds // 3 % n_seen, kinds % 3
     )
@@ -238,7 +255,7 @@ def prepare(log: Dataset, blocks: Sequence[Sequence[str]] | None, *, ends: bool)
         _FEWER,
     )
     layout = Layout(
-        features, n_actions, states, made, always, hidden, seen_codes, hidden_codes, state_of, steps
+        features, n_actions, states, made, always, hidden, seen_codes, hidden_codes, state_of, steps, starts
     )
     shown = _shown(distinct.codes[:, hidden].astype(np.int64), hidden_codes)
     entry_owner = np.repeat(np.arange(len(distinct.codes)), np.diff(shown.start))
@@ -320,7 +337,7 @@ def _tree(
     """Return the histories as a tree; a token is an observation and the kind of the step that leads to it."""
     of_row, block_of_row, begins = rows
     width = np.diff(shown.start)
-    n_seen, n_blocks = len(width), len(layout.steps.before) + len(layout.seen_codes)
+    n_seen, n_blocks = len(width), len(layout.steps.before) + len(layout.starts.seen)
     block = np.where(begins, block_of_row + len(layout.steps.before), block_of_row)
     keys, tokens = np.unique(of_row * n_blocks + block, return_inverse=True)
     seen, token_block = keys // n_blocks, keys % n_blocks
@@ -395,5 +412,5 @@ def _complete(layout: Layout, shown: Shown, log_rows: LogRows) -> Complete:
     cell = (block_of_row[rows] * n_hidden + part[rows - 1]) * n_hidden + part[rows]
     moved = np.bincount(cell, minlength=math.prod(layout.shape)).astype(np.float64)
     first = np.flatnonzero(begins & full)
-    start = np.bincount(block_of_row[first] * n_hidden + part[first], minlength=layout.state_of.size)
-    return Complete(moved.reshape(layout.shape), start.astype(np.float64).reshape(layout.state_of.shape))
+    start = np.bincount(block_of_row[first] * n_hidden + part[first], minlength=math.prod(layout.start_shape))
+    return Complete(moved.reshape(layout.shape), start.astype(np.float64).reshape(layout.start_shape))

@@ -95,8 +95,8 @@ def matrices(dynamics: Dynamics, point: Point) -> list[sparse.csr_array]:
     """Return T̂ as one matrix per action over all combinations of values."""
     layout = dynamics.layout
     variables = Variables(layout.features, layout.n_actions)
-    n, n_states = len(layout.features), layout.states.n_states
-    families, thetas = dynamics.steps.families[:n], point.steps[:n]
+    n_states = layout.states.n_states
+    families, thetas = dynamics.steps.families, point.steps
     found: list[sparse.csr_array] = []
     for action in range(layout.n_actions):
         rows, weight = expanded(families, thetas, start_rows(layout, variables, action), variables)
@@ -125,10 +125,10 @@ def initial_distribution(dynamics: Dynamics, point: Point) -> NDArray[np.float64
 def ending_chance(dynamics: Dynamics, point: Point) -> NDArray[np.float64]:
     """Return how likely an episode ends in each state, shape (S,)."""
     layout, n = dynamics.layout, len(dynamics.layout.features)
-    if len(dynamics.steps.families) == n:
+    if dynamics.ending is None or point.ending is None:
         return np.zeros(layout.states.n_states)
     variables = Variables(layout.features, layout.n_actions)
     codes = layout.states.space.codes
     after = {variables.next(i): codes[:, i].astype(np.int64) for i in range(n)}
     rows = replace(start_rows(layout, variables, 0), after=after)
-    return distributions(dynamics.steps.families[n], point.steps[n], rows, variables)[:, 1]
+    return distributions(dynamics.ending.family, point.ending, rows, variables)[:, 1]

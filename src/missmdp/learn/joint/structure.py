@@ -21,13 +21,14 @@ from missmdp.learn.joint.dynamics import (
     Cells,
     Chain,
     Dynamics,
+    Ending,
     Family,
     Known,
     StartCells,
     StepCells,
     Variables,
 )
-from missmdp.learn.joint.layout import ENDED, OPEN, Layout
+from missmdp.learn.joint.layout import OPEN, Layout
 from missmdp.learn.joint.trees import (
     Contexts,
     Outcomes,
@@ -91,6 +92,25 @@ class _Fitted:
     score: float
 
 
+@dataclass(frozen=True, eq=False)
+class _Both:
+    """Steps and first steps together, or some of them."""
+
+    steps: StepCells
+    starts: StartCells
+    chosen: NDArray[np.bool_] | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of cells."""
+        return self.steps.count + self.starts.count if self.chosen is None else int(self.chosen.sum())
+
+    def column(self, variable: int) -> NDArray[np.int64]:
+        """Return the values of a variable, shape (cells,)."""
+        found = np.concatenate([self.steps.column(variable), self.starts.column(variable)])
+        return found if self.chosen is None else found[self.chosen]
+
+
 class Grower:
     """Grows the families of one set of expected counts.
 
@@ -99,7 +119,7 @@ class Grower:
     layout
         The log's layout.
     moved, began
-        Expected counts, shapes (B, H, H) and (O, H).
+        Expected counts, shapes (B, H, H) and (R, H).
     rules
         What the user says.
     eager
@@ -134,13 +154,17 @@ class Grower:
         if order is None:
             order = self._best_order(list(features))
         steps = [self._step(feature, order[:place]).family for place, feature in enumerate(order)]
-        if self.rules.terminal is not None or self.rules.ends:
-            steps.append(self._ending())
         starts = [self._start(feature, order[:place]).family for place, feature in enumerate(order)]
+        step_cells, start_cells = StepCells(self.layout), StartCells(self.layout)
+        ending = None
+        if self.rules.terminal is not None or self.rules.ends:
+            own = self._ending()
+            ending = Ending(own, *(own.places(cells, self.variables) for cells in (step_cells, start_cells)))
         made = Dynamics(
             self.layout,
-            Chain.of(steps, StepCells(self.layout), self.variables),
-            Chain.of(starts, StartCells(self.layout), self.variables),
+            Chain.of(steps, step_cells, self.variables),
+            Chain.of(starts, start_cells, self.variables),
+            ending,
             self.rules.initial,
         )
         return Structure(made, tuple(order))
@@ -196,7 +220,7 @@ class Grower:
         """Return how far down and up a feature goes in a small step, 0 and 0 if changes tell nothing of it."""
         variables, size = self.variables, self.variables.size(feature)
         longest = min(_LONGEST_CHANGE, size - 2)
-        if longest < 1 or not variables.askable([feature]).ordered[0]:
+        if longest < 1 or not variables.ordered(feature):
             return 0, 0
         change = cells.column(variables.next(feature)) - cells.column(feature)
         often = np.bincount(change + size - 1, weight, minlength=2 * size - 1) > _NOTHING
@@ -226,10 +250,11 @@ class Grower:
             certain = np.eye(2)
             way = np.zeros(2, dtype=np.int64)
             return Family(variables.ended, given, table, plain, way, np.zeros((2, 2)), certain)
-        said = self._steps.column(variables.ended) != OPEN
-        cells = StepCells(layout, self._live_steps[said])
+        cells = _Both(self._steps, self._starts)
+        weight = np.concatenate([self._moved[self._live_steps], self._began[self._live_starts]])
+        said = cells.column(variables.ended) != OPEN
         return self._grown(
-            variables.ended, given, plain, cells, self._moved[self._live_steps[said]], None
+            variables.ended, given, plain, _Both(self._steps, self._starts, said), weight[said], None
         ).family
 
     def _contexts(self, given: tuple[int, ...], cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int16]]:
@@ -328,17 +353,14 @@ def structure_cost(structure: Structure, moved: NDArray[np.float64], began: NDAr
 
     With the likelihood of the observations less this, structures can be compared (Cheeseman and Stutz).
     """
-    pairs = [(structure.dynamics.steps, moved.reshape(-1))]
-    if structure.dynamics.initial_given is None:
-        pairs.append((structure.dynamics.start, began.reshape(-1)))
+    dynamics = structure.dynamics
     costs: list[float] = []
-    for chain, weight in pairs:
-        for family, counts in zip(chain.families, chain.counted(weight), strict=True):
-            theta = family.maximise(counts)
-            some = counts > 0.0
-            theta = np.maximum(theta * family.outcomes.share, 1e-300)
-            likelihood = float(counts[some] @ np.log(theta[some]))
-            costs.append(likelihood - _family_score(family, counts))
+    for family, counts in dynamics.fitted(dynamics.counted(moved, began)):
+        theta = family.maximise(counts)
+        some = counts > 0.0
+        theta = np.maximum(theta * family.outcomes.share, 1e-300)
+        likelihood = float(counts[some] @ np.log(theta[some]))
+        costs.append(likelihood - _family_score(family, counts))
     return one_by_one(costs)
 
 
@@ -358,11 +380,3 @@ def _family_score(family: Family, counts: NDArray[np.float64]) -> float:
     sums = counts @ inside
     taken = log_gamma(family.weight) - log_gamma(family.weight + sums)
     return float(added[used].sum()) + float(taken[sums > 0.0].sum()) - family.partition.cost
-
-
-def ended_share(structure: Structure, moved: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return how often each leaf of the ending went on and ended, shape (leaves, 2); None if nothing is known of it."""
-    last = structure.dynamics.steps.families[-1]
-    if last.target != 2 * len(structure.dynamics.layout.features) + 1:
-        return None
-    return structure.dynamics.steps.counted(moved.reshape(-1))[-1][:, : ENDED + 1]

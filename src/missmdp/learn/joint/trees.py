@@ -263,53 +263,73 @@ def grow_tree_of_questions(contexts: Contexts, askable: Askable, outcomes: Outco
     return Grown(Tree(tuple(questions), len(members), cost), score)
 
 
-def leaves_in_words(
-    tree: Tree, name: Callable[[int], str], values: Callable[[int], Sequence[str]]
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield the leaves with the answers that lead to each, in words."""
+class Vocabulary(Protocol):
+    """What variables and their values are called."""
 
-    def walk(node: int, said: list[str]) -> Iterator[tuple[int, list[str]]]:
+    def name(self, variable: int) -> str:
+        """Return what a variable is called."""
+        ...
+
+    def values(self, variable: int) -> Sequence[str]:
+        """Return what its values are called."""
+        ...
+
+    def ordered(self, variable: int) -> bool:
+        """Return whether its values have an order."""
+        ...
+
+
+def leaves_in_words(tree: Tree, words: Vocabulary) -> Iterator[tuple[int, list[str]]]:
+    """Yield the leaves with what holds in each, in words; what was asked of one variable is put together."""
+
+    def walk(
+        node: int, sets: dict[int, NDArray[np.bool_]], compared: dict[tuple[int, int], NDArray[np.bool_]]
+    ) -> Iterator[tuple[int, list[str]]]:
         if node < 0:
+            said = [_among(words, v, inside) for v, inside in sets.items()]
+            for (one, other), inside in compared.items():
+                sign = _SIGNS[tuple(np.flatnonzero(inside).tolist())]
+                said.append(f"{words.name(one)} {sign} {words.name(other)}")
             yield -1 - node, said
             return
         question = tree.questions[node]
-        yes, no = question_in_words(question, name, values)
-        yield from walk(question.yes, [*said, yes])
-        yield from walk(question.no, [*said, no])
+        variable, other = question.variable, question.other
+        for side, child in ((question.left, question.yes), (~question.left, question.no)):
+            if other >= 0:
+                pair = variable, other
+                both = compared | {pair: side & compared.get(pair, np.ones(3, dtype=np.bool_))}
+                yield from walk(child, sets, both)
+            else:
+                inside = side & sets.get(variable, np.ones(len(side), dtype=np.bool_))
+                yield from walk(child, sets | {variable: inside}, compared)
 
-    yield from walk(0 if tree.questions else -1, [])
+    yield from walk(0 if tree.questions else -1, {}, {})
 
 
 _SIGNS: dict[tuple[int, ...], str] = {
+    (): "is neither less nor more nor equal to",
     (LESS,): "<",
     (EQUAL,): "=",
     (GREATER,): ">",
     (LESS, EQUAL): "≤",
     (EQUAL, GREATER): "≥",
+    (LESS, GREATER): "≠",
+    (LESS, EQUAL, GREATER): "and",
 }
-_SIGNS[(LESS, GREATER)] = "≠"
 
 
-def question_in_words(
-    question: Question, name: Callable[[int], str], values: Callable[[int], Sequence[str]]
-) -> tuple[str, str]:
-    """Return what holds on the left of a question and on its right."""
-    sides = [tuple(np.flatnonzero(side).tolist()) for side in (question.left, ~question.left)]
-    one = name(question.variable)
-    if question.other >= 0:
-        return tuple(f"{one} {_SIGNS[side]} {name(question.other)}" for side in sides)  # pyright: ignore[reportReturnType]
-    shown = values(question.variable)
-    return tuple(f"{one} {_among(side, shown)}" for side in sides)  # pyright: ignore[reportReturnType]
-
-
-def _among(side: Sequence[int], shown: Sequence[str]) -> str:
+def _among(words: Vocabulary, variable: int, inside: NDArray[np.bool_]) -> str:
+    name, shown = words.name(variable), words.values(variable)
+    side = np.flatnonzero(inside).tolist()
+    if not side:
+        return f"{name} is nothing"
     if len(side) == 1:
-        return f"= {shown[side[0]]}"
-    run = list(side) == list(range(side[0], side[-1] + 1))
+        return f"{name} = {shown[side[0]]}"
+    run = words.ordered(variable) and side == list(range(side[0], side[-1] + 1))
     if run and side[0] == 0:
-        return f"≤ {shown[side[-1]]}"
+        return f"{name} ≤ {shown[side[-1]]}"
     if run and side[-1] == len(shown) - 1:
-        return f"≥ {shown[side[0]]}"
+        return f"{name} ≥ {shown[side[0]]}"
     if run and len(side) > 2:
-        return f"from {shown[side[0]]} to {shown[side[-1]]}"
-    return f"in {{{', '.join(shown[i] for i in side)}}}"
+        return f"{name} from {shown[side[0]]} to {shown[side[-1]]}"
+    return f"{name} in {{{', '.join(shown[i] for i in side)}}}"

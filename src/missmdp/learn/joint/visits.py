@@ -75,9 +75,8 @@ def visits_of(fit: JointFit, mdp: FactoredMDP) -> Visits:
     place = before * layout.n_actions + layout.steps.action[:, None]
     size = mdp.n_states * mdp.n_actions
     steps = np.bincount(place.reshape(-1), fit.expected.moved.sum(axis=2).reshape(-1), minlength=size)
-    n = len(layout.features)
-    families, thetas = fit.dynamics.steps.families[:n], fit.parameters.dynamics.steps[:n]
-    counted = fit.dynamics.steps.counted(fit.expected.moved.reshape(-1))[:n]
+    families, thetas = fit.dynamics.steps.families, fit.parameters.dynamics.steps
+    counted = fit.dynamics.steps.counted(fit.expected.moved.reshape(-1))
     doubt = np.zeros((mdp.n_states, mdp.n_actions))
     for action in range(mdp.n_actions):
         rows, weight = start_rows(layout, variables, action), np.ones(mdp.n_states)
