@@ -24,7 +24,7 @@ _IMPOSSIBLE = 1e-9
 """A log that is less likely than this under every reward that a model allows does not fit the model."""
 _UNLIKELY = 1e-3
 """The chance of a warning about a model that is right, if no kind of reward is missing from the log altogether."""
-_MOST_ROWS_OF_T = 200
+_MOST_ROWS_OF_T = 50
 """So many rows of T are looked at in models whose matrices are not listed."""
 
 
