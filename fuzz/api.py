@@ -269,7 +269,7 @@ def _objects(folder: Path) -> dict[str, list[Any]]:
         "MissingnessGraph": [truth.mgraph()],
         "MissingnessTypes": [truth.types()],
         "POMDP": [truth.to_pomdp(), tiger(folder)],
-        "Dataset": [log, with_states],
+        "Dataset": [log, with_states, mm.Dataset.from_table(with_states.to_arrow(), reward="reward")],
         "ObservationCounts": [mm.ObservationCounts.from_dataset(log)],
         "SolveResult": [solved],
         "AlphaVectorPolicy": [solved.policy],

@@ -299,7 +299,7 @@ class Logs(Texts):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._model = ward()
-        mm.collect(self._model, steps=60, seed=0).to_csv(folder / self.name)
+        mm.collect(self._model, steps=60, seed=0, keep_states=True).to_csv(folder / self.name)
         self.text = (folder / self.name).read_text()
         self.use(folder / self.name)
 
@@ -319,6 +319,15 @@ class Logs(Texts):
             raise Trouble("more or fewer rows counted than read")
         mm.validate(data, self._model.mdp)
         str(mm.describe(data))
+        _use_without_model(path)
+
+
+def _use_without_model(path: Path) -> None:
+    log = mm.Dataset.from_table(path, reward="reward")
+    str(mm.describe(log))
+    again = mm.Dataset.from_table(log.to_arrow(), features=log.features, reward="reward")
+    if not np.array_equal(again.rewards, log.rewards, equal_nan=True):
+        raise Trouble("other rewards after writing and reading")
 
 
 class ParquetLogs(Kind):
@@ -327,7 +336,7 @@ class ParquetLogs(Kind):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._model = ward()
-        self._table = mm.collect(self._model, steps=60, seed=0).to_arrow()
+        self._table = mm.collect(self._model, steps=60, seed=0, keep_states=True).to_arrow()
 
     def run(self, rng: random.Random) -> None:
         table, notes = self._table, list[str]()
@@ -338,6 +347,7 @@ class ParquetLogs(Kind):
         path = self.folder / "log.parquet"
         pq.write_table(table, path)
         mm.validate(mm.Dataset.from_table(path, self._model.mdp), self._model.mdp)
+        _use_without_model(path)
 
     @staticmethod
     def _changed(table: pa.Table, rng: random.Random) -> tuple[pa.Table, str]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from missmdp.checks import checked_instance, checked_integer, checked_shape
 from missmdp.data.tables.content import TableOptions, known_options
-from missmdp.errors import DataError, ParameterError
+from missmdp.errors import DataError, ModelError, ParameterError
 from missmdp.model.given import checked_actions
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.probabilities import as_flags, as_floats, as_integers
@@ -392,7 +392,11 @@ def check_terms(log: Dataset, mdp: FactoredMDP, what: str = "model") -> None:
 
 
 def _checked_rewards(rewards: Any, n_steps: int) -> NDArray[np.float64]:
-    found = checked_shape("logged_rewards", as_floats(rewards, "logged_rewards"), (n_steps,), "(steps,)")
+    try:
+        given = as_floats(rewards, "logged_rewards")
+    except ModelError as error:
+        raise ParameterError("logged_rewards", rewards, "an array of numbers") from error
+    found = checked_shape("logged_rewards", given, (n_steps,), "(steps,)")
     if np.isinf(found).any():
         raise ParameterError("logged_rewards", found, "finite, or NaN where there is none")
     return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import missmdp as mm
 from missmdp.errors import ParameterError
@@ -299,3 +301,37 @@ def test_counting_files_checks_rewards_as_reading_does(tmp_path):
     assert counts == mm.ObservationCounts.from_table(table, model.mdp)
     with pytest.raises(mm.DataError, match="no column 'cost'"):
         mm.ObservationCounts.from_table(tmp_path / "log.parquet", model.mdp, reward="cost")
+
+
+CELLS = st.one_of(
+    st.none(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(),
+    st.booleans(),
+    st.text("1.-eE+infa x", max_size=5),
+)
+
+
+@settings(max_examples=40)
+@given(rewards=st.lists(CELLS, min_size=3, max_size=3))
+@pytest.mark.parametrize("kind", ["list", "csv"])
+def test_rewards_are_the_same_taken_together_or_one_by_one(kind, rewards, tmp_path_factory):
+    """With further words for missing, cells are looked at one by one."""
+    source = {
+        "episode": [1] * 4,
+        "step": [*range(4)],
+        "x": [0, 1, 0, 1],
+        "action": ["a", "a", "b", None],
+        "reward": [*rewards, None],
+    }
+    if kind == "csv":
+        path = tmp_path_factory.mktemp("log") / "log.csv"
+        pd.DataFrame(source, dtype=object).to_csv(path, index=False)
+        source = path
+    found = []
+    for missing in ([], ["zzz"]):
+        try:
+            found.append(str(without_model(source, reward="reward", missing=missing).rewards))
+        except mm.DataError as error:
+            found.append(str(error))
+    assert found[0] == found[1]

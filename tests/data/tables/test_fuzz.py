@@ -29,11 +29,13 @@ TABLE = {
     "on_drip": [True, None, False, None, None, False],
     "action": ["wait", "treat", None, "treat", None, None],
     "terminated": [None, False, True, False, None, None],
+    "reward": [0.5, -1.0, None, 0.0, None, None],
 }
 READERS = {
     "dataset": lambda source, **options: mm.Dataset.from_table(source, MDP, **options),
     "counts": lambda source, **options: mm.ObservationCounts.from_table(source, MDP, **options),
     "log": lambda source, **options: log_from_table(source, **options),
+    "no model": lambda source, **options: mm.Dataset.from_table(source, **options),
     "validate": lambda source, **options: str(mm.validate(source, MDP, **options)),
 }
 
@@ -201,21 +203,24 @@ ARROW_TYPES = [
 
 
 @pytest.mark.parametrize("kind", ARROW_TYPES, ids=str)
-@pytest.mark.parametrize("name", ["episode", "step", "level", "action", "terminated"])
+@pytest.mark.parametrize("name", ["episode", "step", "level", "action", "terminated", "reward"])
 def test_columns_of_odd_types(name, kind, tmp_path):
     """All cells null, then the first cells of the table as far as they can be cast."""
     whole = pa.table(TABLE)
+    options = {"reward": name} if name == "reward" else {}
     columns = [pa.nulls(6, kind)]
     with contextlib.suppress(pa.ArrowException):
         columns.append(pa.array(range(6)).cast(kind))
     for column in columns:
         table = whole.set_column(whole.column_names.index(name), name, column)
-        try_all(table)
+        try_all(table, **options)
         try:
             parquet.write_table(table, tmp_path / "log.parquet")
         except pa.ArrowException:
             continue
-        results = try_all(tmp_path / "log.parquet")
+        results = try_all(tmp_path / "log.parquet", **options)
+        if name == "reward":
+            continue  # counts do not mind if no reward is left, or if rewards differ from the model's
         assert isinstance(results["dataset"], mm.DataError) == isinstance(results["counts"], mm.DataError)
 
 
@@ -223,7 +228,7 @@ def test_columns_of_odd_types(name, kind, tmp_path):
 @settings(max_examples=30)
 def test_odd_options(data):
     odd = st.sampled_from([None, 5, "", "x", "level", "step", b"step", ["step"], {"level": 3}, math.nan])
-    names = ["episode", "step", "action", "terminated", "bins", "per_file"]
+    names = ["episode", "step", "action", "terminated", "reward", "bins", "per_file"]
     options = {name: data.draw(odd) for name in data.draw(st.lists(st.sampled_from(names), max_size=3))}
     told = messages(try_all(TABLE, **options))
     assert all(any(name in message for name in options) for message in told)

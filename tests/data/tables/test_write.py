@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
 import missmdp as mm
+from missmdp.model.space import FeatureSpace
 from oracles import trajectory_tables as oracle
 from oracles.trajectory_tables import (
     histories,
@@ -220,3 +221,55 @@ def test_other_names_are_refused(tmp_path):
         with pytest.raises(mm.DataError, match=r"must end in \.parquet or \.pq.* to_csv"):
             data.to_parquet(str(tmp_path / name))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=20)
+@given(
+    cells=st.lists(st.tuples(st.integers(-1, 2), st.integers(-1, 1)), min_size=2, max_size=12),
+    rewards=st.lists(st.floats(-1e9, 1e9) | st.just(np.nan), min_size=12, max_size=12),
+    ended=st.booleans(),
+)
+def test_logs_without_a_model_come_back_with_their_rewards(kind, cells, rewards, ended, tmp_path_factory):
+    """As they were, if the features are named; values that do not occur are known only then."""
+    n = len(cells)
+    rewards = np.array([*rewards[: n - 1], np.nan])
+    log = mm.Dataset(
+        None,
+        np.array(cells, dtype=np.int8),
+        np.array([*([1, 0] * n)[: n - 1], -1], dtype=np.int8),
+        np.array([0, n]),
+        np.array([ended]),
+        feature_space=FeatureSpace({"x": ["low", "mid", "high"], "y": [1.5, 2.5]}),
+        action_names=("a", "b"),
+        logged_rewards=rewards,
+        seed=3,
+        behaviour="adaptive",
+        bins={"x": mm.Binning.from_edges([1, 2])},
+    )
+    source = written(log, kind, tmp_path_factory.mktemp("log"))
+    if np.isnan(rewards).all():
+        with pytest.raises(mm.DataError, match="no reward"):
+            mm.Dataset.from_table(source, reward="reward")
+        return
+    again = mm.Dataset.from_table(source, features=log.features, reward="reward")
+    assert again.features == log.features
+    assert np.array_equal(again.observations, log.observations)
+    assert np.array_equal(again.logged_rewards, rewards, equal_nan=True)
+    assert np.array_equal(again.terminated, log.terminated)
+    names = [None if code < 0 else again.action_names[code] for code in again.actions]
+    assert names == [None if code < 0 else log.action_names[code] for code in log.actions]
+    if kind in ("arrow", "parquet"):
+        assert (again.seed, again.behaviour, again.bins) == (3, "adaptive", log.bins)
+
+
+def test_bins_keep_their_order_in_parquet_files(tmp_path):
+    table = {"episode": [1] * 3, "step": [0, 1, 2], "bp": [95, 120, None], "action": ["a", "b", None]}
+    bins = {"bp": mm.Binning.from_edges([90, 100, 110])}
+    log = mm.Dataset.from_table(table, bins=bins)
+    assert log.features["bp"] == ("below 90", "90 to below 100", "100 to below 110", "110 and above")
+    log.to_parquet(tmp_path / "log.parquet")
+    again = mm.Dataset.from_table(tmp_path / "log.parquet")
+    assert again.features == log.features
+    assert again.bins == bins
+    assert_same(log, again)

@@ -134,6 +134,18 @@ class BinnedColumn:
         return Message(wrong, hint(value), decimal_comma_hint(value))
 
 
+def _cast_or_none(cells: Cells) -> NDArray[np.float64] | None:
+    """Return numbers, or words of numbers, as floats; None if some are not."""
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_string)
+    if not any(is_kind(cells.type) for is_kind in kinds):
+        return None
+    try:
+        # Not safe means that integers beyond 2⁵³ may be rounded.
+        return np.asarray(compute.cast(cells, pa.float64(), safe=False), dtype=np.float64)
+    except pa.ArrowInvalid:
+        return None
+
+
 class RewardColumn:
     """Cells that are rewards."""
 
@@ -142,11 +154,14 @@ class RewardColumn:
 
     def numbers(self, cells: Cells, *, is_text: bool) -> NDArray[np.float64]:
         """Return the reward per row, NaN where there is none, and infinity where a cell is no finite number."""
-        if not (isinstance(cells, list) or self._missing.further) and (
-            pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type)
-        ):
-            numbers = np.asarray(compute.cast(cells, pa.float64(), safe=False), dtype=np.float64)
-            return np.where(np.isneginf(numbers), np.inf, numbers)
+        if not (isinstance(cells, list) or self._missing.further):
+            # Rewards hardly ever repeat, so looking at each takes long. Arrow takes words that are empty or numbers.
+            empty = is_text and pa.types.is_string(cells.type)
+            numbers = _cast_or_none(
+                compute.if_else(compute.equal(cells, ""), None, cells) if empty else cells
+            )
+            if numbers is not None:
+                return np.where(np.isneginf(numbers), np.inf, numbers)
         values, places = factorise(cells)
         return np.array([*(self._number(value, is_text=is_text) for value in values), np.nan])[places]
 

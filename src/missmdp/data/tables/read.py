@@ -1,4 +1,4 @@
-"""Reading trajectory tables: as the parts of a dataset, as a log without a model, or with their faults collected."""
+"""Reading trajectory tables in terms of an MDP: as the parts of a dataset, or with their faults collected."""
 
 from __future__ import annotations
 

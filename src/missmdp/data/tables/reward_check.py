@@ -23,10 +23,8 @@ from missmdp.model.space import MISSING
 _IMPOSSIBLE = 1e-9
 """A log that is less likely than this under every reward that a model allows does not fit the model."""
 _UNLIKELY = 1e-3
-"""The chance of a warning about a model that is right."""
-_WIDER = 10.0
-"""No reward is thought to be farther off than so many times the width of all rewards that are known."""
-_MOST_ROWS_OF_T = 200
+"""The chance of a warning about a model that is right, if no kind of reward is missing from the log altogether."""
+_MOST_ROWS_OF_T = 50
 """So many rows of T are looked at in models whose matrices are not listed."""
 
 
@@ -64,16 +62,16 @@ def check_rewards(rows: TableRows, mdp: FactoredMDP, rewards: NDArray[np.float64
     The log is refused if no reward r(s, a, s′) with mean ρ(s, a) could have given it. That is so where a pair (s, a)
     with one successor has the same reward each time, two times or more, and it is not ρ(s, a). Where there are more
     successors, the reward must differ for one of them, which the log never met. The chance of that is at most
-    (1 − q)ⁿ in n steps, where q is the smallest probability of a successor, or what it takes to make up for the
-    difference with a reward ten times as far off as all known ones. Below 10⁻⁹ it counts as impossible: over all pairs
-    together if none of them ever varied, and otherwise for a single pair, corrected for their number. Where a pair
-    with one successor varies, rewards contain luck, and successors prove nothing.
+    (1 − q)ⁿ in n steps, where q is the smallest probability of a successor. Below 10⁻⁹ it counts as impossible: over
+    all pairs together if none of them ever varied, and otherwise for a single pair, corrected for their number. Where
+    a pair with one successor varies, rewards contain luck, successors prove nothing, and no log is refused.
 
     Everything else may be luck, so it is tested and leads to a warning: whether the mean of reward − ρ(s, a) is zero
     for each pair, for each action, and over all steps, by its standard error (Student's t), corrected for
-    the number of these tests. One step more than there is enters, with the largest (or smallest) reward of the log, so
-    that a reward which is rare and has not come yet is no alarm. Differences that rounding in the log explains do
-    not count.
+    the number of these tests. One step more than there is enters, with the largest (or smallest) reward that log and
+    model know, so that a reward which is rare and has hardly come yet is no alarm. (A rare reward that the whole log
+    never shows looks like a wrong model.) Differences that rounding in the
+    log explains do not count. A pair with one successor that occurs once and differs leads to a warning, too.
 
     Raises
     ------
@@ -87,30 +85,21 @@ def check_rewards(rows: TableRows, mdp: FactoredMDP, rewards: NDArray[np.float64
     pairs = _grouped(steps, steps.pair, slack)
     off = _differs(pairs, slack)
     suspects = np.flatnonzero(off & pairs.constant)
-    spare = _WIDER * (
-        max(float(np.nanmax(rewards)), float(mdp.reward.max()))
-        - min(float(np.nanmin(rewards)), float(mdp.reward.min()))
-    )
-    successors = _rarest_successors(mdp, pairs, suspects)
-    single = np.zeros(len(pairs.n), dtype=np.bool_)
-    single[suspects[successors == 1.0]] = True
+    rarest = _rarest_successors(mdp, pairs, suspects)
     if _has_luck(mdp, pairs):
-        successors[:] = 0.0
-        single[:] = False
+        rarest[:] = 0.0
     repeated = pairs.n[suspects] > 1
-    gap = np.abs(pairs.mean - pairs.expected)[suspects]
-    rarest = np.maximum(successors, np.minimum(gap / max(spare, np.finfo(float).tiny), 1.0))
     with np.errstate(divide="ignore"):
         chances = np.where(repeated, pairs.n[suspects] * np.log1p(-rarest), 0.0)
     wrong = suspects[chances + np.log(len(pairs.n)) < np.log(_IMPOSSIBLE)]
     if pairs.constant.all() and chances.sum() < np.log(_IMPOSSIBLE):
-        wrong = suspects[repeated]
+        wrong = suspects[repeated & (rarest > 0.0)]
     if wrong.size:
         what = _sentence(rows, mdp, pairs, int(wrong[np.argmin(pairs.first[wrong])]), _pair_words)
         raise DataError(
             f"{what}; no reward with this mean fits, whatever it says about next states{_more(wrong.size)}"
         )
-    _warn_if_unlikely(rows, mdp, steps, pairs, single, rewards)
+    _warn_if_unlikely(rows, mdp, steps, pairs, suspects[rarest == 1.0], rewards)
 
 
 def _warn_if_unlikely(
@@ -118,7 +107,7 @@ def _warn_if_unlikely(
     mdp: FactoredMDP,
     steps: _Steps,
     pairs: _Groups,
-    single: NDArray[np.bool_],
+    single: NDArray[np.int64],
     rewards: NDArray[np.float64],
 ) -> None:
     """Warn of means that differ from the model's by more than chance; `single` pairs differ whatever the chance."""
@@ -128,12 +117,13 @@ def _warn_if_unlikely(
         (_grouped(steps, steps.pair % mdp.n_actions, slack), _action_words),
         (_grouped(steps, np.zeros_like(steps.pair), slack), _all_words),
     )
-    low, high = float(np.nanmin(rewards)), float(np.nanmax(rewards))
+    low = min(float(np.nanmin(rewards)), float(mdp.reward.min()))
+    high = max(float(np.nanmax(rewards)), float(mdp.reward.max()))
     tests = sum(len(groups.n) for groups, _ in kinds)
     for groups, words in kinds:
         unlikely = _differs(groups, slack) & (_p_values(groups, low, high) < _UNLIKELY / tests)
         if groups is pairs:
-            unlikely |= single
+            unlikely[single] = True
         found = np.flatnonzero(unlikely)
         if found.size:
             what = _sentence(rows, mdp, groups, int(found[np.argmin(groups.first[found])]), words)
