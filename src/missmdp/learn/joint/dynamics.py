@@ -204,6 +204,8 @@ class Family:
     weight: float = 0.0
     """The pseudo-counts of each distribution."""
     known: Known | None = None
+    base: NDArray[np.float64] | None = None
+    """What pseudo-counts are like, shape (W,) or (leaves, W); None for the counts of all leaves together."""
 
     def places(self, cells: Cells, variables: Variables) -> NDArray[np.int32]:
         """Return where the probability of each cell is in `flat`, shape (cells,)."""

@@ -42,6 +42,9 @@ from missmdp.sums import one_by_one
 WEIGHTS = (1.0, 5.0, 25.0)
 """Pseudo-counts of a leaf that are tried."""
 
+LIKE = (5.0, 25.0, 125.0, 625.0)
+"""Pseudo-counts that are tried for first states that are distributed like later ones."""
+
 _TRACE = 1e-4
 """Expected counts below which a cell is left out while growing."""
 _NOTHING, _SOMETHING = 0.3, 5.0
@@ -84,6 +87,8 @@ class Structure:
     dynamics: Dynamics
     order: tuple[int, ...]
     """The features in the order of the chain."""
+    like_steps: bool
+    """Whether features of a first state hang together as they do later."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +132,8 @@ class Grower:
         question, so they say less for it than the observations do.
     prune
         Whether outcomes that hardly ever happened are ruled out.
+    like_steps
+        Whether features of a first state hang together as they do later.
     """
 
     def __init__(
@@ -138,8 +145,10 @@ class Grower:
         *,
         eager: float = 1.0,
         prune: bool = True,
+        like_steps: bool = False,
     ) -> None:
         self.layout, self.rules, self.eager, self.prune = layout, rules, eager, prune
+        self.like_steps = like_steps
         self.variables = Variables(layout.features, layout.n_actions)
         self._moved, self._began = moved.reshape(-1), began.reshape(-1)
         self._live_steps = np.flatnonzero(self._moved > _TRACE)
@@ -167,7 +176,7 @@ class Grower:
             ending,
             self.rules.initial,
         )
-        return Structure(made, tuple(order))
+        return Structure(made, tuple(order), self.like_steps)
 
     def unpruned(self, order: Sequence[int]) -> Structure:
         """Return the structure in an order, with nothing ruled out."""
@@ -235,9 +244,44 @@ class Grower:
             target, given = variables.next(feature), tuple(variables.next(i) for i in sorted(earlier))
             plain = Outcomes.values(variables.size(feature))
             weight = self._began[self._live_starts]
-            make = self._by_table if self.rules.saturated else self._grown
-            self._met[key] = make(target, given, plain, self._starts, weight, None)
+            if self.rules.saturated:
+                found = self._by_table(target, given, plain, self._starts, weight, None)
+            else:
+                asked = set(self._step(feature, earlier).family.partition.asked).intersection(given)
+                if self.like_steps and asked:
+                    ways = [self._like_steps(target, tuple(sorted(asked)), one) for one in LIKE]
+                    found = max(ways, key=lambda one: one.score)
+                else:
+                    base = self._by_leaf(target, Table((), ()), self._steps, self._moved[self._live_steps])[0]
+                    found = self._grown(target, given, plain, self._starts, weight, None, base)
+            self._met[key] = found
         return self._met[key]
+
+    def _like_steps(self, target: int, given: tuple[int, ...], pseudo: float) -> _Fitted:
+        """Return a family of first values with the distributions of later steps as pseudo-counts.
+
+        Episodes are few, and how features of one state hang together is much the same in all steps.
+        """
+        plain, sizes = Outcomes.values(self.variables.size(target)), tuple(map(self.variables.size, given))
+        table = Table(given, sizes)
+        later = self._by_leaf(target, table, self._steps, self._moved[self._live_steps])
+        overall = later.sum(axis=0) + 0.5
+        later += overall / overall.sum()
+        fallback = later / later.sum(axis=1, keepdims=True)
+        way = np.zeros(table.count, dtype=np.int64)
+        family = Family(target, given, table, plain, way, pseudo * fallback, fallback, pseudo, base=fallback)
+        counts = self._by_leaf(target, table, self._starts, self._began[self._live_starts])
+        words = math.log(len(LIKE) + 1.0)
+        return _Fitted(family, _family_score(family, counts) - words)
+
+    def _by_leaf(
+        self, target: int, table: Table, cells: Cells, weight: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return how often each next value came with each leaf, shape (leaves, V)."""
+        width = self.variables.size(target)
+        place = table.leaf(cells.column, cells.count) * width + cells.column(target)
+        counts = np.bincount(place, weight, minlength=table.count * width)
+        return counts.astype(np.float64).reshape(table.count, width)
 
     def _ending(self) -> Family:
         """Return whether an episode ends, as far as the next state says so."""
@@ -276,16 +320,17 @@ class Grower:
         cells: Cells,
         weight: NDArray[np.float64],
         known: Known | None,
+        base: NDArray[np.float64] | None = None,
     ) -> _Fitted:
         context, codes = self._contexts(given, cells)
         askable = self.variables.askable(given)
         counts = self._counted(target, outcomes, cells, weight, context, len(codes))
         contexts = Contexts(given, codes, self.eager * counts)
         best, pseudo = max(
-            ((grow_tree_of_questions(contexts, askable, outcomes, one), one) for one in WEIGHTS),
+            ((grow_tree_of_questions(contexts, askable, outcomes, one, base), one) for one in WEIGHTS),
             key=lambda pair: pair[0].score,
         )
-        family = self._family(target, given, best.tree, outcomes, cells, weight, known, pseudo)
+        family = self._family(target, given, best.tree, outcomes, cells, weight, known, pseudo, base)
         return _Fitted(family, best.score)
 
     def _counted(
@@ -330,13 +375,15 @@ class Grower:
         weight: NDArray[np.float64],
         known: Known | None,
         prior_weight: float,
+        base: NDArray[np.float64] | None = None,
     ) -> Family:
         leaf = partition.leaf(cells.column, cells.count)
         counts = self._counted(target, outcomes, cells, weight, leaf, partition.count)
-        prior = leaf_prior(counts.sum(axis=0), outcomes, prior_weight or 1.0)
+        like = counts.sum(axis=0) if base is None else base
+        prior = leaf_prior(like, outcomes, prior_weight or 1.0)
         way = np.array([leaf_score(prior, row)[1] for row in counts], dtype=np.int64)
         told = outcomes.way[outcomes.block] == way[:, None]
-        own = leaf_prior(counts.sum(axis=0), outcomes, 1.0)
+        own = leaf_prior(like, outcomes, 1.0)
         fallback = np.where(told, own.pseudo, 0.0)
         inside = (outcomes.block[:, None] == np.arange(outcomes.n_blocks)).astype(np.float64)
         if self.prune and not self.rules.saturated:
@@ -345,7 +392,18 @@ class Grower:
             sums = (fallback @ inside)[:, outcomes.block]
             fallback = np.divide(fallback, sums, out=np.zeros_like(fallback), where=sums > 0.0)
         prior_counts = prior_weight * fallback
-        return Family(target, given, partition, outcomes, way, prior_counts, fallback, prior_weight, known)
+        return Family(
+            target,
+            given,
+            partition,
+            outcomes,
+            way,
+            prior_counts,
+            fallback,
+            prior_weight,
+            known,
+            None if base is None else base / max(float(base.sum()), 1e-300),
+        )
 
 
 def structure_cost(structure: Structure, moved: NDArray[np.float64], began: NDArray[np.float64]) -> float:
@@ -372,7 +430,10 @@ def _family_score(family: Family, counts: NDArray[np.float64]) -> float:
         likelihood = float(counts[some] @ np.log(theta[some]))
         return likelihood - 0.5 * family.n_parameters(counts) * math.log(max(float(counts.sum()), 1.0))
     block = family.outcomes.block
-    pseudo = family.weight * leaf_prior(counts.sum(axis=0), family.outcomes, 1.0).pseudo
+    base = counts.sum(axis=0) if family.base is None else family.base
+    if base.ndim == 1:
+        base = leaf_prior(base, family.outcomes, 1.0).pseudo
+    pseudo = family.weight * base
     log_gamma = cast("Callable[[Any], NDArray[np.float64]]", gammaln)
     added = np.where(some, log_gamma(pseudo + counts) - log_gamma(pseudo), 0.0)
     added += counts * np.log(family.outcomes.share)

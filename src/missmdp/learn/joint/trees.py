@@ -211,7 +211,13 @@ def leaf_prior(counts: NDArray[np.float64], outcomes: Outcomes, weight: float) -
     return Prior(count, block, sums, outcomes.way, np.log(outcomes.share))
 
 
-def grow_tree_of_questions(contexts: Contexts, askable: Askable, outcomes: Outcomes, weight: float) -> Grown:
+def grow_tree_of_questions(
+    contexts: Contexts,
+    askable: Askable,
+    outcomes: Outcomes,
+    weight: float,
+    base: NDArray[np.float64] | None = None,
+) -> Grown:
     """Return the tree with the best score that single questions lead to.
 
     Parameters
@@ -222,9 +228,11 @@ def grow_tree_of_questions(contexts: Contexts, askable: Askable, outcomes: Outco
         What can be asked of its variables.
     weight
         The pseudo-counts of a leaf.
+    base
+        The counts of columns that pseudo-counts are like, shape (W,); by default those of all contexts together.
     """
     codes, counts = contexts.codes, contexts.counts
-    prior = leaf_prior(counts.sum(axis=0), outcomes, weight)
+    prior = leaf_prior(counts.sum(axis=0) if base is None else base, outcomes, weight)
     # Values come first.
     position = np.arange(outcomes.column.shape[2], dtype=np.float64)
     room = max(int(askable.sizes.max(initial=0)), 3)
