@@ -89,6 +89,12 @@ def stand_in(log: Dataset) -> MissMDP:
     return MissMDP(mdp, MissingnessFunction.fully_observed(mdp))
 
 
+def check_same_names(log: Dataset, model: MissMDP) -> None:
+    """Raise `DataError` unless a model has a log's features, values and actions."""
+    if features_of(log) != model.space.features or actions_of(log) != model.actions:
+        raise DataError("the model has other features, values or actions than the log")
+
+
 def checked_log(log: object) -> Dataset:
     """Return a log with at least one episode."""
     advice = "read a table with Dataset.from_table"

@@ -21,7 +21,7 @@ from missmdp.evaluation.offpolicy.decisions import (
 )
 from missmdp.evaluation.value import standard_error, student_interval
 from missmdp.pages.notebook import notebook_table
-from missmdp.words import count, decimals, interval_text, percent, sentence, signed, with_error
+from missmdp.words import UNKNOWN, count, decimals, interval_text, percent, sentence, signed, with_error
 
 _FEW = 20
 """Episodes below which Student's interval rests on little more than the hope that returns are normal."""
@@ -107,7 +107,7 @@ class LoggedValue:
         places = decimals(self.stderr)
         low, high = (signed(value, 2) for value in self.reward_range)
         lines = [
-            f"mean return   {signed(self.mean, places)}   standard error {self.stderr:.{places}f}",
+            f"mean return   {signed(self.mean, places)}   standard error {error_text(self.stderr)}",
             f"95 % interval {interval_text(self.interval(), places)}",
             f"episodes      {self.episodes:,}, with {self.decisions.mean():.1f} decisions on average",
             f"discount      {self.discount:g}" + up_to(self.horizon),
@@ -116,6 +116,11 @@ class LoggedValue:
             *(f"doubtful      {sentence(doubt)}" for doubt in self.doubts),
         ]
         return "\n".join(lines)
+
+
+def error_text(stderr: float) -> str:
+    """Return a standard error with the decimals that it deserves, if there is one."""
+    return f"{stderr:.{decimals(stderr)}f}" if math.isfinite(stderr) else UNKNOWN
 
 
 def up_to(horizon: int | None) -> str:

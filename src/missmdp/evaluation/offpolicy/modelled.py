@@ -14,7 +14,6 @@ from scipy import sparse
 from missmdp.data.collect import collect
 from missmdp.data.dataset import Dataset
 from missmdp.errors import ModelError
-from missmdp.evaluation.likelihood import check_same_features
 from missmdp.evaluation.offpolicy.decisions import Decisions
 from missmdp.evaluation.offpolicy.fitted import ActionValues, looked_ahead
 from missmdp.evaluation.offpolicy.target import Choices, distinct
@@ -42,7 +41,6 @@ def modelled_values(
     seed: int,
 ) -> ActionValues:
     """Return action values from a model with the log's features and actions."""
-    check_same_features(log, model.mdp)
     if not (model.mdp.is_small and model.missingness.is_small):
         raise ModelError(
             "this model is too large to follow beliefs over its states; leave the model out, and values are fitted to "
@@ -55,7 +53,9 @@ def modelled_values(
     out = ActionValues(np.zeros(len(decisions.rows)), np.zeros(len(decisions.rows)))
     rows, label = distinct(log.observations[decisions.rows])
     likelihood = np.array([model.missingness.likelihood_of_codes(tuple(row.tolist())) for row in rows])
-    admits = np.array([model.space.admit(row) for row in rows], dtype=np.float64)
+    # Where a decision was made, nothing has ended yet.
+    likelihood = likelihood * ~model.mdp.terminal
+    admits = np.array([model.space.admit(row) for row in rows]) * (1.0 - model.mdp.terminal)
     actions = log.actions[decisions.rows].astype(np.int64)
     batch = max(1, _AT_ONCE // model.n_states)
     for first in range(0, decisions.episodes, batch):

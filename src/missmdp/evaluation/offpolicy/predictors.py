@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
+import threadpoolctl  # pyright: ignore[reportMissingTypeStubs]
 from numpy.typing import NDArray
 from scipy import optimize, sparse
 from scipy.special import log_softmax
@@ -19,7 +21,7 @@ _BACKOFF = 5.0
 """Decisions that a coarser table counts for in a finer one."""
 _PENALTY = 0.5
 """Of squared coefficients: a normal prior with variance 1."""
-_ITERATIONS = 300
+_ITERATIONS = 200
 
 
 class Predictor(ABC):
@@ -97,9 +99,15 @@ class Logistic(Predictor):
             penalty = _PENALTY * float((coefficients**2).sum())
             return penalty - float((counts * logs).sum()), np.asarray(slope).reshape(-1)
 
-        found = optimize.minimize(
-            loss, np.zeros(shape).reshape(-1), jac=True, method="L-BFGS-B", options={"maxiter": _ITERATIONS}
-        )
+        # Threads cost more than they gain on vectors of this size.
+        with cast("Any", threadpoolctl).threadpool_limits(1, user_api="blas"):
+            found = optimize.minimize(
+                loss,
+                np.zeros(shape).reshape(-1),
+                jac=True,
+                method="L-BFGS-B",
+                options={"maxiter": _ITERATIONS},
+            )
         self._coefficients = np.asarray(found.x, dtype=np.float64).reshape(shape)
 
     def probabilities(self, contexts: NDArray[np.int64]) -> NDArray[np.float64]:

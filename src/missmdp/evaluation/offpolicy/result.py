@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp.evaluation.offpolicy.logged import cut_lines, up_to
+from missmdp.evaluation.offpolicy.logged import cut_lines, error_text, up_to
 from missmdp.evaluation.offpolicy.method import WORDS, Method
 from missmdp.evaluation.value import Evaluation, standard_error, student_interval
 from missmdp.pages.notebook import notebook_table
@@ -105,13 +105,10 @@ class OffPolicyValue:
     def describe(self) -> str:
         """Return the result in a few lines of text."""
         places = decimals(self.stderr)
-        between = UNKNOWN if self.no_interval is None else f"none: {self.no_interval}"
-        if self.no_interval is None:
-            between = self._interval_text()
+        between = self._interval_text() if self.no_interval is None else f"none: {self.no_interval}"
         mean = signed(self.mean, places) if math.isfinite(self.mean) else UNKNOWN
-        error = f"{self.stderr:.{places}f}" if math.isfinite(self.stderr) else UNKNOWN
         lines = [
-            f"value         {mean}   standard error {error}",
+            f"value         {mean}   standard error {error_text(self.stderr)}",
             f"95 % interval {between}",
             f"method        {self.method}: {WORDS[self.method]}",
             f"discount      {self.discount:g}" + up_to(self.horizon),

@@ -17,6 +17,7 @@ from missmdp.evaluation.offpolicy.decisions import (
     EmptyRewards,
     actions_of,
     after_the_cut,
+    check_same_names,
     checked_discount,
     checked_log,
     decisions_of,
@@ -112,6 +113,7 @@ def off_policy_value(
     folds, seed = checked_integer("folds", folds, least=2), checked_seed(seed)
     if model is not None:
         model = checked_model(model)
+        check_same_names(log, model)
     decisions = decisions_of(log, horizon)
     if not len(decisions.rows):
         raise DataError("there is no decision in the log")
