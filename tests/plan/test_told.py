@@ -47,7 +47,7 @@ def test_nodes_follow_what_was_done(seed):
     with pytest.raises(mm.ModelError, match="has not started"):
         agent.took("fix")
     position = model.space.features.position
-    before = None
+    before, number = None, 0
     for seen, done in mm.collect(model, 30, seed=seed, horizon=30).episode(0)[:-1]:
         (agent.step if before else agent.reset)(seen)
         now, codes = agent.situation, model.space.features.encode_observation(seen)
