@@ -135,6 +135,7 @@ def test_where_nothing_is_random_but_actions_the_right_model_leaves_no_error():
         ({"behaviour": np.full(LOG.n_steps, 1.5)}, "1.5 is no probability"),
         ({"behaviour": mm.BlindPolicy({"wait": 1.0})}, "probability 0 under behaviour: episode 0, step"),
         ({"behaviour": random_policy(ICU, 0)}, "would have done something else"),
+        ({"policy": random_policy(mm.load_benchmark("example-3"), 0)}, "was made for the features"),
         ({"method": "magic"}, "method must be 'is', 'pdis', 'wis', 'wpdis', 'dr' or 'model'"),
         ({"folds": 1}, "folds must be an integer of at least 2"),
         ({"horizon": 0}, "horizon must be an integer of at least 1"),
@@ -148,6 +149,20 @@ def test_where_nothing_is_random_but_actions_the_right_model_leaves_no_error():
 def test_wrong_arguments(options, message):
     with pytest.raises(mm.MissMDPError, match=message):
         value(**options)
+
+
+def test_wrong_probabilities_are_noticed():
+    """The mean weight is 1 only if the probabilities of what was done are right."""
+    likely = np.where(LOG.actions == ICU.actions.index("test"), 0.4, 0.3)
+    (warning,) = value(behaviour=likely).warnings
+    assert "the mean weight at step 0 is" in warning
+    assert "warning" in value(behaviour=likely).describe()
+    assert value().warnings == value(behaviour=None).warnings == ()
+    # What is never done cannot be told from a log.
+    never = mm.collect(
+        ICU, 6000, mm.BlindPolicy({"wait": 0.5, "test": 0.5}), seed=0, horizon=4, keep_states=True
+    )
+    assert "was done at times" in value(log=never, behaviour=None).warnings[0]
 
 
 def test_a_log_without_decisions_is_refused():

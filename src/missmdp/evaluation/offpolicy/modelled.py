@@ -55,7 +55,7 @@ def modelled_values(
     likelihood = np.array([model.missingness.likelihood_of_codes(tuple(row.tolist())) for row in rows])
     # Where a decision was made, nothing has ended yet.
     likelihood = likelihood * ~model.mdp.terminal
-    admits = np.array([model.space.admit(row) for row in rows]) * (1.0 - model.mdp.terminal)
+    admits = np.array([model.space.admit(row) & ~model.mdp.terminal for row in rows], dtype=np.float64)
     actions = log.actions[decisions.rows].astype(np.int64)
     batch = max(1, _AT_ONCE // model.n_states)
     for first in range(0, decisions.episodes, batch):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.data.dataset import Dataset
-from missmdp.errors import ModelError
+from missmdp.errors import DataError, ModelError
 from missmdp.evaluation.offpolicy.decisions import Decisions, actions_of, features_of, stand_in
 from missmdp.model.missmdp import MissMDP
 from missmdp.model.policy import MemorylessPolicy, Policy
@@ -142,8 +142,11 @@ def _followed(
     probabilities = np.zeros((len(label), len(actions)))
     known = np.zeros(len(label), dtype=np.bool_)
     drawn, impossible = False, 0
-    own = getattr(policy, "model", None) is not None
-    shown = None if own else model or stand_in(log)
+    own: object = getattr(policy, "model", None)
+    if isinstance(own, MissMDP) and own.space.features.names != features.names:
+        names = list(own.space.features.names)
+        raise DataError(f"the policy was made for the features {names}; the log has {list(features.names)}")
+    shown = None if own is not None else model or stand_in(log)
     seeds = np.random.SeedSequence([seed, _STREAM]).generate_state(decisions.episodes).tolist()
     with show_progress("Following the log", len(label), enabled=progress) as advance:
         for e in range(decisions.episodes):

@@ -42,6 +42,8 @@ LEAST_EFFECTIVE = 50.0
 """Effective episodes below which no interval is given; docs/off-policy.md has the coverage that was measured."""
 _REACH = 0.95
 """The share of discounted decisions at which there must be as many."""
+_SURPRISING = 4.5
+"""Standard errors of a mean weight from 1 on which something is wrong; chance does that once in 10⁵ times."""
 _NEARLY_ONE = 1.0 - 1e-12
 """A discount that models take, and with which sums of rewards are the same to ten digits."""
 
@@ -236,6 +238,14 @@ def _warnings(weights: Weights, chosen: Choices) -> tuple[str, ...]:
         found.append(
             f"from step {int(nothing[0])} on no episode did what the policy would do: the log says nothing of what it "
             "earns there"
+        )
+    enough = np.flatnonzero(weights.effective_by_step >= LEAST_EFFECTIVE)
+    odd = enough[weights.surprises[enough] > _SURPRISING]
+    if odd.size:
+        mean = weights.totals[odd[0]] / weights.decisions.episodes
+        found.append(
+            f"the mean weight at step {int(odd[0])} is {mean:.3g}, which chance does not explain; it is 1 if the "
+            "probabilities of what was done are right and all that the policy would do was done at times"
         )
     if chosen.impossible:
         what = count(chosen.impossible, "observation")

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from missmdp.evaluation.offpolicy.decisions import Decisions
 
+_ROUNDING = 1e-9
+"""The least standard error of a mean weight."""
+
 
 class Weights:
     """The weights of a log's decisions for one policy.
@@ -61,9 +64,22 @@ class Weights:
         return self.by_step(self.now, self.last)
 
     @cached_property
+    def squares(self) -> NDArray[np.float64]:
+        """Σ W_t² over all episodes at each step, shape (L,)."""
+        return self.by_step(self.now**2, self.last**2)
+
+    @cached_property
     def effective_by_step(self) -> NDArray[np.float64]:
         """The effective sample size at each step, shape (L,)."""
-        return _ratio(self.totals**2, self.by_step(self.now**2, self.last**2))
+        return _ratio(self.totals**2, self.squares)
+
+    @property
+    def surprises(self) -> NDArray[np.float64]:
+        """By how many standard errors the mean weight at each step differs from 1, shape (L,)."""
+        n = self.decisions.episodes
+        mean = self.totals / n
+        spread = np.sqrt(np.maximum(self.squares / n - mean**2, 0.0) / max(n - 1, 1))
+        return np.abs(mean - 1.0) / np.maximum(spread, _ROUNDING)
 
     @property
     def effective(self) -> float:
