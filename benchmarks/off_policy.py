@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import stats
 
 import missmdp as mm
 from missmdp.evaluation.value import student_interval
@@ -82,6 +83,8 @@ class Row(NamedTuple):
     """Whether an interval is given."""
     smallest: float
     """The smallest effective sample size at a step."""
+    skewness: float
+    """Of the terms whose mean the estimate is."""
     miss: float
     """The estimate minus the truth."""
     stderr: float
@@ -111,9 +114,10 @@ def measured(name: str, case: Case, episodes: int, logs: int, truth: float, firs
             )
             low, high = student_interval(value.mean, value.stderr, value.episodes, 0.95)
             small = value.effective if method in ("is", "wis") else float(value.effective_by_step.min())
+            tail = float(stats.skew(value.terms)) if value.terms.std() > 1e-9 else np.inf
             rows.append(
                 Row(
-                    name, episodes, method, low <= truth <= high, value.no_interval is None, small,
+                    name, episodes, method, low <= truth <= high, value.no_interval is None, small, tail,
                     value.mean - truth, value.stderr,
                 )
             )  # fmt: skip
@@ -134,6 +138,11 @@ def share(rows: list[Row]) -> str:
     return f"{100 * np.mean([row.held for row in rows]):.1f} %" if rows else "–"
 
 
+def heavy(row: Row) -> bool:
+    """Return whether few episodes decide the mean, by Cochran's rule."""
+    return not row.episodes >= 25.0 * row.skewness**2
+
+
 def report(rows: list[Row]) -> None:
     """Print coverage by case and method, and by the smallest effective sample size."""
     print("\n| case | episodes | " + " | ".join(METHODS) + " |\n|---|---|" + "---|" * len(METHODS))
@@ -145,14 +154,12 @@ def report(rows: list[Row]) -> None:
             less = f" ({100 * len(given) / len(own):.0f} % given)" if len(given) < len(own) else ""
             cells.append(share(given) + less)
         print(f"| {name} | {episodes} | " + " | ".join(cells) + " |")
-    print("\nwhether given or not, by the smallest effective sample size:")
+    print("\nwithout heavy tails, given or not, by the smallest effective sample size:")
     print("\n| effective | " + " | ".join(METHODS) + " |\n|---|" + "---|" * len(METHODS))
     for low, high in zip(BINS, [*BINS[1:], np.inf], strict=True):
         cells = []
         for method in METHODS:
-            own = [
-                r for r in rows if r.method == method and low <= r.smallest < high and np.isfinite(r.stderr)
-            ]
+            own = [r for r in rows if r.method == method and low <= r.smallest < high and not heavy(r)]
             cells.append(f"{share(own)} of {len(own):,}" if own else "–")
         until = f"{low} to {high}" if high < np.inf else f"{low} or more"
         print(f"| {until} | " + " | ".join(cells) + " |")

@@ -93,6 +93,15 @@ def test_a_shorter_horizon_leaves_more():
     assert "the first 2 decisions" in short.describe()
 
 
+def test_rare_rewards_get_no_interval():
+    """A few episodes with a reward decide the mean, however many there are without."""
+    rewards = np.zeros(LOG.n_steps)
+    rewards[LOG.offsets[:3]] = 100.0
+    for method in METHODS:
+        assert "a few episodes decide the mean (skewness" in value(method=method, rewards=rewards).no_interval
+        assert "worth the same" in value(method=method, rewards=np.zeros(LOG.n_steps)).no_interval
+
+
 def test_the_result_says_what_it_assumes_and_what_was_cut():
     text = value().describe()
     assert "What was done rested on the recorded history only" in text
@@ -123,6 +132,7 @@ def test_where_nothing_is_random_but_actions_the_right_model_leaves_no_error():
     log = mm.collect(model, 1000, seed=0, horizon=5, keep_states=True)
     found = value(lambda seen: {"go": 0.7, "stay": 0.3}, log, method="dr", model=model)
     assert found.stderr == pytest.approx(0.0, abs=1e-12)
+    assert "worth the same" in found.no_interval
     exact = mm.evaluate(lambda seen: {"go": 0.7, "stay": 0.3}, model, 20_000, 0, horizon=4)
     assert abs(found.mean - exact.mean) < 5 * exact.stderr
 

@@ -25,6 +25,7 @@ from missmdp.words import UNKNOWN, count, decimals, interval_text, percent, sent
 
 _FEW = 20
 """Episodes below which Student's interval rests on little more than the hope that returns are normal."""
+_ROUNDING = 1e-12
 _COCHRAN = 25.0
 """Cochran's rule: a mean is close enough to normal for a 95 % interval from 25 · skewness² samples on."""
 
@@ -73,18 +74,10 @@ class LoggedValue:
     def doubts(self) -> tuple[str, ...]:
         """Why the interval may hold less often than it says; empty if nothing speaks against it."""
         found: list[str] = []
-        n, spread = self.episodes, float(self.returns.std())
-        if n < _FEW:
-            found.append(f"there are only {count(n, 'episode')}")
-        if spread == 0.0:
-            found.append("all returns are equal, so nothing is known of their spread")
-        else:
-            skewness = float((((self.returns - self.mean) / spread) ** 3).mean())
-            needed = math.ceil(_COCHRAN * skewness**2)
-            if n < needed:
-                what = "few episodes decide the mean"
-                found.append(f"returns have a heavy tail (skewness {skewness:.1f}), so {what}")
-        return tuple(found)
+        if self.episodes < _FEW:
+            found.append(f"there are only {count(self.episodes, 'episode')}")
+        heavy = heavy_tail(self.returns)
+        return (*found, heavy) if heavy else tuple(found)
 
     def __str__(self) -> str:
         places = decimals(self.stderr)
@@ -116,6 +109,17 @@ class LoggedValue:
             *(f"doubtful      {sentence(doubt)}" for doubt in self.doubts),
         ]
         return "\n".join(lines)
+
+
+def heavy_tail(values: NDArray[np.float64]) -> str | None:
+    """Return why the mean of some values is not close to normal; None if it may well be."""
+    spread = float(values.std())
+    if spread <= _ROUNDING * float(np.abs(values).max(initial=0.0)):
+        return "all episodes are worth the same, so nothing is known of their spread"
+    skewness = float((((values - values.mean()) / spread) ** 3).mean())
+    if len(values) >= _COCHRAN * skewness**2:
+        return None
+    return f"a few episodes decide the mean (skewness {skewness:.1f})"
 
 
 def error_text(stderr: float) -> str:

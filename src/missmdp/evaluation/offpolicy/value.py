@@ -26,6 +26,7 @@ from missmdp.evaluation.offpolicy.decisions import (
 )
 from missmdp.evaluation.offpolicy.estimators import doubly_robust_terms, weighted_terms
 from missmdp.evaluation.offpolicy.fitted import fitted_values
+from missmdp.evaluation.offpolicy.logged import heavy_tail
 from missmdp.evaluation.offpolicy.method import EPISODE_WISE, METHODS, Method
 from missmdp.evaluation.offpolicy.modelled import modelled_values
 from missmdp.evaluation.offpolicy.result import OffPolicyValue
@@ -152,7 +153,7 @@ def off_policy_value(
         effective_by_step=weights.effective_by_step,
         mean_weight_by_step=weights.totals / decisions.episodes,
         largest_weight=weights.largest,
-        no_interval=_why_no_interval(method, weights, discount),
+        no_interval=_why_no_interval(method, weights, discount, terms),
         warnings=_warnings(weights, chosen),
     )
 
@@ -211,8 +212,14 @@ def _behaving(
     return likely, "given: an array of probabilities"
 
 
-def _why_no_interval(method: Method, weights: Weights, discount: float) -> str | None:
-    """Return why an interval would not hold as often as it says; None if that was found to be so."""
+def _why_no_interval(
+    method: Method, weights: Weights, discount: float, terms: NDArray[np.float64]
+) -> str | None:
+    """Return why an interval would not hold as often as it says; None if it was found to do so."""
+    return _too_few(method, weights, discount) or heavy_tail(terms)
+
+
+def _too_few(method: Method, weights: Weights, discount: float) -> str | None:
     least = f"fewer than {LEAST_EFFECTIVE:.0f}"
     if method in EPISODE_WISE:
         if weights.effective >= LEAST_EFFECTIVE:
