@@ -29,7 +29,7 @@ from missmdp.evaluation.offpolicy.predictors import Logistic, Predictor, Table
 from missmdp.evaluation.offpolicy.target import distinct
 from missmdp.model.space import FeatureSpace
 from missmdp.pages.notebook import notebook_table
-from missmdp.words import count, signed
+from missmdp.words import signed
 
 _BLOCKS = 20
 """Into how many blocks a log of few episodes is cut."""
@@ -139,17 +139,14 @@ class LearnedBehaviour:
     def probabilities(self, log: Dataset) -> NDArray[np.float64]:
         """Return P(action | recorded history) for each row of a log, shape (N, A); nan in last rows."""
         log = checked_log(log)
-        out = np.full((log.n_steps, len(self._actions)), np.nan)
-        decisions = decisions_of(log, None)
-        out[decisions.rows] = self.at(log, decisions)
-        return out
-
-    def at(self, log: Dataset, decisions: Decisions) -> NDArray[np.float64]:
-        """Return P(action | recorded history) for each decision, shape (D, A)."""
         if features_of(log) != self._features or actions_of(log) != self._actions:
             raise DataError("the behaviour was learned from a log with other features, values or actions")
+        decisions = decisions_of(log, None)
+        out = np.full((log.n_steps, len(self._actions)), np.nan)
         rows, label = distinct(contexts_of(log, decisions))
-        return self._predictor.probabilities(rows)[label]
+        if len(rows):
+            out[decisions.rows] = self._predictor.probabilities(rows)[label]
+        return out
 
 
 def learn_behaviour(log: Dataset, *, folds: int = 5, seed: int = 0) -> LearnedBehaviour:
@@ -242,9 +239,3 @@ def described(behaviour: LearnedBehaviour) -> str:
     return (
         f"learned from the log ({behaviour.kind}; {signed(score.per_decision, 3)} nats per decision held out)"
     )
-
-
-def check_counts(decisions: Decisions) -> None:
-    """Raise unless there is something to estimate from."""
-    if not len(decisions.rows):
-        raise DataError(f"there is no decision in {count(decisions.episodes, 'episode')} of the log")

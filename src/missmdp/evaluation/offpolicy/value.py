@@ -187,7 +187,7 @@ def _behaving(
     if behaviour is None:
         behaviour = learn_behaviour(log, folds=folds, seed=seed)
     if isinstance(behaviour, LearnedBehaviour):
-        return behaviour.at(log, decisions)[place, done], described(behaviour)
+        return behaviour.probabilities(log)[decisions.rows, done], described(behaviour)
     if callable(behaviour) or (isinstance(behaviour, Policy) and not isinstance(behaviour, type)):
         given = as_policy(cast("Policy", behaviour))
         found = choices(given, log, decisions, model=model, seed=seed, progress=progress)
