@@ -45,6 +45,7 @@ _INNER = {
     "likelihood_of_codes", "occurring", "rate_texts", "from_ranks", "logits", "seen", "places_of_codes",
     "defaults_of_codes", "default", "new_mind", "encoder", "makers", "suited", "probabilities", "add_note",
     "with_traceback", "text", "shares_luck_with", "cells", "codes", "together", "observation_of", "checked_belief",
+    "from_memory", "from_observations",
     "as_integer_ratio", "bit_count", "bit_length", "conjugate", "from_bytes", "to_bytes", "get_params",
 }  # fmt: skip
 """What layers call of each other with codes and arrays of their own making, step by step; and methods of int."""

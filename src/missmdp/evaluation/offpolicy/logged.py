@@ -111,13 +111,21 @@ class LoggedValue:
         return "\n".join(lines)
 
 
-def heavy_tail(values: NDArray[np.float64]) -> str | None:
-    """Return why the mean of some values is not close to normal; None if it may well be."""
+def heavy_tail(values: NDArray[np.float64], least: float = _COCHRAN) -> str | None:
+    """Return why the mean of some values is not close to normal; None if it may well be.
+
+    Parameters
+    ----------
+    values
+        The values.
+    least
+        How many values times skewness⁻² it takes. Where a few are 1 and the others 0, it is about how many are 1.
+    """
     spread = float(values.std())
     if spread <= _ROUNDING * float(np.abs(values).max(initial=0.0)):
         return "all episodes are worth the same, so nothing is known of their spread"
     skewness = float((((values - values.mean()) / spread) ** 3).mean())
-    if len(values) >= _COCHRAN * skewness**2:
+    if len(values) >= least * skewness**2:
         return None
     return f"a few episodes decide the mean (skewness {skewness:.1f})"
 

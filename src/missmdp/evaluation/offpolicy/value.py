@@ -43,6 +43,8 @@ LEAST_EFFECTIVE = 50.0
 """Effective episodes below which no interval is given; docs/off-policy.md has the coverage that was measured."""
 _REACH = 0.95
 """The share of discounted decisions at which there must be as many."""
+_LEAST_DECIDING = 5.0
+"""See `heavy_tail`. Fewer would let rare rewards pass; more would select the logs in which the tail was not seen."""
 _SURPRISING = 4.5
 """Standard errors of a mean weight from 1 on which something is wrong; chance does that once in 10⁵ times."""
 _NEARLY_ONE = 1.0 - 1e-12
@@ -128,7 +130,7 @@ def off_policy_value(
     likely, source = _behaving(behaviour, log, decisions, done, model, folds, seed, progress)
     weights = Weights(decisions, _ratios(chosen.of(done), likely, decisions))
     if method != "dr":
-        terms = weighted_terms(method, weights, earned, discount)
+        terms = plain = weighted_terms(method, weights, earned, discount)
         if method in EPISODE_WISE and not weights.last.any():
             terms = np.full(decisions.episodes, np.nan)
     else:
@@ -137,6 +139,7 @@ def off_policy_value(
             if model is None
             else modelled_values(policy, model, log, decisions, chosen, discount, seed=seed)
         )
+        plain = weighted_terms("pdis", weights, earned, discount)
         terms = doubly_robust_terms(weights, earned, discount, start.action_values, start.values)
     return OffPolicyValue(
         method=method,
@@ -153,7 +156,7 @@ def off_policy_value(
         effective_by_step=weights.effective_by_step,
         mean_weight_by_step=weights.totals / decisions.episodes,
         largest_weight=weights.largest,
-        no_interval=_why_no_interval(method, weights, discount, terms),
+        no_interval=_why_no_interval(method, weights, discount, terms, plain),
         warnings=_warnings(weights, chosen),
     )
 
@@ -213,10 +216,14 @@ def _behaving(
 
 
 def _why_no_interval(
-    method: Method, weights: Weights, discount: float, terms: NDArray[np.float64]
+    method: Method, weights: Weights, discount: float, terms: NDArray[np.float64], plain: NDArray[np.float64]
 ) -> str | None:
-    """Return why an interval would not hold as often as it says; None if it was found to do so."""
-    return _too_few(method, weights, discount) or heavy_tail(terms)
+    """Return why an interval would not hold as often as it says; None if it was found to do so.
+
+    Action values hide how rare rewards are, so what the weights alone say must not have a heavy tail either.
+    """
+    few = _too_few(method, weights, discount)
+    return few or heavy_tail(terms, _LEAST_DECIDING) or heavy_tail(plain, _LEAST_DECIDING)
 
 
 def _too_few(method: Method, weights: Weights, discount: float) -> str | None:
