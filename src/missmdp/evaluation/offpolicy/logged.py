@@ -140,11 +140,14 @@ def up_to(horizon: int | None) -> str:
     return "" if horizon is None else f", the first {count(horizon, 'decision')} of each episode"
 
 
-def cut_lines(cut: NDArray[np.bool_], after: tuple[float, float]) -> list[str]:
+def cut_lines(cut: NDArray[np.bool_], after: tuple[float, float] | None = None) -> list[str]:
     """Return what is to be said of episodes that were cut, as lines."""
     if not cut.any():
         return []
     share = f"{int(cut.sum()):,} of {len(cut):,} episodes ({percent(float(cut.mean()))}) were cut before they ended"
+    lines = [f"cut off       {share}; the value is of what came before"]
+    if after is None:
+        return lines
     if math.isinf(after[0]) or math.isinf(after[1]):
         effect = "without a discount, nothing bounds what the rest is worth"
     else:
@@ -152,7 +155,7 @@ def cut_lines(cut: NDArray[np.bool_], after: tuple[float, float]) -> list[str]:
         effect = (
             f"the rest could change the mean by {down} to {up} if rewards stay in their range, an assumption"
         )
-    return [f"cut off       {share}; the value is of what came before", f"              {effect}"]
+    return [*lines, f"              {effect}"]
 
 
 def logged_value(

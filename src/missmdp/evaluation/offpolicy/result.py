@@ -33,8 +33,6 @@ class OffPolicyValue:
     """Where the probabilities of what was done come from, in words."""
     cut: NDArray[np.bool_]
     """Which episodes of the log were cut, shape (episodes of the log,)."""
-    after_the_cut: tuple[float, float]
-    """By how much what followed the cuts could change the mean return of the log, down and up."""
     decisions: int
     """The decisions of the log that count."""
     agreement: float
@@ -140,7 +138,7 @@ class OffPolicyValue:
             f"mean weight   {weights} (1 but for chance)",
             f"largest       weight {self.largest_weight:,.1f}",
             f"behaviour     {self.behaviour}",
-            *cut_lines(self.cut, self.after_the_cut),
+            *cut_lines(self.cut),
             "assumed       What was done rested on the recorded history only, and all that the policy would do was",
             "              done at times after such a history. No test can confirm the first.",
         ]

@@ -16,7 +16,6 @@ from missmdp.evaluation.offpolicy.decisions import (
     Decisions,
     EmptyRewards,
     actions_of,
-    after_the_cut,
     check_same_names,
     checked_discount,
     checked_log,
@@ -148,7 +147,6 @@ def off_policy_value(
         horizon=horizon,
         behaviour=source,
         cut=decisions.cut,
-        after_the_cut=after_the_cut(decisions, earned, discount),
         decisions=len(decisions.rows),
         agreement=float(chosen.of(done)[chosen.known].mean()),
         followed=float(chosen.known.mean()),
@@ -264,7 +262,7 @@ def _warnings(weights: Weights, chosen: Choices) -> tuple[str, ...]:
     if chosen.impossible:
         what = count(chosen.impossible, "observation")
         found.append(f"the model that the policy was made for excludes {what} of the log")
-    if chosen.drawn and chosen.known.all() is np.False_:
+    if not chosen.known.all():
         found.append("the policy could only be followed up to where it disagrees with what was done")
     return tuple(found)
 
@@ -291,7 +289,6 @@ def _simulated(
         horizon=horizon,
         behaviour="not needed",
         cut=decisions.cut,
-        after_the_cut=(0.0, 0.0),
         decisions=len(decisions.rows),
         agreement=np.nan,
         followed=np.nan,
