@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
-from missmdp.evaluation.offpolicy.value import LEAST_EFFECTIVE
+from missmdp.evaluation.offpolicy.doubts import LEAST_EFFECTIVE
 from missmdp.model.space import NO_ACTION
 from policies import random_policy
 

@@ -20,32 +20,22 @@ from missmdp.evaluation.offpolicy.decisions import (
     checked_discount,
     checked_log,
     decisions_of,
-    discounts,
     rewards_of,
 )
+from missmdp.evaluation.offpolicy.doubts import warnings_of, why_no_interval
 from missmdp.evaluation.offpolicy.estimators import doubly_robust_terms, weighted_terms
 from missmdp.evaluation.offpolicy.fitted import fitted_values
-from missmdp.evaluation.offpolicy.logged import heavy_tail
 from missmdp.evaluation.offpolicy.method import EPISODE_WISE, METHODS, Method
 from missmdp.evaluation.offpolicy.modelled import modelled_values
 from missmdp.evaluation.offpolicy.result import OffPolicyValue
-from missmdp.evaluation.offpolicy.target import Choices, choices
+from missmdp.evaluation.offpolicy.target import choices
 from missmdp.evaluation.offpolicy.weights import Weights
 from missmdp.evaluation.value import evaluate
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP, checked_model
 from missmdp.model.policy import Policy, as_policy
 from missmdp.model.probabilities import as_floats
-from missmdp.words import count, percent
 
-LEAST_EFFECTIVE = 50.0
-"""Effective episodes below which no interval is given; docs/off-policy.md has the coverage that was measured."""
-_REACH = 0.95
-"""The share of discounted decisions at which there must be as many."""
-_LEAST_DECIDING = 5.0
-"""See `heavy_tail`. Fewer would let rare rewards pass; more would select the logs in which the tail was not seen."""
-_SURPRISING = 4.5
-"""Standard errors of a mean weight from 1 on which something is wrong; chance does that once in 10⁵ times."""
 _NEARLY_ONE = 1.0 - 1e-12
 """A discount that models take, and with which sums of rewards are the same to ten digits."""
 
@@ -154,8 +144,8 @@ def off_policy_value(
         effective_by_step=weights.effective_by_step,
         mean_weight_by_step=weights.totals / decisions.episodes,
         largest_weight=weights.largest,
-        no_interval=_why_no_interval(method, weights, discount, terms, plain),
-        warnings=_warnings(weights, chosen),
+        no_interval=why_no_interval(method, weights, discount, terms, plain),
+        warnings=warnings_of(weights, chosen),
     )
 
 
@@ -211,60 +201,6 @@ def _behaving(
         problem = f"{likely[wrong[0]]:g} is no probability of what was done: {decisions.named(wrong)}"
         raise ParameterError("behaviour", float(likely[wrong[0]]), "above 0 and at most 1", problem)
     return likely, "given: an array of probabilities"
-
-
-def _why_no_interval(
-    method: Method, weights: Weights, discount: float, terms: NDArray[np.float64], plain: NDArray[np.float64]
-) -> str | None:
-    """Return why an interval would not hold as often as it says; None if it was found to do so.
-
-    Action values hide how rare rewards are, so what the weights alone say must not have a heavy tail either.
-    """
-    few = _too_few(method, weights, discount)
-    return few or heavy_tail(terms, _LEAST_DECIDING) or heavy_tail(plain, _LEAST_DECIDING)
-
-
-def _too_few(method: Method, weights: Weights, discount: float) -> str | None:
-    least = f"fewer than {LEAST_EFFECTIVE:.0f}"
-    if method in EPISODE_WISE:
-        if weights.effective >= LEAST_EFFECTIVE:
-            return None
-        return f"the weights leave {weights.effective:,.1f} effective episodes, {least}"
-    decisions = weights.decisions
-    mass = np.bincount(decisions.step, discounts(decisions, discount), minlength=decisions.longest)
-    enough = weights.effective_by_step >= LEAST_EFFECTIVE
-    reached = float(mass[enough].sum() / mass.sum())
-    if reached >= _REACH:
-        return None
-    first = int(np.argmin(enough))
-    return (
-        f"from step {first} on the weights leave {least} effective episodes "
-        f"({percent(1.0 - reached)} of what counts)"
-    )
-
-
-def _warnings(weights: Weights, chosen: Choices) -> tuple[str, ...]:
-    found: list[str] = []
-    nothing = np.flatnonzero(weights.totals == 0.0)
-    if nothing.size:
-        found.append(
-            f"from step {int(nothing[0])} on no episode did what the policy would do: the log says nothing of what it "
-            "earns there"
-        )
-    enough = np.flatnonzero(weights.effective_by_step >= LEAST_EFFECTIVE)
-    odd = enough[weights.surprises[enough] > _SURPRISING]
-    if odd.size:
-        mean = weights.totals[odd[0]] / weights.decisions.episodes
-        found.append(
-            f"the mean weight at step {int(odd[0])} is {mean:.3g}, which chance does not explain; it is 1 if the "
-            "probabilities of what was done are right and all that the policy would do was done at times"
-        )
-    if chosen.impossible:
-        what = count(chosen.impossible, "observation")
-        found.append(f"the model that the policy was made for excludes {what} of the log")
-    if not chosen.known.all():
-        found.append("the policy could only be followed up to where it disagrees with what was done")
-    return tuple(found)
 
 
 def _simulated(
