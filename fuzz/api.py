@@ -25,9 +25,10 @@ from fuzz.material import tiger, ward
 from fuzz.mutations import mutate_array
 
 _RESULTS = {
-    "Bound", "Certificate", "Comparison", "Coverage", "DataPlan", "DataReport", "Description", "Diagnosis",
-    "Difference", "Evaluation", "GroupBound", "HeldOutScore", "Identifiability", "LogLikelihood",
-    "MissingnessTypes", "NormalisedValue", "POMCPResult", "PPOResult", "PlanResult", "Reproduction", "RunResult",
+    "BehaviourScore", "Bound", "Certificate", "Comparison", "Coverage", "DataPlan", "DataReport", "Description",
+    "Diagnosis", "Difference", "Evaluation", "GroupBound", "HeldOutScore", "Identifiability", "LearnedBehaviour",
+    "LogLikelihood", "LoggedValue", "MissingnessTypes", "NormalisedValue", "OffPolicyValue", "OnlineResult",
+    "POMCPResult", "PPOResult", "PlanResult", "Reproduction", "RunResult",
     "SampleSize", "SensitivityRow", "SolveResult", "TotalVariation", "ValueInterval",
 }  # fmt: skip
 """Functions return these; nobody else makes them, so their constructors check nothing. Their methods are tried."""
@@ -44,6 +45,7 @@ _INNER = {
     "likelihood_of_codes", "occurring", "rate_texts", "from_ranks", "logits", "seen", "places_of_codes",
     "defaults_of_codes", "default", "new_mind", "encoder", "makers", "suited", "probabilities", "add_note",
     "with_traceback", "text", "shares_luck_with", "cells", "codes", "together", "observation_of", "checked_belief",
+    "from_memory", "from_observations",
     "as_integer_ratio", "bit_count", "bit_length", "conjugate", "from_bytes", "to_bytes", "get_params",
 }  # fmt: skip
 """What layers call of each other with codes and arrays of their own making, step by step; and methods of int."""
@@ -285,6 +287,14 @@ def _objects(folder: Path) -> dict[str, list[Any]]:
         "Bound": [learners["AsMAR"].bound(), learners["DynamicsEM"].bound(draws=3)],
         "Coverage": [mm.behaviour_coverage(truth, steps=1000)],
         "Evaluation": [mm.evaluate(uniform, truth, episodes=20, seed=0)],
+        "LoggedValue": [mm.logged_value(with_states, discount=0.9)],
+        "LearnedBehaviour": [mm.learn_behaviour(log)],
+        "OffPolicyValue": [
+            mm.off_policy_value(
+                solved.policy, with_states, discount=0.9, method=method, model=truth, episodes=4
+            )
+            for method in ("wpdis", "dr", "model")
+        ],
         "Comparison": [mm.compare({"a": uniform, "b": solved.policy}, truth, episodes=20, seed=0)],
         "Description": [mm.describe(log)],
         "DataReport": [mm.validate(log, mdp)],
@@ -326,6 +336,12 @@ def _valid(objects: dict[str, list[Any]], folder: Path) -> dict[str, list[Any]]:
         "estimate": [learner.missingness_ for learner in learners],
         "missingness": [truth.missingness],
         "data": [log, codes],
+        "log": [objects["Dataset"][1]],
+        "logged_value:rewards": [np.zeros(30), None],
+        "off_policy_value:rewards": [np.zeros(30), None],
+        "empty_rewards": ["error", "zero"],
+        "off_policy_value:method": ["is", "pdis", "wis", "wpdis", "dr", "model"],
+        "off_policy_value:behaviour": [np.full(30, 0.5), *objects["LearnedBehaviour"], None],
         "dataset": [log],
         "source": [_Fresh(lambda: log.to_pandas()), log.to_arrow(), files["csv"][0]],
         "policy": policies,

@@ -39,6 +39,13 @@ from missmdp.evaluation.heldout import HeldOutScore as HeldOutScore
 from missmdp.evaluation.heldout import held_out_likelihood as held_out_likelihood
 from missmdp.evaluation.likelihood import LogLikelihood as LogLikelihood
 from missmdp.evaluation.likelihood import log_likelihood as log_likelihood
+from missmdp.evaluation.offpolicy.behaviour import BehaviourScore as BehaviourScore
+from missmdp.evaluation.offpolicy.behaviour import LearnedBehaviour as LearnedBehaviour
+from missmdp.evaluation.offpolicy.behaviour import learn_behaviour as learn_behaviour
+from missmdp.evaluation.offpolicy.logged import LoggedValue as LoggedValue
+from missmdp.evaluation.offpolicy.logged import logged_value as logged_value
+from missmdp.evaluation.offpolicy.result import OffPolicyValue as OffPolicyValue
+from missmdp.evaluation.offpolicy.value import off_policy_value as off_policy_value
 from missmdp.evaluation.sensitivity import SensitivityRow as SensitivityRow
 from missmdp.evaluation.sensitivity import sensitivity as sensitivity
 from missmdp.evaluation.value import Evaluation as Evaluation

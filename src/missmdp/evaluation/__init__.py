@@ -5,5 +5,6 @@
 - `sensitivity`, `perturbed`: values in worlds that differ a little from the model
 - `distance`: total variation between missingness functions
 - `likelihood`, `heldout`: how probable a log is, and which learner predicts new observations best
+- `offpolicy`: what a log itself says of policies
 - `certificate`: guaranteed bounds on how far from optimal a policy is
 """

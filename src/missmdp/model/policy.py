@@ -22,7 +22,12 @@ from missmdp.model.probabilities import call, checked_distribution, number
 
 @runtime_checkable
 class Agent(Protocol):
-    """One deployment of a policy, from the first observation of an episode to its end."""
+    """One deployment of a policy, from the first observation of an episode to its end.
+
+    An agent may also have a method `took(action)`, which says that another action was taken than the one returned
+    last, and an attribute `probabilities`, {action: probability} of the draw that gave the action returned last.
+    `off_policy_value` uses both.
+    """
 
     def reset(self, observation: Any) -> Any:
         """Start an episode with its first observation and return the first action."""

@@ -86,6 +86,7 @@ class AlphaVectorAgent(CountsFallbacks):
         self._value_function = policy.value_function
         self._belief: NDArray[np.float64] = policy.pomdp.initial
         self._decision: Decision | None = None
+        self._actions = Labels(policy.pomdp.actions, "action")
         self._labels = (
             None if isinstance(policy.model, MissMDP) else Labels(policy.pomdp.observations, "observation")
         )
@@ -128,6 +129,10 @@ class AlphaVectorAgent(CountsFallbacks):
         predicted = self._value_function.predicted(self._belief, last)
         after = f"after the action {self.last_action!r}"
         return self._act(self._conditioned(predicted, observation, last, after))
+
+    def took(self, action: Any) -> None:
+        """Say that another action was taken than the one returned last; the belief goes on from there."""
+        self._decision = self._decided()._replace(action=self._actions.index(action))
 
     def _decided(self) -> Decision:
         if self._decision is None:

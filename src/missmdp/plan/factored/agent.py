@@ -112,6 +112,12 @@ class MemoryAgent(CountsFallbacks):
             ],
         )
 
+    def took(self, action: Any) -> None:
+        """Say that another action was taken than the one returned last; the nodes go on from there."""
+        if self._situation is None:
+            raise ModelError("the episode has not started: call reset first")
+        self._taken = self.policy.model.mdp.action_index(action)
+
     def _codes(self, observation: Any) -> tuple[int, ...]:
         return self.policy.model.space.features.encode_observation(observation)
 

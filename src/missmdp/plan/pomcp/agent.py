@@ -264,6 +264,11 @@ class SearchingAgent(CountsFallbacks):
         self._step += 1
         return self._act(seen, last, observation, f"after the action {self.last_action!r}")
 
+    def took(self, action: Any) -> None:
+        """Say that another action was taken than the one returned last; the belief goes on from there."""
+        self._decided()
+        self._action = Labels(self._actions, "action").index(action)
+
     def _decided(self) -> int:
         if self._action is None:
             raise ModelError("the episode has not started: call reset first")

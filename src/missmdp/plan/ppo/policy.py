@@ -148,7 +148,7 @@ class PPOPolicy:
             )
         inputs = self.seen(self.encoder.blank(), history[0])
         for action, observation in zip(history[1::2], history[2::2], strict=True):
-            inputs = self.seen(inputs, observation, self._action_index(action))
+            inputs = self.seen(inputs, observation, self.action_index(action))
         return dict(zip(self.actions, self.probabilities(inputs).tolist(), strict=True))
 
     def seen(
@@ -227,7 +227,8 @@ class PPOPolicy:
         array = np.ascontiguousarray(as_floats(inputs, "inputs"), dtype=np.float32)
         return checked_shape("inputs", array, (self.encoder.size,))
 
-    def _action_index(self, action: Any) -> int:
+    def action_index(self, action: Any) -> int:
+        """Return the position of an action; raise `ModelError` if there is none of that name."""
         if action not in self.actions:
             raise ModelError(f"there is no action {action!r}; the actions are {list(self.actions)}")
         return self.actions.index(action)
@@ -310,6 +311,12 @@ class PPOAgent:
         if self._last is None:
             raise ModelError("the episode has not started: call reset first")
         return self._act(self.policy.seen(self._inputs, observation, self._last))
+
+    def took(self, action: Any) -> None:
+        """Say that another action was taken than the one returned last; a policy with memory remembers it."""
+        if self._last is None:
+            raise ModelError("the episode has not started: call reset first")
+        self._last = self.policy.action_index(action)
 
     def _act(self, inputs: NDArray[np.float32]) -> Any:
         self._inputs = inputs
