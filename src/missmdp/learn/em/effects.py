@@ -21,6 +21,7 @@ _MOST_TOGETHER = 100
 _MOST_PATTERNS = 8
 """Patterns of earlier blocks up to which each has an effect of its own; with more, each earlier block has."""
 
+
 @dataclass(frozen=True, eq=False)
 class EffectTerms:
     """What the log-odds of a block's indicator are made of."""
