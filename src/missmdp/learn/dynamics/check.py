@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
 
 from missmdp.checks import checked_number, checked_threads
 from missmdp.data.counts import as_counts
@@ -22,10 +22,11 @@ from missmdp.learn.dynamics.models import (
     with_found,
 )
 from missmdp.learn.dynamics.next_rows import next_rows, targets
-from missmdp.learn.dynamics.ratios import Ratio, Tester, holm
+from missmdp.learn.dynamics.ratios import Tester, holm
 from missmdp.learn.dynamics.result import DynamicsCheck
-from missmdp.learn.dynamics.telling import Teller, Tested
+from missmdp.learn.dynamics.telling import Teller, Tested, p_value
 from missmdp.learn.dynamics.tilted import tilted_histories
+from missmdp.learn.em.clusters import Cluster, clusters_of_log
 from missmdp.learn.em.histories import Histories, checked_log, prepare_histories
 from missmdp.learn.em.iterate import asmar_table
 from missmdp.learn.em.observation_classes import merged_states
@@ -33,6 +34,7 @@ from missmdp.learn.em.search import Found, Searcher
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.progress import show_status
+from missmdp.words import listed
 
 DynamicsStructure = Literal["auto", "mcar", "smar", "saturated"] | MissingnessGraph
 
@@ -62,22 +64,126 @@ def check_dynamics(
     data = checked_log(mdp, log, "check_dynamics")
     if data.n_steps == 0:
         raise DataError("there are no observations to check")
-    counts = as_counts(data)
-    names = block_names(mdp.space.features, counts.observed)
-    blocks = Blocks.of(mdp.space.features, names, mdp.n_states)
+    names = block_names(mdp.space.features, as_counts(data).observed)
+    graph = structure if isinstance(structure, MissingnessGraph) else None
+    clusters = clusters_of_log(data, names, graph)
     with show_status("Checking the dynamics", enabled=progress) as say:
-        histories = prepare_histories(data, blocks)
-        searcher = Searcher(
-            mdp,
-            blocks,
-            histories,
-            asmar_table(counts, blocks),
-            1.0,
-            threads=threads,
-            tell=lambda name, value: say(f"{name}, log-likelihood {value:,.1f}"),
+        checked = (
+            [_checked_cluster(data, cluster, structure, level, threads, say) for cluster in clusters]
+            if clusters
+            else [_checked(data, Searched.of(data, threads, say), structure, level, say)]
         )
-        checker = Checker(data, histories, searcher, level=level, say=say)
-        return checker.check(structure, shift)
+    return result_of(data, checked, level=level, shift=shift, clusters=clusters)
+
+
+class Searched(NamedTuple):
+    """A log ready for a search, and what was found in it where that is known."""
+
+    searcher: Searcher[Histories]
+    found: Found | None = None
+
+    @classmethod
+    def of(cls, log: Dataset, threads: int | None, say: Callable[[str], None]) -> Searched:
+        """Return a log made ready."""
+        counts = as_counts(log)
+        names = block_names(log.mdp.space.features, counts.observed)
+        blocks = Blocks.of(log.mdp.space.features, names, log.mdp.n_states)
+
+        def tell(name: str, value: float) -> None:
+            say(f"{name}, log-likelihood {value:,.1f}")
+
+        histories = prepare_histories(log, blocks)
+        return cls(
+            Searcher(log.mdp, blocks, histories, asmar_table(counts, blocks), 1.0, threads=threads, tell=tell)
+        )
+
+
+class Checked(NamedTuple):
+    """The tests of a log or cluster."""
+
+    checker: Checker
+    missingness: Missingness
+    tester: Tester
+    tested: list[Tested]
+
+
+def _checked(
+    log: Dataset,
+    searched: Searched,
+    structure: DynamicsStructure,
+    level: float,
+    say: Callable[[str], None],
+    features: Sequence[int] | None = None,
+    starts: Sequence[int] | None = None,
+) -> Checked:
+    places = range(len(log.mdp.space.features))
+    checker = Checker(
+        log,
+        searched,
+        level,
+        say,
+        places if features is None else features,
+        places if starts is None else starts,
+    )
+    missingness = checker.missingness(structure)
+    return Checked(checker, missingness, *checker.tested(missingness))
+
+
+def _checked_cluster(
+    log: Dataset,
+    cluster: Cluster,
+    structure: DynamicsStructure,
+    level: float,
+    threads: int | None,
+    say: Callable[[str], None],
+) -> Checked:
+    """Return the tests of the features that a cluster moves; those that are always seen start as the log has it."""
+    own = cluster.log(log)
+    moved = [cluster.kept.index(feature) for feature in sorted(cluster.moved)]
+    hidden = [cluster.kept.index(feature) for feature in cluster.hidden]
+    return _checked(own, Searched.of(own, threads, say), structure, level, say, moved, hidden)
+
+
+def result_of(
+    log: Dataset, checked: Sequence[Checked], *, level: float, shift: float, clusters: Sequence[Cluster] = ()
+) -> DynamicsCheck:
+    """Return the result of all tests together."""
+    all_tested = [(one, tested) for one in checked for tested in one.tested]
+    adjusted = holm([p_value(tested) for _, tested in all_tested])
+    each = level / max(len(all_tested), 1)
+    tellers = {
+        id(one): Teller(one.checker.mdp, one.checker.classes, one.tester, level, each, shift)
+        for one in checked
+    }
+    left_out = {*range(len(log.mdp.space.features))} - {f for own in clusters for f in own.moved}
+    notes = (
+        [
+            f"the model is large, so it was checked in {len(clusters)} clusters of features; not checked: "
+            + listed([log.mdp.space.features.names[feature] for feature in sorted(left_out)])
+        ]
+        if clusters and left_out
+        else []
+    )
+    impossible = sum(one.checker.histories.impossible for one in checked)
+    order = {name: place for place, name in enumerate(log.mdp.space.features.names)}
+    rows = [tellers[id(one)].row(tested, p) for (one, tested), p in zip(all_tested, adjusted, strict=True)]
+    return DynamicsCheck(
+        tuple(sorted(rows, key=lambda row: order[row.feature])),
+        level,
+        shift,
+        max((one.missingness.words for one in checked), key=len),
+        impossible,
+        _examples(log) if impossible else (),
+        log.n_steps,
+        tuple(notes),
+    )
+
+
+def _examples(log: Dataset) -> tuple[str, ...]:
+    """Return the first few observations that cannot happen."""
+    report = validate(log, log.mdp, progress=False)
+    findings = (report.impossible_starts, report.impossible_transitions, report.impossible_histories)
+    return tuple(str(example) for finding in findings for example in finding.examples)[:_EXAMPLES]
 
 
 class Checker:
@@ -86,44 +192,30 @@ class Checker:
     def __init__(
         self,
         log: Dataset,
-        histories: Histories,
-        searcher: Searcher[Histories],
-        *,
+        searched: Searched,
         level: float,
         say: Callable[[str], None],
+        features: Sequence[int],
+        starts: Sequence[int],
     ) -> None:
-        self.log, self.mdp, self.histories, self.searcher = log, log.mdp, histories, searcher
-        self.level, self.say = level, say
+        self.log, self.mdp = log, log.mdp
+        self.searcher, self.found = searched
+        self.histories = self.searcher.histories
+        self.level, self.say, self.starts = level, say, starts
         self.classes = merged_states(self.mdp)
         self.rows = [
             rows
-            for feature in range(len(self.mdp.space.features))
-            for rows in next_rows(self.mdp, self.classes, histories, feature)
+            for feature in features
+            for rows in next_rows(self.mdp, self.classes, self.histories, feature)
         ]
 
-    def check(self, structure: DynamicsStructure, shift: float) -> DynamicsCheck:
-        """Return the result."""
-        missingness = self._missingness(structure)
-        tester, found = self._tested(missingness)
-        adjusted = holm([1.0 if one.ratio is None else one.ratio.p_value for one in found])
-        each = self.level / max(len(found), 1)
-        teller = Teller(self.mdp, self.classes, tester, self.level, each, shift)
-        return DynamicsCheck(
-            tuple(teller.row(one, p) for one, p in zip(found, adjusted, strict=True)),
-            self.level,
-            shift,
-            missingness.words,
-            self.histories.impossible,
-            self._examples(),
-            self.log.n_steps,
-        )
-
-    def _missingness(self, structure: DynamicsStructure) -> Missingness:
+    def missingness(self, structure: DynamicsStructure) -> Missingness:
+        """Return the kind of M that is fitted along."""
         if not self.searcher.blocks.names:
             return nothing_missing(self.searcher)
         if structure != "auto":
             return given_missingness(self.searcher, structure)
-        return self._explained(searched(self.searcher))
+        return self._explained(searched(self.searcher) if self.found is None else self.found)
 
     def _explained(self, found: Found) -> Missingness:
         """Return the kind of M with what was found, unless a change of T explains better what was found.
@@ -132,12 +224,9 @@ class Checker:
         """
         if not acts_together(found):
             return with_found(self.searcher, found)
-        _, tested = self._tested(single_effects(self.searcher))
-        clear = [one for one in tested if one.ratio is not None]
-        if not clear:
-            return with_found(self.searcher, found)
-        best = min(clear, key=lambda one: _p_value(one.ratio))
-        if best.ratio is None or best.ratio.p_value * len(tested) >= self.level:
+        tested = self.tested(single_effects(self.searcher))[1]
+        best = min(tested, key=p_value, default=None)
+        if best is None or best.ratio is None or best.ratio.p_value * len(tested) >= self.level:
             return with_found(self.searcher, found)
         tilted = tilted_histories(self.histories, best.target, best.ratio.tilt)
         own = self.searcher
@@ -148,13 +237,15 @@ class Checker:
         cost = 0.5 * best.ratio.freedom * math.log(self.log.n_steps) + math.log(len(tested))
         return with_found(own, other if other.score - cost > found.score else found)
 
-    def _tested(self, missingness: Missingness) -> tuple[Tester, list[Tested]]:
+    def tested(self, missingness: Missingness) -> tuple[Tester, list[Tested]]:
+        """Return all tests, with a kind of M fitted along."""
         self.say("fitting how values go missing")
         tester = Tester(self.histories, missingness.model, missingness.table, self.searcher.threads)
         listed = [
             target
             for rows in self.rows
             for target in targets(rows, self.mdp.n_actions, rows.counts(tester.uses))
+            if target.kind != "start" or rows.feature in self.starts
         ]
         found: list[Tested] = []
         for number, target in enumerate(listed):
@@ -162,15 +253,3 @@ class Checker:
             curvature = tester.curvature(target)
             found.append(Tested(target, curvature, tester.ratio(target, curvature)))
         return tester, found
-
-    def _examples(self) -> tuple[str, ...]:
-        """Return the first few observations that cannot happen."""
-        if not self.histories.impossible:
-            return ()
-        report = validate(self.log, self.mdp, progress=False)
-        findings = (report.impossible_starts, report.impossible_transitions, report.impossible_histories)
-        return tuple(str(example) for finding in findings for example in finding.examples)[:_EXAMPLES]
-
-
-def _p_value(ratio: Ratio | None) -> float:
-    return 1.0 if ratio is None else ratio.p_value

@@ -37,6 +37,8 @@ class NextRows:
     feature: int
     follows: int | None
     """The feature given whose next value these are the probabilities; None for none."""
+    led: bool
+    """Whether there are rows given another feature's next value; these are tested instead of those without."""
     probability: NDArray[np.float64]
     """Of each next value, shape (K, V)."""
     action: NDArray[np.int64]
@@ -69,7 +71,6 @@ def next_rows(mdp: FactoredMDP, classes: Classes, histories: Histories, feature:
     """Return the rows of a feature; and those given the next value of another one, if there are fewer of these."""
     sizes = [int(size) for size in mdp.space.features.sizes]
     alone = _chances(mdp, classes, feature, None)
-    found = [_rows(mdp, classes, histories, feature, None, alone)]
     fewest, follows = _distinct(alone), None
     for other in range(len(sizes)):
         if other == feature or len(alone) * sizes[other] * sizes[feature] > _MOST_ENTRIES:
@@ -77,9 +78,10 @@ def next_rows(mdp: FactoredMDP, classes: Classes, histories: Histories, feature:
         number = _distinct(_chances(mdp, classes, feature, other))
         if number < fewest:
             fewest, follows = number, other
+    found = [_rows(mdp, classes, histories, feature, None, alone, led=follows is not None)]
     if follows is not None:
         chances = _chances(mdp, classes, feature, follows)
-        found.append(_rows(mdp, classes, histories, feature, follows, chances))
+        found.append(_rows(mdp, classes, histories, feature, follows, chances, led=True))
     return found
 
 
@@ -114,6 +116,8 @@ def _rows(
     feature: int,
     follows: int | None,
     chances: NDArray[np.float64],
+    *,
+    led: bool,
 ) -> NextRows:
     codes = mdp.space.codes.astype(np.int64)
     n_classes, n_actions, n_first, n_values = chances.shape
@@ -131,17 +135,18 @@ def _rows(
     kinds, first, cell = np.unique(key, axis=0, return_index=True, return_inverse=True)
     cell = cell.reshape(-1).astype(np.int64)
     state = histories.details.place % mdp.n_states
-    led = histories.origins() * n_first + (0 if follows is None else codes[state, follows])
+    start = histories.origins() * n_first + (0 if follows is None else codes[state, follows])
     return NextRows(
         feature,
         follows,
+        led,
         flat[first],
         kinds[:, 0],
         kinds[:, 1],
         kinds[:, 2],
         kinds[:, 3],
         cell.reshape(n_classes, n_actions, n_first),
-        cell[led] * n_values + codes[state, feature],
+        cell[start] * n_values + codes[state, feature],
     )
 
 
@@ -196,8 +201,8 @@ def _candidates(
         yield "feature", None, later
     for action in range(n_actions if rows.follows is None else 0):
         yield "action", action, later & (rows.action == action)
-    labels = [("row", rows.row), ("value", rows.own)]
-    for kind, label in labels if rows.follows is None else labels[:1]:
+    labels = [] if rows.led and rows.follows is None else [("row", rows.row)]
+    for kind, label in labels if rows.follows is not None else [*labels, ("value", rows.own)]:
         for number in np.unique(label[later]):
             cells = later & (label == number)
             if number >= 0 and used[cells].sum() >= least:

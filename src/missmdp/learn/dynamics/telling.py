@@ -28,6 +28,11 @@ class Tested:
     ratio: Ratio | None
 
 
+def p_value(tested: Tested) -> float:
+    """Return the p-value of a test; 1 where there was too little information."""
+    return 1.0 if tested.ratio is None else tested.ratio.p_value
+
+
 @dataclass(frozen=True, eq=False)
 class Teller:
     """Makes rows of tests."""
@@ -57,7 +62,7 @@ class Teller:
             target.kind == "start",
             0.0 if ratio is None else ratio.statistic,
             0 if ratio is None else ratio.freedom,
-            1.0 if ratio is None else ratio.p_value,
+            p_value(tested),
             adjusted,
             None if ratio is None else self._change(target, ratio, used),
             self.tester.seen_steps(target),

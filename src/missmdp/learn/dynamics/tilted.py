@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -51,12 +50,15 @@ class TiltedLikelihood:
         return self.model.table(self.split(effects))
 
     def at(
-        self, effects: NDArray[np.float64], target: Target | None = None, tilt: Sequence[float] = ()
+        self,
+        effects: NDArray[np.float64],
+        target: Target | None = None,
+        tilt: NDArray[np.float64] | None = None,
     ) -> Point:
         """Return the likelihood with the rows of a target changed."""
         histories = self.histories
-        if target is not None and len(tilt):
-            histories = tilted_histories(histories, target, np.asarray(tilt))
+        if target is not None and tilt is not None:
+            histories = tilted_histories(histories, target, tilt)
         table = self.table(effects)
         uses, log = histories.uses(table, self.threads)
         flat = np.bincount(histories.details.place, uses, minlength=table.size).astype(np.float64)
