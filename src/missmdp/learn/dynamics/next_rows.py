@@ -120,7 +120,7 @@ def _rows(
     led: bool,
 ) -> NextRows:
     codes = mdp.space.codes.astype(np.int64)
-    n_classes, n_actions, n_first, n_values = chances.shape
+    n_classes, n_actions, n_first, n_values = (int(size) for size in chances.shape)
     # The present value, where all states of a class have the same.
     own = np.full(n_classes, -1, dtype=np.int64)
     own[classes.of_state] = codes[:, feature]
@@ -215,7 +215,7 @@ def _candidates(
 def where_words(mdp: FactoredMDP, classes: Classes, rows: NextRows, cells: NDArray[np.bool_]) -> str:
     """Return where some cells lead on, such as "wear is new and load is half"; "" for everywhere."""
     features = mdp.space.features
-    grid = cells[rows.cell][:-1, :-1].any(axis=(1, 2))
+    grid: NDArray[np.bool_] = np.asarray(cells[rows.cell][:-1, :-1].any(axis=(1, 2)), dtype=np.bool_)
     everywhere = mdp.reachable & ~mdp.terminal
     inside = grid[classes.of_state] & everywhere
     parts: list[str] = []

@@ -209,6 +209,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     adjusted = [1.0] * len(p_values)
     worst = 0.0
     for rank, place in enumerate(order):
-        worst = max(worst, min((len(p_values) - rank) * p_values[place], 1.0))
-        adjusted[place] = worst
+        worst = max(worst, min((len(p_values) - rank) * p_values[int(place)], 1.0))
+        adjusted[int(place)] = worst
     return adjusted
