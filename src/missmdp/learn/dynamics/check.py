@@ -53,7 +53,47 @@ def check_dynamics(
     threads: int | None = None,
     progress: bool | None = None,
 ) -> DynamicsCheck:
-    """Return whether an MDP fits a log with gaps, and where not: tests of T and b₀, with M unknown."""
+    """Return whether an MDP fits a log with gaps, and where not, whatever made values go missing.
+
+    Each test asks whether probabilities of one feature's next value are as given: all of them, those after one action,
+    those where the feature has one value now, or those of one row of T that many steps use. One more asks about the
+    feature's first value. The alternative changes these probabilities and leaves all else; how values go missing is
+    fitted along on both sides, so a test keeps its level for every M of the kind that is fitted.
+
+    Parameters
+    ----------
+    log
+        The log.
+    mdp
+        The MDP whose T and b₀ are tested.
+    level
+        The probability with which any test rejects if the MDP is right (Holm's adjustment).
+    shift
+        The error of a probability that matters. A test that would reject such an error with a chance below one half
+        says "cannot tell" rather than "fits".
+    structure
+        How values may go missing. "auto": every feature's value, the missing one included, has an effect on the
+        log-odds, and so has whether others are missing; reasons that `DynamicsEM` finds act together. "mcar", "smar"
+        (simple MAR) or a `MissingnessGraph` assume more, and see more. "saturated": anything; few errors can be seen
+        then.
+    threads
+        How many threads to use; by default one per core. The result does not depend on it.
+    progress
+        Whether to show progress; by default on a terminal.
+
+    Raises
+    ------
+    DataError
+        If the log has other features, values or actions than the MDP, or nothing in it.
+
+    Examples
+    --------
+    >>> import missmdp as mm
+    >>> truth = mm.load_benchmark("icu-smar")
+    >>> check = mm.check_dynamics(mm.collect(truth, 3_000, seed=0), truth.mdp)
+    >>> check.rejected
+    False
+    """
     checked_number("level", level, above=0.0, below=1.0)
     checked_number("shift", shift, above=0.0, below=1.0)
     checked_threads(threads)
@@ -74,6 +114,13 @@ def check_dynamics(
             else [_checked(data, Searched.of(data, threads, say), structure, level, say)]
         )
     return result_of(data, checked, level=level, shift=shift, clusters=clusters)
+
+
+def check_searched(
+    log: Dataset, ready: Searched, level: float, say: Callable[[str], None], shift: float = 0.05
+) -> DynamicsCheck:
+    """Return the check of a log in which a structure has been looked for already."""
+    return result_of(log, [_checked(log, ready, "auto", level, say)], level=level, shift=shift)
 
 
 class Searched(NamedTuple):

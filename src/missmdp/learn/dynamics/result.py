@@ -143,16 +143,7 @@ class DynamicsCheck:
 
 def in_sentences(check: DynamicsCheck, most: int) -> list[str]:
     """Return all that a check says, line by line."""
-    lines = [headline(check)]
-    if check.impossible:
-        lines.append(
-            f"{count(check.impossible, 'observation')} cannot happen in the MDP, for example "
-            + "; ".join(check.examples)
-        )
-    bad = sorted((row for row in check.rows if row.verdict == "rejected"), key=lambda row: row.p_value)
-    lines += [f"  {row_words(row)}" for row in bad[:most]]
-    if len(bad) > most:
-        lines.append(f"  and {count(len(bad) - most, 'more test')}")
+    lines = contradictions(check, most)
     fits = sum(row.verdict == "fits" for row in check.rows)
     if fits:
         lines.append(
@@ -166,6 +157,26 @@ def in_sentences(check: DynamicsCheck, most: int) -> list[str]:
             lines.append(f"  and {len(unsure) - most} more")
     lines.append(f"Assumed about gaps: {check.missingness}.")
     return [*lines, *(f"Note: {note}." for note in check.notes)]
+
+
+def contradictions(check: DynamicsCheck, most: int = 5) -> list[str]:
+    """Return whether the log contradicts the MDP, and where, line by line."""
+    lines = [headline(check)]
+    if check.impossible:
+        lines.append(
+            f"  {count(check.impossible, 'observation')} cannot happen in the MDP, for example "
+            + "; ".join(check.examples)
+        )
+    clearest: dict[str, list[DynamicsRow]] = {}
+    for row in sorted(check.rows, key=lambda row: row.p_value):
+        if row.verdict == "rejected":
+            clearest.setdefault(row.feature, []).append(row)
+    for own in list(clearest.values())[:most]:
+        more = f"; and {count(len(own) - 1, 'more test')} of {own[0].feature}" if len(own) > 1 else ""
+        lines.append(f"  {row_words(own[0])}{more}")
+    if len(clearest) > most:
+        lines.append(f"  and {count(len(clearest) - most, 'more feature')}")
+    return lines
 
 
 def headline(check: DynamicsCheck) -> str:
