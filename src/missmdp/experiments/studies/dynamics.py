@@ -201,7 +201,7 @@ def cells() -> list[Cell]:
         for first, truth, gaps, structure in product(
             range(0, POWER_LOGS, PER_CELL), list(TRUTHS)[1:], GAPS, STRUCTURES
         )
-        if structure == "auto" or gaps != "self-censoring"
+        if structure == "auto" or (truth == "vibration when used" and gaps != "self-censoring")
     ]
     return [*level, *power]
 

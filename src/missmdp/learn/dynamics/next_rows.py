@@ -221,7 +221,7 @@ def where_words(mdp: FactoredMDP, classes: Classes, rows: NextRows, cells: NDArr
     parts: list[str] = []
     for name, codes, values in zip(features.names, mdp.space.codes.T, features.values, strict=True):
         here = np.unique(codes[inside])
-        if len(here) < len(np.unique(codes[everywhere])):
+        if 0 < len(here) < len(np.unique(codes[everywhere])):
             parts.append(f"{name} is {_values(values, here)}")
     if rows.follows is not None:
         after = np.unique(rows.after[cells])
