@@ -60,6 +60,7 @@ from missmdp.learn.diagnosis.diagnose import diagnose as diagnose
 from missmdp.learn.diagnosis.result import Diagnosis as Diagnosis
 from missmdp.learn.dynamics.check import check_dynamics as check_dynamics
 from missmdp.learn.dynamics.result import DynamicsCheck as DynamicsCheck
+from missmdp.learn.dynamics.result import DynamicsRow as DynamicsRow
 from missmdp.learn.em.estimator import DynamicsEM as DynamicsEM
 from missmdp.learn.histories_needed import SampleSize as SampleSize
 from missmdp.learn.histories_needed import histories_needed as histories_needed

@@ -18,11 +18,11 @@ from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 
 _SINGLE = (
-    "every value has an effect of its own on their log-odds, the missing one included, and so has whether others are "
-    "missing"
+    "they may depend on every value, including the missing one, and on whether others are missing; effects add up on "
+    "the log-odds"
 )
 
-_TOGETHER = f"{_SINGLE}; reasons that a search finds act together"
+_TOGETHER = f"{_SINGLE}, and reasons that a search found act together"
 
 
 class Missingness(NamedTuple):
@@ -126,7 +126,7 @@ def _given(
             tuple(n for n in names if n not in blocks.features),
             "they depend on features that are never missing, and on whether others are (simple MAR)",
         ),
-        "saturated": (names, "they may depend on everything"),
+        "saturated": (names, "they may depend on anything"),
     }
     own, words = kinds[structure]
     return [own] * len(blocks.names), words
