@@ -289,6 +289,18 @@ def test_reasons_that_act_together_are_found_and_kept():
     assert "act together" in check.missingness
 
 
+def test_a_note_says_what_would_be_in_doubt():
+    """Here gaps in vibration that depend on wear and vibration together explain as much as the row that is wrong."""
+    log = pump_log("vibration when new", 10_000, 10_003, gaps="self-censoring")
+    check = mm.check_dynamics(log, pumps())
+    assert not check.rejected
+    assert "act together" in check.missingness
+    (note,) = check.notes
+    assert note.startswith("either reasons for gaps act together")
+    assert "or T is wrong: without such reasons, the log would contradict the MDP (vibration" in note
+    assert f"Note: {note}." in str(check)
+
+
 def test_an_m_graph_says_what_gaps_depend_on():
     log = log_of("own value")
     graph = mm.MissingnessGraph(

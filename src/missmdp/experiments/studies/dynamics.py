@@ -29,7 +29,7 @@ SHAKES = {
 }
 LEVEL = 0.01
 LEVEL_LOGS, LEVEL_STEPS = 1_000, 3_000
-POWER_LOGS, POWER_STEPS = 200, 10_000
+POWER_LOGS, POWER_STEPS = 100, 10_000
 PER_CELL = 50
 """Logs that one cell checks."""
 BEHAVIOURS = ("random", "reacts")

@@ -23,7 +23,7 @@ from missmdp.learn.dynamics.models import (
 )
 from missmdp.learn.dynamics.next_rows import next_rows, targets
 from missmdp.learn.dynamics.ratios import Tester, holm
-from missmdp.learn.dynamics.result import DynamicsCheck
+from missmdp.learn.dynamics.result import DynamicsCheck, row_words
 from missmdp.learn.dynamics.telling import Teller, Tested, p_value
 from missmdp.learn.dynamics.tilted import tilted_histories
 from missmdp.learn.em.clusters import Cluster, clusters_of_log
@@ -203,7 +203,8 @@ def result_of(
         for one in checked
     }
     left_out = {*range(len(log.mdp.space.features))} - {f for own in clusters for f in own.moved}
-    notes = (
+    notes = [note for one in checked for note in one.checker.notes]
+    notes += (
         [
             f"the model is large, so it was checked in {len(clusters)} clusters of features; not checked: "
             + listed([log.mdp.space.features.names[feature] for feature in sorted(left_out)])
@@ -249,6 +250,8 @@ class Checker:
         self.searcher, self.found = searched
         self.histories = self.searcher.histories
         self.level, self.say, self.starts = level, say, starts
+        self.notes: list[str] = []
+        """What a reader should know of how missingness was chosen."""
         self.classes = merged_states(self.mdp)
         self.rows = [
             rows
@@ -271,7 +274,7 @@ class Checker:
         """
         if not acts_together(found):
             return with_found(self.searcher, found)
-        tested = self.tested(single_effects(self.searcher))[1]
+        tester, tested = self.tested(single_effects(self.searcher))
         best = min(tested, key=p_value, default=None)
         if best is None or best.ratio is None or best.ratio.p_value * len(tested) >= self.level:
             return with_found(self.searcher, found)
@@ -282,7 +285,15 @@ class Checker:
         )
         other = searched(searcher)
         cost = 0.5 * best.ratio.freedom * math.log(self.log.n_steps) + math.log(len(tested))
-        return with_found(own, other if other.score - cost > found.score else found)
+        if other.score - cost > found.score:
+            return with_found(own, other)
+        each = self.level / len(tested)
+        row = Teller(self.mdp, self.classes, tester, self.level, each, 0.05).row(best, 0.0)
+        self.notes.append(
+            "either reasons for gaps act together, which explains the log at least as well and is what was assumed, or "
+            f"T is wrong: without such reasons, the log would contradict the MDP ({row_words(row, brief=True)})"
+        )
+        return with_found(own, found)
 
     def tested(self, missingness: Missingness) -> tuple[Tester, list[Tested]]:
         """Return all tests, with a kind of M fitted along."""

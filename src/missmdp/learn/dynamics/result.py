@@ -192,15 +192,13 @@ def headline(check: DynamicsCheck) -> str:
     return f"The MDP is in doubt: the log contradicts it in {listed(what)} ({tests})."
 
 
-def row_words(row: DynamicsRow) -> str:
-    """Return what a test that rejects says."""
-    if row.change is None:
-        return f"{row.subject}: {_p_words(row.adjusted)}"
-    change = row.change
-    return (
-        f"{row.subject}: P({_word(change.value)}) is {percent(change.given, 1)} in the MDP, "
-        f"{percent(change.asked, 1)} in the log ({_p_words(row.adjusted)})"
-    )
+def row_words(row: DynamicsRow, *, brief: bool = False) -> str:
+    """Return what a test that rejects says; brief is without its p-value."""
+    words, change = row.subject, row.change
+    if change is not None:
+        given, asked = percent(change.given, 1), percent(change.asked, 1)
+        words += f": P({_word(change.value)}) is {given} in the MDP, {asked} in the log"
+    return words if brief else f"{words} ({_p_words(row.adjusted)})"
 
 
 def _shift(check: DynamicsCheck) -> str:
