@@ -289,6 +289,7 @@ def _objects(folder: Path) -> dict[str, list[Any]]:
         "Description": [mm.describe(log)],
         "DataReport": [mm.validate(log, mdp)],
         "Diagnosis": [mm.diagnose(log, mdp, draws=0, progress=False)],
+        "DynamicsCheck": [mm.check_dynamics(log, mdp, progress=False)],
         "Identifiability": [mm.identifiability(mdp, "smar")],
         "TotalVariation": [mm.total_variation(learners["AsMAR"].missingness_, truth)],
         "RunSettings": [mm.RunSettings(steps=50, timeout=0.2, certificate=False, learners=("amcar",))],

@@ -335,6 +335,20 @@ def test_wrong_arguments():
     for name, value in (("level", 0.0), ("shift", 1.5), ("structure", "mnar"), ("threads", -1)):
         with pytest.raises(mm.ParameterError, match=name):
             mm.check_dynamics(log, MDP, **{name: value})
+    graph = mm.MissingnessGraph([], features=MDP.features, can_go_missing=["pulse"])
+    with pytest.raises(mm.DataError, match="'fever' goes missing, but the m-graph has no indicator"):
+        mm.check_dynamics(log, MDP, structure=graph)
+    with pytest.raises(mm.ParameterError, match="most"):
+        mm.check_dynamics(log, MDP).describe(most=-1)
+
+
+def test_one_observation_is_no_evidence():
+    log = mm.Dataset.from_table(
+        {"episode": [1], "step": [0], "ward": ["a"], "fever": [None], "pulse": [0], "action": [None]}, MDP
+    )
+    check = mm.check_dynamics(log, MDP)
+    assert not check.rejected
+    assert all(row.verdict == "cannot tell" for row in check.rows)
 
 
 @pytest.mark.slow

@@ -213,7 +213,7 @@ class Diagnosis:
             "snapshots_only": self.snapshots_only,
             "n_steps": self.n_steps,
             "notes": list(self.notes),
-            "dynamics": None if self.dynamics is None else self.dynamics.as_dict(),
+            **({} if self.dynamics is None else {"dynamics": self.dynamics.as_dict()}),
         }
 
 

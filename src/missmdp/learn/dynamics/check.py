@@ -97,7 +97,8 @@ def check_dynamics(
     checked_number("level", level, above=0.0, below=1.0)
     checked_number("shift", shift, above=0.0, below=1.0)
     checked_threads(threads)
-    if not isinstance(structure, MissingnessGraph) and structure not in _STRUCTURES:
+    named = isinstance(structure, str) and structure in _STRUCTURES
+    if not named and not isinstance(structure, MissingnessGraph):
         raise ParameterError(
             "structure", structure, "a MissingnessGraph, 'auto', 'mcar', 'smar' or 'saturated'"
         )

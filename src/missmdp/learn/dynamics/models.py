@@ -12,7 +12,7 @@ from missmdp.learn.blocks import Blocks
 from missmdp.learn.em.effects import Effects, EffectTerms, design_of
 from missmdp.learn.em.histories import Histories
 from missmdp.learn.em.search import Found, Searcher
-from missmdp.learn.em.structures import Factor, Factors, by_values
+from missmdp.learn.em.structures import Factor, Factors, by_values, graph_factors
 from missmdp.learn.em.trees import block_cells
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
@@ -115,6 +115,8 @@ def _given(
     """Return by which features' joint values each block goes missing, and that in words."""
     names = mdp.space.features.names
     if isinstance(structure, MissingnessGraph):
+        # Raises an error if the graph has other features, or no indicator for one that goes missing.
+        graph_factors(mdp, blocks, structure)
         given = [
             tuple(n for n in names if n in {p for own in block for p in structure.parents(own)})
             for block in blocks.names

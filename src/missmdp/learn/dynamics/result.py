@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
+from missmdp.checks import checked_integer
 from missmdp.words import count, listed, percent, shown
 
 Verdict = Literal["fits", "rejected", "cannot tell"]
@@ -120,7 +121,7 @@ class DynamicsCheck:
 
     def describe(self, most: int = 5) -> str:
         """Return the result in sentences, with at most so many tests of each kind."""
-        return "\n".join(in_sentences(self, most))
+        return "\n".join(in_sentences(self, checked_integer("most", most, least=0)))
 
     def __str__(self) -> str:
         return self.describe()
