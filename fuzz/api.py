@@ -26,9 +26,9 @@ from fuzz.mutations import mutate_array
 
 _RESULTS = {
     "Bound", "Certificate", "Comparison", "Coverage", "DataPlan", "DataReport", "Description", "Diagnosis",
-    "Difference", "Evaluation", "GroupBound", "HeldOutScore", "Identifiability", "LogLikelihood",
-    "MissingnessTypes", "NormalisedValue", "POMCPResult", "PPOResult", "PlanResult", "Reproduction", "RunResult",
-    "SampleSize", "SensitivityRow", "SolveResult", "TotalVariation", "ValueInterval",
+    "Difference", "DynamicsCheck", "DynamicsRow", "Evaluation", "GroupBound", "HeldOutScore", "Identifiability",
+    "LogLikelihood", "MissingnessTypes", "NormalisedValue", "POMCPResult", "PPOResult", "PlanResult", "Reproduction",
+    "RunResult", "SampleSize", "SensitivityRow", "SolveResult", "TotalVariation", "ValueInterval",
 }  # fmt: skip
 """Functions return these; nobody else makes them, so their constructors check nothing. Their methods are tried."""
 
@@ -45,6 +45,7 @@ _INNER = {
     "defaults_of_codes", "default", "new_mind", "encoder", "makers", "suited", "probabilities", "add_note",
     "with_traceback", "text", "shares_luck_with", "cells", "codes", "together", "observation_of", "checked_belief",
     "as_integer_ratio", "bit_count", "bit_length", "conjugate", "from_bytes", "to_bytes", "get_params",
+    "expect", "spread",
 }  # fmt: skip
 """What layers call of each other with codes and arrays of their own making, step by step; and methods of int."""
 
@@ -328,6 +329,7 @@ def _valid(objects: dict[str, list[Any]], folder: Path) -> dict[str, list[Any]]:
         "missingness": [truth.missingness],
         "data": [log, codes],
         "dataset": [log],
+        "log": [log],
         "source": [_Fresh(lambda: log.to_pandas()), log.to_arrow(), files["csv"][0]],
         "policy": policies,
         "policies": [{"a": policies[0], "b": policies[1]}, policies[0]],

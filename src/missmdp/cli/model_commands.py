@@ -326,7 +326,7 @@ def validate(
     from missmdp.cli.files import load_mdp
     from missmdp.data.dataset import Dataset
     from missmdp.data.validation import validate
-    from missmdp.errors import DataError
+    from missmdp.errors import MissMDPError
     from missmdp.learn.dynamics.check import check_dynamics
 
     mdp, _ = load_mdp(model)
@@ -339,7 +339,7 @@ def validate(
             check = check_dynamics(
                 Dataset.from_table(source, mdp, **options), mdp, level=level, threads=threads
             )
-        except DataError as error:
+        except MissMDPError as error:
             echo(as_typed(f"The dynamics were not checked: {error}"))
         else:
             echo(check.describe())

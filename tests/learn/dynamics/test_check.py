@@ -318,6 +318,16 @@ def test_large_models_are_checked_in_clusters():
     assert {row.feature for row in check.rows} >= {f"wear_{i}" for i in range(1, 9)}
 
 
+def test_large_models_without_clusters_are_refused():
+    fleet = mm.load_benchmark("fleet-12")
+    full = mm.MissMDP(fleet.mdp, mm.MissingnessFunction.independent(fleet.mdp, {}))
+    with pytest.raises(mm.DataError, match="states, too many to check as a whole"):
+        mm.check_dynamics(mm.collect(full, 50, seed=0), fleet.mdp)
+    found = mm.diagnose(mm.collect(full, 50, seed=0), fleet.mdp)
+    assert found.dynamics is None
+    assert "The dynamics were not checked: the model has" in str(found)
+
+
 @pytest.mark.parametrize(
     ("p_values", "adjusted"),
     [([], []), ([0.2], [0.2]), ([0.04, 0.01, 0.03], [0.06, 0.03, 0.06]), ([0.9, 0.6], [1.0, 1.0])],

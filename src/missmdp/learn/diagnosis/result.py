@@ -230,7 +230,8 @@ def in_sentences(diagnosis: Diagnosis) -> str:
     """Return all that a diagnosis says."""
     if not diagnosis.blocks:
         nothing = f"Nothing is missing in {diagnosis.n_steps:,} observations."
-        return "\n".join([*doubt_words(diagnosis), nothing, *dynamics_words(diagnosis)])
+        notes = [f"Note: {note}." for note in diagnosis.notes]
+        return "\n".join([*doubt_words(diagnosis), nothing, *dynamics_words(diagnosis), *notes])
     lines = [*doubt_words(diagnosis), type_words(diagnosis)]
     for block, rate in zip(diagnosis.blocks, diagnosis.rates, strict=True):
         own = [driver for driver in diagnosis.drivers if driver.features == block]

@@ -84,7 +84,7 @@ def check_dynamics(
     Raises
     ------
     DataError
-        If the log has other features, values or actions than the MDP, or nothing in it.
+        If the log has other features, values or actions than the MDP, or nothing in it; or if the model is too large.
 
     Examples
     --------
@@ -108,6 +108,11 @@ def check_dynamics(
     names = block_names(mdp.space.features, as_counts(data).observed)
     graph = structure if isinstance(structure, MissingnessGraph) else None
     clusters = clusters_of_log(data, names, graph)
+    if not clusters and not mdp.is_small:
+        raise DataError(
+            f"the model has {mdp.n_states:,} states, too many to check as a whole, and it does not fall into clusters "
+            "of features that go missing"
+        )
     with show_status("Checking the dynamics", enabled=progress) as say:
         checked = (
             [_checked_cluster(data, cluster, structure, level, threads, say) for cluster in clusters]
