@@ -127,6 +127,7 @@ beyond: $(RUN_STAMP)  ## the tables of docs/results that go beyond the paper, in
 	$(BIN)/missmdp reproduce --study beyond -o results
 	$(BIN)/missmdp reproduce --study diagnosis -o results
 	$(BIN)/missmdp reproduce --study certificates -o results
+	$(BIN)/missmdp reproduce --study check-dynamics -o results
 	$(BIN)/python docs/make.py results results
 
 scale: $(DEV_STAMP)  ## how cost grows with the model (docs/results/scale.md), in ten minutes; can be stopped and started

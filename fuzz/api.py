@@ -25,11 +25,12 @@ from fuzz.material import tiger, ward
 from fuzz.mutations import mutate_array
 
 _RESULTS = {
-    "BehaviourScore", "Bound", "Certificate", "Comparison", "Coverage", "DataPlan", "DataReport", "Description",
-    "Diagnosis", "Difference", "Evaluation", "GroupBound", "HeldOutScore", "Identifiability", "LearnedBehaviour",
-    "LogLikelihood", "LoggedValue", "MissingnessTypes", "NormalisedValue", "OffPolicyValue", "OnlineResult",
-    "POMCPResult", "PPOResult", "PlanResult", "Reproduction", "RunResult",
-    "SampleSize", "SensitivityRow", "SolveResult", "TotalVariation", "ValueInterval",
+    "BehaviourScore", "Bound", "Certificate", "Comparison", "Coverage", "DataPlan", "DataReport",
+    "Description", "Diagnosis", "Difference", "DynamicsCheck", "DynamicsRow", "Evaluation", "GroupBound",
+    "HeldOutScore", "Identifiability", "LearnedBehaviour", "LogLikelihood", "LoggedValue",
+    "MissingnessTypes", "NormalisedValue", "OffPolicyValue", "OnlineResult", "POMCPResult", "PPOResult",
+    "PlanResult", "Reproduction", "RunResult", "SampleSize", "SensitivityRow", "SolveResult", "Support",
+    "TotalVariation", "ValueInterval",
 }  # fmt: skip
 """Functions return these; nobody else makes them, so their constructors check nothing. Their methods are tried."""
 
@@ -47,6 +48,7 @@ _INNER = {
     "with_traceback", "text", "shares_luck_with", "cells", "codes", "together", "observation_of", "checked_belief",
     "from_memory", "from_observations",
     "as_integer_ratio", "bit_count", "bit_length", "conjugate", "from_bytes", "to_bytes", "get_params",
+    "expect", "spread",
 }  # fmt: skip
 """What layers call of each other with codes and arrays of their own making, step by step; and methods of int."""
 
@@ -299,6 +301,7 @@ def _objects(folder: Path) -> dict[str, list[Any]]:
         "Description": [mm.describe(log)],
         "DataReport": [mm.validate(log, mdp)],
         "Diagnosis": [mm.diagnose(log, mdp, draws=0, progress=False)],
+        "DynamicsCheck": [mm.check_dynamics(log, mdp, progress=False)],
         "Identifiability": [mm.identifiability(mdp, "smar")],
         "TotalVariation": [mm.total_variation(learners["AsMAR"].missingness_, truth)],
         "RunSettings": [mm.RunSettings(steps=50, timeout=0.2, certificate=False, learners=("amcar",))],

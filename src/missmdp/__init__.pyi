@@ -65,6 +65,9 @@ from missmdp.learn.bounds import Bound as Bound
 from missmdp.learn.bounds import GroupBound as GroupBound
 from missmdp.learn.diagnosis.diagnose import diagnose as diagnose
 from missmdp.learn.diagnosis.result import Diagnosis as Diagnosis
+from missmdp.learn.dynamics.check import check_dynamics as check_dynamics
+from missmdp.learn.dynamics.result import DynamicsCheck as DynamicsCheck
+from missmdp.learn.dynamics.result import DynamicsRow as DynamicsRow
 from missmdp.learn.em.estimator import DynamicsEM as DynamicsEM
 from missmdp.learn.histories_needed import SampleSize as SampleSize
 from missmdp.learn.histories_needed import histories_needed as histories_needed

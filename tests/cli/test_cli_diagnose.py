@@ -5,6 +5,7 @@ import json
 import pytest
 
 import missmdp as mm
+from missmdp.experiments.studies.dynamics import changed_pumps, pumps
 from missmdp.learn.em.estimator import DynamicsEM
 
 
@@ -48,7 +49,20 @@ def test_diagnose_a_log_without_holes(run, tmp_path):
     mdp = full.mdp
     complete = mm.MissMDP(mdp, mm.MissingnessFunction.independent(mdp, {}))
     mm.collect(complete, 50, seed=0).to_csv(tmp_path / "log.csv")
-    assert (
-        run("diagnose", "example-1", tmp_path / "log.csv").output
-        == "Nothing is missing in 50 observations.\n"
-    )
+    done = run("diagnose", "example-1", tmp_path / "log.csv", "--no-dynamics")
+    assert done.output == "Nothing is missing in 50 observations.\n"
+    lines = run("diagnose", "example-1", tmp_path / "log.csv").output.splitlines()
+    assert lines[0] == "Nothing is missing in 50 observations."
+    assert lines[1].startswith("Dynamics: The log ")
+
+
+def test_diagnose_says_first_that_t_is_in_doubt(run, tmp_path):
+    given, true = pumps(full=0.45), changed_pumps("load")
+    mm.MissMDP(given, mm.MissingnessFunction.independent(given, {})).save(tmp_path / "pumps.mmdp")
+    gaps = mm.MissingnessFunction.independent(true, {"wear": 0.5})
+    mm.collect(mm.MissMDP(true, gaps), 500, seed=0, horizon=20).to_csv(tmp_path / "pumps.csv")
+    asked = ("diagnose", tmp_path / "pumps.mmdp", tmp_path / "pumps.csv", "--draws", 0)
+    output = run(*asked).output
+    assert output.startswith("The MDP is in doubt: the log contradicts it in load")
+    assert "What follows takes T as given, so it is in doubt too." in " ".join(output.split())
+    assert "in doubt" not in run(*asked, "--no-dynamics").output

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
+from missmdp.experiments.studies.dynamics import changed_pumps, pumps
 
 
 @pytest.fixture(scope="module")
@@ -280,7 +281,7 @@ def test_errors_are_messages(run, log, options, message):
 
 
 def test_validate_says_what_does_not_fit(run, log, data, tmp_path):
-    result = run("validate", "icu-smar", log)
+    result = run("validate", "icu-smar", log, "--no-dynamics")
     assert result.exit_code == 0
     assert result.output.strip() == mm.validate(data, data.mdp).describe()
     table = data.to_pandas()
@@ -290,6 +291,23 @@ def test_validate_says_what_does_not_fit(run, log, data, tmp_path):
     assert result.exit_code == 1
     assert "9" in result.output
     assert "temperature" in result.output
+
+
+def test_validate_tests_the_probabilities(run, log, data, tmp_path):
+    """At the level 0.01, an MDP that is right is rejected in one log of a hundred."""
+    result = run("validate", "icu-smar", log)
+    assert result.exit_code == 0
+    check = mm.check_dynamics(data, data.mdp)
+    assert result.output.strip() == f"{mm.validate(data, data.mdp).describe()}\n{check.describe()}"
+    given, true = pumps(full=0.45), changed_pumps("load")
+    mm.MissMDP(given, mm.MissingnessFunction.independent(given, {})).save(tmp_path / "pumps.mmdp")
+    gaps = mm.MissingnessFunction.independent(true, {"wear": 0.5})
+    mm.collect(mm.MissMDP(true, gaps), 500, seed=0, horizon=20).to_csv(tmp_path / "pumps.csv")
+    result = run("validate", tmp_path / "pumps.mmdp", tmp_path / "pumps.csv")
+    assert result.exit_code == 1
+    assert "nothing unknown, nothing impossible" in result.output
+    assert "The MDP is in doubt: the log contradicts it in load" in result.output
+    assert run("validate", tmp_path / "pumps.mmdp", tmp_path / "pumps.csv", "--no-dynamics").exit_code == 0
 
 
 def test_learn_reports_problems_of_the_log_but_goes_on(run, tmp_path):

@@ -76,3 +76,21 @@ def _paths(
                 yield from extend([*path, int(state)], own)
 
     return extend([], 1.0)
+
+
+def moves_by_paths(log: mm.Dataset, patterns: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Return how often each action led from each state to each, shape (A, S, S), and first states in row [A, 0]."""
+    mdp = log.mdp
+    moves = np.zeros((mdp.n_actions + 1, mdp.n_states, mdp.n_states))
+    for e in range(log.n_episodes):
+        rows = range(int(log.offsets[e]), int(log.offsets[e + 1]))
+        seen = [log.observations[row] for row in rows]
+        which = [int(np.flatnonzero((patterns == (z != -1)).all(axis=1))[0]) for z in seen]
+        acts = [int(log.actions[row]) for row in rows]
+        paths = list(_paths(mdp, seen, which, acts, table, bool(log.terminated[e]), True))
+        total = math.fsum(weight for _, weight in paths)
+        for path, weight in paths:
+            moves[mdp.n_actions, 0, path[0]] += weight / total
+            for action, here, there in zip(acts, path, path[1:], strict=False):
+                moves[action, here, there] += weight / total
+    return moves

@@ -289,6 +289,12 @@ _DOT = (".dot", ".gv")
     is_flag=True,
     help="Use single observations only, without the dynamics.",
 )
+@click.option(
+    "--dynamics/--no-dynamics",
+    default=True,
+    show_default=True,
+    help="Also check whether the dynamics of MODEL fit the log.",
+)
 @table_options
 @click.option(
     "-o",
@@ -306,6 +312,7 @@ def diagnose(
     seed: int,
     threads: int | None,
     snapshots: bool,
+    dynamics: bool,
     outputs: tuple[Path, ...],
     **table: Any,
 ) -> None:
@@ -313,7 +320,7 @@ def diagnose(
 
     Prints the type of missingness (MCAR, simple MAR, MAR or MNAR), what drives it and how strongly, whether values hide
     themselves, and which learner to use. The dynamics of MODEL show what the missing values could have been; how values
-    go missing in MODEL is ignored.
+    go missing in MODEL is ignored. If the log contradicts the dynamics, that comes first.
     """
     from missmdp.cli.files import check_outputs, load_mdp, write_all
     from missmdp.cli.printing_results import print_diagnosis
@@ -328,7 +335,15 @@ def diagnose(
     check_outputs(outputs, model=model)
     mdp, _ = load_mdp(model)
     log = Dataset.from_table(data[0] if len(data) == 1 else list(data), mdp, **table_arguments(table))
-    found = diagnose(log, None if snapshots else mdp, level=level, draws=draws, seed=seed, threads=threads)
+    found = diagnose(
+        log,
+        None if snapshots else mdp,
+        level=level,
+        draws=draws,
+        seed=seed,
+        dynamics=dynamics,
+        threads=threads,
+    )
     print_diagnosis(found, log.notes)
     write_all(dict.fromkeys(outputs, lambda output: _write(found, output)))
 

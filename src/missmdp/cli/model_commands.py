@@ -14,6 +14,7 @@ import click
 
 from missmdp.cli.failures import as_typed, echo
 from missmdp.cli.options import (
+    CONFIDENCE,
     DATA_HELP,
     FILE,
     MDP_HELP,
@@ -229,6 +230,7 @@ VALIDATE_HELP = f"""\b
 Examples:
   missmdp validate icu-smar log.parquet
   missmdp validate ward/ "visits/*.csv" --episode patient --step hour
+  missmdp validate icu-smar log.parquet --no-dynamics
 
 {MDP_HELP} {DATA_HELP}
 """
@@ -301,20 +303,48 @@ def collect(
 @click.command(epilog=VALIDATE_HELP)
 @click.argument("model")
 @click.argument("data", nargs=-1, required=True)
+@click.option(
+    "--dynamics/--no-dynamics",
+    default=True,
+    show_default=True,
+    help="Also test whether the probabilities of MODEL fit the log.",
+)
+@click.option(
+    "--level", type=CONFIDENCE, default=0.01, show_default=True, help="Significance level of these tests."
+)
+@threads_option
 @table_options
-def validate(model: str, data: tuple[str, ...], **table: Any) -> None:
+def validate(
+    model: str, data: tuple[str, ...], dynamics: bool, level: float, threads: int | None, **table: Any
+) -> None:
     """Check whether a log fits a model.
 
     Looks for values that no feature has, for steps that are impossible in the model, and for states that were never
-    visited. The exit code is 1 if the log contains something unknown or impossible.
+    visited. Then tests whether the transition probabilities fit the log, whatever made values go missing. The exit code
+    is 1 if the log contains something unknown or impossible, or if a test rejects.
     """
     from missmdp.cli.files import load_mdp
+    from missmdp.data.dataset import Dataset
     from missmdp.data.validation import validate
+    from missmdp.errors import MissMDPError
+    from missmdp.learn.dynamics.check import check_dynamics
 
     mdp, _ = load_mdp(model)
-    report = validate(data[0] if len(data) == 1 else list(data), mdp, **table_arguments(table))
+    source, options = data[0] if len(data) == 1 else list(data), table_arguments(table)
+    report = validate(source, mdp, **options)
     echo(as_typed(report.describe()))
-    sys.exit(0 if report.ok else 1)
+    fits = report.ok
+    if dynamics and not (report.unknown_values or report.broken or report.impossible_observations.count):
+        try:
+            check = check_dynamics(
+                Dataset.from_table(source, mdp, **options), mdp, level=level, threads=threads
+            )
+        except MissMDPError as error:
+            echo(as_typed(f"The dynamics were not checked: {error}"))
+        else:
+            echo(check.describe())
+            fits = fits and not check.rejected
+    sys.exit(0 if fits else 1)
 
 
 PLAN_HELP = f"""\b

@@ -14,7 +14,7 @@ from missmdp.cli.failures import as_typed, echo
 from missmdp.cli.printing import Column, cell, make_table, print_columns, print_sentence
 from missmdp.errors import ModelError
 from missmdp.evaluation.distance import total_variation
-from missmdp.learn.diagnosis.result import p_words, type_words, variable_words
+from missmdp.learn.diagnosis.result import doubt_words, dynamics_words, p_words, type_words, variable_words
 from missmdp.learn.registry import learner_name
 from missmdp.learn.table import missing_in
 from missmdp.model.missmdp import MissMDP
@@ -51,15 +51,22 @@ __all__ = [
 def print_diagnosis(found: Diagnosis, notes: Iterable[str] = ()) -> None:
     """Print the type, what drives missingness, how sure that is, and which learner suits."""
     console = make_console()
+    for line in doubt_words(found):
+        console.print(escape(line), style="yellow")
     if found.blocks:
         console.print(f"[bold]{escape(type_words(found))}[/bold]")
         _print_drivers(console, found)
         _print_classes(console, found.classes)
         _print_tests(console, found.tests, found.own_tests)
-        console.print(f"\n[bold]Learner: {learner_name(found.recommended)}[/bold]")
+        console.print()
+        for line in dynamics_words(found):
+            console.print(escape(line))
+        console.print(f"[bold]Learner: {learner_name(found.recommended)}[/bold]")
         console.print(escape(found.reason))
     else:
         console.print(f"Nothing is missing in {count(found.n_steps, 'observation')}.")
+        for line in dynamics_words(found):
+            console.print(escape(line))
     for note in (*found.notes, *notes):
         console.print(escape(f"Note: {note}"))
 

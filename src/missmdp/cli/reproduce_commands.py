@@ -149,7 +149,7 @@ Studies beyond the paper (tables as .csv in FOLDER/tables):
 )
 @click.option(
     "--study",
-    type=click.Choice(["beyond", "diagnosis", "certificates", "bounds", "learning"]),
+    type=click.Choice(["beyond", "diagnosis", "certificates", "bounds", "learning", "check-dynamics"]),
     help="One of the studies beyond the paper instead; its settings are fixed.",
 )
 @click.option(

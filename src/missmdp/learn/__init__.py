@@ -5,5 +5,5 @@ runs and reports draw from. `asmar` (AMCAR too), `aimi`, `icin` and the package 
 `groups`, features that go missing together in `blocks`, tests of what learners assume in `assumptions`. How sure an
 estimate is: `bounds` and `limits` for counts, `bootstrap` for the rest; `table` writes both down. `histories_needed`
 with `visits` plans how much data to collect. `diagnosis` says why values go missing, `identifiability` whether a log
-can tell.
+can tell, and `dynamics` whether T, which all of them rest on, fits the log.
 """

@@ -13,6 +13,7 @@ from missmdp.experiments.studies.beyond import BEYOND
 from missmdp.experiments.studies.catalogue import STUDIES
 from missmdp.experiments.studies.certificates import CertificateCell
 from missmdp.experiments.studies.diagnosis import DIAGNOSIS, DiagnosisCell
+from missmdp.experiments.studies.dynamics import CHECK_DYNAMICS, DynamicsCell
 from missmdp.experiments.studies.study import read_rows, write_study
 
 
@@ -31,6 +32,20 @@ def test_a_log_is_diagnosed():
     assert found["type"] == expected.type
     assert found["self_censoring"] == list(expected.self_censoring)
     assert found["p_values"] == {test.null: test.p_value for test in expected.tests}
+
+
+def test_a_log_is_checked():
+    cell = DynamicsCell("load", "by chance", "reacts", 500, 7, logs=2)
+    found = run_cell(cell).found
+    assert found["rejected"] == found["load"] == 2
+    assert 5 < found["rows"] < 40
+    finished = {cell: run_cell(cell), (right := replace(cell, truth="nothing")): run_cell(right)}
+    tables = CHECK_DYNAMICS.tables(CHECK_DYNAMICS.rows(finished))
+    assert (
+        "| P(full load): 0.45, true 0.85 | by chance | nothing | 2 | 100.0% |"
+        in tables["check-dynamics-power"]
+    )
+    assert "| by chance | reacts | 2 | 0 | 0.0% | 1 |" in tables["check-dynamics-level"]
 
 
 def test_a_policy_is_certified():

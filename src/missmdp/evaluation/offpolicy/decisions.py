@@ -66,12 +66,12 @@ class Decisions(NamedTuple):
 
 def features_of(log: Dataset) -> FeatureSpace:
     """Return the features of a log."""
-    return log.mdp.space.features
+    return log.feature_space
 
 
 def actions_of(log: Dataset) -> tuple[Any, ...]:
     """Return the names of a log's actions."""
-    return log.mdp.actions
+    return log.action_names
 
 
 def stand_in(log: Dataset) -> MissMDP:

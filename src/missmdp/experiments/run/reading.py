@@ -69,7 +69,7 @@ _DRAWS = 50
 def find_reasons(dataset: Dataset, mdp: FactoredMDP, seed: int) -> Reasons:
     """Return why values are missing; whatever goes wrong with that is told, and not raised."""
     try:
-        return Reasons(diagnose(dataset, mdp, draws=_DRAWS, seed=seed, progress=False))
+        return Reasons(diagnose(dataset, mdp, draws=_DRAWS, seed=seed, dynamics=False, progress=False))
     except KeyboardInterrupt:
         return Reasons(None, "it was interrupted")
     except MissMDPError as error:

@@ -55,7 +55,7 @@ class DiagnosisCell(BenchmarkCell, kind="diagnosis", version=1):
         """Return the type, what censors itself, whether the m-graph is the true one, and the tests."""
         truth = benchmark_model(self.benchmark)
         log = collect(truth, self.size, seed=self.data_seed, progress=False)
-        found = diagnose(log, truth.mdp, draws=0, progress=False)
+        found = diagnose(log, truth.mdp, draws=0, dynamics=False, progress=False)
         return CellResult(
             {
                 "type": found.type,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from missmdp.checks import checked_integer, checked_number, checked_seed, checked_threads
+from missmdp.checks import checked_flag, checked_integer, checked_number, checked_seed, checked_threads
 from missmdp.data.counts import ObservationCounts, as_counts
 from missmdp.data.dataset import Dataset
 from missmdp.errors import AssumptionWarning, DataError, MissMDPError
@@ -17,16 +18,18 @@ from missmdp.learn.assumptions import dependent_indicators
 from missmdp.learn.blocks import Blocks, block_names
 from missmdp.learn.bootstrap import FEWEST_UNITS
 from missmdp.learn.diagnosis.apart import joined_classes, joined_graph, joined_tests, widest_type
-from missmdp.learn.diagnosis.classes import Best, best_structures, find_drivers
+from missmdp.learn.diagnosis.classes import ALL, Best, best_structures, find_drivers
 from missmdp.learn.diagnosis.nested_tests import chain_tests, own_tests
 from missmdp.learn.diagnosis.result import ClassScore, Diagnosis
 from missmdp.learn.diagnosis.snapshots import Snapshots
+from missmdp.learn.dynamics.check import Searched, check_dynamics, check_searched
+from missmdp.learn.dynamics.result import DynamicsCheck
 from missmdp.learn.em.clusters import Cluster, clusters_of_log
 from missmdp.learn.em.histories import Histories, checked_log, prepare_histories
 from missmdp.learn.em.iterate import EMFit, Evidence, Maximised, asmar_table, iterate
 from missmdp.learn.em.learned_structure import factors_graph
 from missmdp.learn.em.resampling import n_units, resampled_fits
-from missmdp.learn.em.search import Searcher
+from missmdp.learn.em.search import Found, Searcher
 from missmdp.learn.identifiability.check import identifiability
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
@@ -54,6 +57,7 @@ def diagnose(
     level: float = 0.01,
     draws: int = 100,
     seed: int = 0,
+    dynamics: bool = True,
     threads: int | None = None,
     progress: bool | None = None,
 ) -> Diagnosis:
@@ -61,7 +65,8 @@ def diagnose(
 
     Features that are missing in the same rows are one block. In each class of reasons (MCAR, simple MAR, MAR, no
     self-censoring, all parents) the best structure is searched; the type is that of the structure with the best
-    score, which is like BIC. Likelihood-ratio tests say how clearly the data speak against each class.
+    score, which is like BIC. Likelihood-ratio tests say how clearly the data speak against each class. All this takes
+    the MDP's dynamics as given, so these are checked too (`check_dynamics`).
 
     Parameters
     ----------
@@ -76,6 +81,8 @@ def diagnose(
         How many logs to draw for the bootstrap intervals of effects; 0 for none.
     seed
         Decides what is drawn.
+    dynamics
+        Whether to check the dynamics.
     threads
         How many threads to use; by default one per core. The result does not depend on it.
     progress
@@ -85,7 +92,7 @@ def diagnose(
     --------
     >>> import missmdp as mm
     >>> log = mm.collect(mm.load_benchmark("predator-mnar-unid"), 5_000, seed=0)
-    >>> found = mm.diagnose(log, log.mdp, draws=0)
+    >>> found = mm.diagnose(log, log.known_mdp, draws=0)
     >>> found.type, found.self_censoring, found.recommended
     ('MNAR', ('x', 'y'), 'em')
     """
@@ -98,8 +105,12 @@ def diagnose(
         raise DataError("there are no observations to look at")
     snapshots = mdp is None or not isinstance(dataset, Dataset)
     names = block_names(counts.mdp.space.features, counts.observed)
+    checked_flag("dynamics", dynamics)
     if not names:
-        return _nothing_missing(counts.mdp, counts.n_steps, snapshots)
+        found = _nothing_missing(counts.mdp, counts.n_steps, snapshots)
+        if mdp is None or not isinstance(dataset, Dataset) or not dynamics:
+            return found
+        return _with_check(found, checked_log(mdp, dataset, "diagnose"), level, threads, progress)
     if mdp is not None and isinstance(dataset, Dataset):
         log = checked_log(mdp, dataset, "diagnose")
         clusters = clusters_of_log(log, names)
@@ -111,12 +122,14 @@ def diagnose(
                     level=level,
                     draws=draws,
                     seed=seed,
+                    dynamics=False,
                     threads=threads,
                     progress=progress,
                 )
                 for cluster in clusters
             ]
-            return _together(log, counts, clusters, found, level)
+            joined = _together(log, counts, clusters, found, level)
+            return _with_check(joined, log, level, threads, progress) if dynamics else joined
     blocks = Blocks.of(counts.mdp.space.features, names, counts.mdp.n_states, _FEWER)
     with show_status("Looking for reasons", enabled=progress) as say:
 
@@ -141,6 +154,12 @@ def diagnose(
         tests = tuple(chain_tests(searcher, classes, level))
         own_tested = () if snapshots else tuple(own_tests(searcher, classes, best, tests, level))
         fits = _redrawn(evidence, fit, draws, seed, threads, say)
+        check, unchecked = None, ""
+        if dynamics and isinstance(evidence, Histories):
+            ready = Searcher(own, blocks, evidence, prior, 1.0, threads=threads, tell=tell)
+            check, unchecked = _check(
+                checked_log(own, dataset, "diagnose"), Searched(ready, _natural(classes)), level, say
+            )
     graph = factors_graph(own, fit.model)
     kind = _type(own, blocks, fit)
     if snapshots and kind not in ("MCAR", "simple MAR"):
@@ -164,10 +183,38 @@ def diagnose(
         counts.n_steps,
         (
             *_notes(counts, evidence, snapshots),
+            *([unchecked] if unchecked else []),
             *(_open_questions(own, graph, blocks) if kind == "MNAR" else ()),
         ),
+        dynamics=check,
         mdp=own,
     )
+
+
+def _natural(classes: Sequence[Best]) -> Found | None:
+    """Return the best structure of the widest class, if its blocks depend on each other in their own order."""
+    widest = classes[-1]
+    return widest.found if widest.name == ALL and list(widest.order) == sorted(widest.order) else None
+
+
+def _check(
+    log: Dataset, ready: Searched | None, level: float, say: Callable[[str], None], threads: int | None = None
+) -> tuple[DynamicsCheck | None, str]:
+    """Return the check of the dynamics; or None, and why there is none."""
+    try:
+        if ready is not None:
+            return check_searched(log, ready, level, say), ""
+        return check_dynamics(log, log.known_mdp, level=level, threads=threads, progress=False), ""
+    except MissMDPError as error:
+        return None, f"The dynamics were not checked: {error}"
+
+
+def _with_check(
+    found: Diagnosis, log: Dataset, level: float, threads: int | None, progress: bool | None
+) -> Diagnosis:
+    with show_status("Checking the dynamics", enabled=progress) as say:
+        check, unchecked = _check(log, None, level, say, threads)
+    return replace(found, dynamics=check, notes=(*found.notes, *([unchecked] if unchecked else [])))
 
 
 def _together(

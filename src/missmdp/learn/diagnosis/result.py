@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from missmdp.learn.dynamics.result import DynamicsCheck, contradictions, headline
 from missmdp.learn.registry import find_learner, learner_name
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
@@ -172,6 +173,8 @@ class Diagnosis:
     n_steps: int
     notes: tuple[str, ...] = ()
     """What a reader should know."""
+    dynamics: DynamicsCheck | None = None
+    """Whether the dynamics fit the log: if they do not, all else is in doubt. None if that was not checked."""
     mdp: FactoredMDP = field(kw_only=True, repr=False)
 
     def learner(self) -> MissingnessEstimator:
@@ -210,6 +213,7 @@ class Diagnosis:
             "snapshots_only": self.snapshots_only,
             "n_steps": self.n_steps,
             "notes": list(self.notes),
+            **({} if self.dynamics is None else {"dynamics": self.dynamics.as_dict()}),
         }
 
 
@@ -225,15 +229,32 @@ _TYPES = {
 def in_sentences(diagnosis: Diagnosis) -> str:
     """Return all that a diagnosis says."""
     if not diagnosis.blocks:
-        return f"Nothing is missing in {diagnosis.n_steps:,} observations."
-    lines = [type_words(diagnosis)]
+        nothing = f"Nothing is missing in {diagnosis.n_steps:,} observations."
+        notes = [f"Note: {note}." for note in diagnosis.notes]
+        return "\n".join([*doubt_words(diagnosis), nothing, *dynamics_words(diagnosis), *notes])
+    lines = [*doubt_words(diagnosis), type_words(diagnosis)]
     for block, rate in zip(diagnosis.blocks, diagnosis.rates, strict=True):
         own = [driver for driver in diagnosis.drivers if driver.features == block]
         lines.append(f"{' and '.join(block)}: missing in {rate:.1%}{_because(own)}")
     lines += [test_words(test) for test in (*diagnosis.tests, *diagnosis.own_tests)]
     lines.append(f"Scores (higher is better): {'; '.join(class_words(row) for row in diagnosis.classes)}.")
+    lines += dynamics_words(diagnosis)
     lines.append(f"Learner: {learner_name(diagnosis.recommended)}. {diagnosis.reason}")
     return "\n".join([*lines, *(f"Note: {note}." for note in diagnosis.notes)])
+
+
+def doubt_words(diagnosis: Diagnosis) -> list[str]:
+    """Return what comes first if the log contradicts the dynamics."""
+    check = diagnosis.dynamics
+    if check is None or not check.rejected:
+        return []
+    return [*contradictions(check), "What follows takes T as given, so it is in doubt too."]
+
+
+def dynamics_words(diagnosis: Diagnosis) -> list[str]:
+    """Return what is said of dynamics that the log does not contradict."""
+    check = diagnosis.dynamics
+    return [] if check is None or check.rejected else [f"Dynamics: {headline(check)}"]
 
 
 def type_words(diagnosis: Diagnosis) -> str:

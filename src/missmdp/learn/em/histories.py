@@ -130,6 +130,11 @@ class Histories(Pieces):
     blocks: Blocks
     n_states: int
     details: Details
+    origin: NDArray[np.int64]
+    """What the entries of each row of weights come from: class · (actions + 1) + action, shape (rows,).
+
+    The last class is that of the start, and the last action is the one that leads to the first state.
+    """
     weights: TokenWeights
     impossible: int
     """Observations left out: T rules them out after what came before, whatever M is."""
@@ -144,7 +149,23 @@ class Histories(Pieces):
         threads
             How many threads to use; by default one per core. The result does not depend on it.
         """
-        details, n_entries = self.details, len(self.weights.target)
+        uses, log = self.uses(table, threads)
+        flat = np.bincount(self.details.place, uses, minlength=table.size)
+        return Expected(flat.astype(np.float64).reshape(table.shape), log)
+
+    def uses(
+        self, table: NDArray[np.float64], threads: int | None = None
+    ) -> tuple[NDArray[np.float64], float]:
+        """Return how often each detail is used in expectation, shape (details,), and the log-likelihood.
+
+        Parameters
+        ----------
+        table
+            P(pattern | state) for the patterns of the blocks, shape (K, S).
+        threads
+            How many threads to use; by default one per core. The result does not depend on it.
+        """
+        n_entries = len(self.weights.target)
         detail, weight = self.weighted(table)
 
         def run(part: TreePart) -> tuple[NDArray[np.float64], float]:
@@ -158,8 +179,11 @@ class Histories(Pieces):
             log += own_log
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(weight > 0.0, used / weight, 0.0)
-        flat = np.bincount(details.place, detail * share[details.entry], minlength=table.size)
-        return Expected(flat.astype(np.float64).reshape(table.shape), log)
+        return detail * share[self.details.entry], log
+
+    def origins(self) -> NDArray[np.int64]:
+        """Return from which class and by which action each detail leads to its state, shape (details,)."""
+        return np.repeat(self.origin, np.diff(self.weights.start))[self.details.entry]
 
     def weighted(self, table: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return T · M of each detail, and their sums: the weight of each entry."""
@@ -238,6 +262,7 @@ def prepare_histories(dataset: Dataset, blocks: Blocks) -> Histories:
         end_node=end_of[pieces],
         piece_episode=episode[pieces],
         details=details,
+        origin=rows % n_roots * (mdp.n_actions + 1) + token_action[rows // n_roots],
         weights=weights,
         parts=tree_parts(parent, n_roots, node_width, pair_start[pair_of], sizes[pair_of]),
         impossible=0,
