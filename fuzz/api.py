@@ -37,7 +37,7 @@ _RESULTS = {
 _NOT_MADE = {
     "Agent", "Policy", "Solver", "MissingnessEstimator", "CountingEstimator", "MissMDPError", "DataError",
     "FormatError", "ModelError", "ParameterError", "ImpossibleObservation", "MissingExtra", "AssumptionWarning",
-    "POMCPPolicy", "PPOPolicy", "AlphaVectorPolicy", "FiniteController", "__version__",
+    "POMCPPolicy", "PPOPolicy", "OnlinePolicy", "AlphaVectorPolicy", "FiniteController", "__version__",
 }  # fmt: skip
 """Protocols, bases and errors; and policies whose parts only solvers and files make, which are tried as files."""
 
