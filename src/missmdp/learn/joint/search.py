@@ -279,7 +279,7 @@ class JointSearch:
             other = self.settled(other)
             other = self.settled(self.with_trees(other, variant))
             if other.score > best.score + worth:
-                best = self._kept(other)
+                best = self._kept(self.settled(other, _EAGER, reorder=True))
         return self._pruned(best)
 
     def _better(self, one: Found, other: Found) -> Found:
