@@ -435,7 +435,9 @@ def _family_score(family: Family, counts: NDArray[np.float64]) -> float:
         base = leaf_prior(base, family.outcomes, 1.0).pseudo
     pseudo = family.weight * base
     log_gamma = cast("Callable[[Any], NDArray[np.float64]]", gammaln)
-    added = np.where(some, log_gamma(pseudo + counts) - log_gamma(pseudo), 0.0)
+    # Columns that stand for no value have neither counts nor pseudo-counts.
+    start = np.where(some, pseudo, 1.0)
+    added = np.where(some, log_gamma(start + counts) - log_gamma(start), 0.0)
     added += counts * np.log(family.outcomes.share)
     inside = (block[:, None] == np.arange(family.outcomes.n_blocks)).astype(np.float64)
     sums = counts @ inside

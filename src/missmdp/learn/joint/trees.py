@@ -145,6 +145,11 @@ class Outcomes(NamedTuple):
         """How many distributions there are."""
         return len(self.way)
 
+    @property
+    def used(self) -> NDArray[np.bool_]:
+        """Which columns some value is told by, shape (W,)."""
+        return np.isin(np.arange(self.width), self.column)
+
     def columns(
         self, way: NDArray[np.int64], before: NDArray[np.int64], after: NDArray[np.int64]
     ) -> NDArray[np.int64]:
@@ -204,9 +209,9 @@ class Grown(NamedTuple):
 def leaf_prior(counts: NDArray[np.float64], outcomes: Outcomes, weight: float) -> Prior:
     """Return pseudo-counts like the counts of columns, shape (W,), so many in each block."""
     block, n_blocks = outcomes.block, outcomes.n_blocks
-    share = counts + 0.5 / len(counts)
+    share = np.where(outcomes.used, counts + 0.5 / len(counts), 0.0)
     total = np.bincount(block, share, minlength=n_blocks)
-    count = weight * share / total[block]
+    count = weight * share / np.maximum(total[block], 1e-300)
     sums = np.bincount(block, count, minlength=n_blocks).astype(np.float64)
     return Prior(count, block, sums, outcomes.way, np.log(outcomes.share))
 
