@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.jit import kernel
+from missmdp._kernels.jit import inner, kernel
 
 
 class PrefixTree(NamedTuple):
@@ -41,6 +41,49 @@ class Shown(NamedTuple):
     """Shape (observations + 1,)."""
     hidden: NDArray[np.int64]
     """From 0 to H − 1, shape (entries,)."""
+
+
+@inner
+def _filtered(
+    tree: PrefixTree,
+    shown: Shown,
+    transition: NDArray[np.float64],
+    initial: NDArray[np.float64],
+    emission: NDArray[np.float64],
+    ahead: NDArray[np.float64],
+    scale: NDArray[np.float64],
+) -> float:
+    """Fill in the beliefs after each node and its probability, and return the log-likelihood."""
+    n_nodes = len(tree.parent)
+    total_log = 0.0
+    for node in range(n_nodes):
+        scale[node] = 0.0
+        if tree.through[node] == 0.0:
+            continue
+        begin, entry = tree.first[node], shown.start[tree.seen[node]]
+        width = tree.first[node + 1] - begin
+        block, above, up = tree.block[node], tree.above[node], tree.parent[node]
+        if above < 0:
+            for j in range(width):
+                ahead[begin + j] = initial[block, shown.hidden[entry + j]]
+        else:
+            source = shown.start[above]
+            for i in range(shown.start[above + 1] - source):
+                mass = 1.0 if up < 0 else ahead[tree.first[up] + i]
+                if mass > 0.0:
+                    row = transition[block, shown.hidden[source + i]]
+                    for j in range(width):
+                        ahead[begin + j] += mass * row[shown.hidden[entry + j]]
+        total = 0.0
+        for j in range(width):
+            ahead[begin + j] *= emission[entry + j]
+            total += ahead[begin + j]
+        scale[node] = total
+        if total > 0.0:
+            for j in range(width):
+                ahead[begin + j] /= total
+            total_log += tree.through[node] * np.log(total)
+    return total_log
 
 
 @kernel
@@ -76,34 +119,7 @@ def joint_forward_backward(
     n_nodes = len(tree.parent)
     ahead = np.zeros(tree.first[n_nodes])
     behind = np.zeros(tree.first[n_nodes])
-    total_log = 0.0
-    for node in range(n_nodes):
-        scale[node] = 0.0
-        if tree.through[node] == 0.0:
-            continue
-        begin, entry = tree.first[node], shown.start[tree.seen[node]]
-        width = tree.first[node + 1] - begin
-        block, above, up = tree.block[node], tree.above[node], tree.parent[node]
-        if above < 0:
-            for j in range(width):
-                ahead[begin + j] = initial[block, shown.hidden[entry + j]]
-        else:
-            source = shown.start[above]
-            for i in range(shown.start[above + 1] - source):
-                mass = 1.0 if up < 0 else ahead[tree.first[up] + i]
-                if mass > 0.0:
-                    row = transition[block, shown.hidden[source + i]]
-                    for j in range(width):
-                        ahead[begin + j] += mass * row[shown.hidden[entry + j]]
-        total = 0.0
-        for j in range(width):
-            ahead[begin + j] *= emission[entry + j]
-            total += ahead[begin + j]
-        scale[node] = total
-        if total > 0.0:
-            for j in range(width):
-                ahead[begin + j] /= total
-            total_log += tree.through[node] * np.log(total)
+    total_log = _filtered(tree, shown, transition, initial, emission, ahead, scale)
     for node in range(n_nodes - 1, -1, -1):
         if scale[node] == 0.0:
             continue
@@ -155,29 +171,7 @@ def posterior_features(
     ahead = np.zeros(tree.first[n_nodes])
     behind = np.zeros(tree.first[n_nodes])
     scale = np.zeros(n_nodes)
-    for node in range(n_nodes):
-        begin, entry = tree.first[node], shown.start[tree.seen[node]]
-        width = tree.first[node + 1] - begin
-        block, above, up = tree.block[node], tree.above[node], tree.parent[node]
-        if above < 0:
-            for j in range(width):
-                ahead[begin + j] = initial[block, shown.hidden[entry + j]]
-        else:
-            source = shown.start[above]
-            for i in range(shown.start[above + 1] - source):
-                mass = 1.0 if up < 0 else ahead[tree.first[up] + i]
-                if mass > 0.0:
-                    row = transition[block, shown.hidden[source + i]]
-                    for j in range(width):
-                        ahead[begin + j] += mass * row[shown.hidden[entry + j]]
-        total = 0.0
-        for j in range(width):
-            ahead[begin + j] *= emission[entry + j]
-            total += ahead[begin + j]
-        scale[node] = total
-        if total > 0.0:
-            for j in range(width):
-                ahead[begin + j] /= total
+    _filtered(tree, shown, transition, initial, emission, ahead, scale)
     for node in range(n_nodes - 1, -1, -1):
         if scale[node] == 0.0:
             continue

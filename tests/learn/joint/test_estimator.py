@@ -298,6 +298,7 @@ class TestBadInput:
             ({"missingness": "mystery"}, "missingness"),
             ({"transitions": "mystery"}, "transitions"),
             ({"transitions": {"level": ["level"]}}, "'alarm' has no list"),
+            ({"transitions": {"level": 3, "alarm": []}}, "a list of features"),
             ({"transitions": {"level": ["next_alarm"], "alarm": ["next_level"]}}, "circle"),
             ({"known": {"leve": lambda s, a: 0}}, "did you mean 'level'"),
             ({"known": {"level": lambda s, a: 7}}, "it cannot be 7"),

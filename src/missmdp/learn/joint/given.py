@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -78,7 +78,9 @@ def _parents(given: Mapping[Any, Any], variables: Variables) -> dict[int, tuple[
         if name not in names:
             problem = f"there is no feature {name!r}{did_you_mean(name, names)}"
             raise ParameterError("transitions", list(given), "one entry per feature", problem)
-        wanted = [listed] if isinstance(listed, str) else list(listed)
+        if not isinstance(listed, Iterable):
+            raise ParameterError("transitions", listed, "a list of features for each feature")
+        wanted = [listed] if isinstance(listed, str) else list(cast("Iterable[Any]", listed))
         found[names.index(name)] = (
             *(_variable(one, name, variables) for one in wanted),
             variables.action,
