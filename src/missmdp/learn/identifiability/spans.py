@@ -41,6 +41,8 @@ class Span:
     """Orthonormal rows, shape (dimension, states)."""
     margin: float
     """The smallest singular value that counts, as a share of the largest."""
+    noise: float = 0.0
+    """The largest that does not count."""
 
     @property
     def full(self) -> bool:
@@ -59,7 +61,8 @@ def row_span(matrix: NDArray[np.float64]) -> Span:
     kept = int((size > TOLERANCE * top).sum()) if top > 0.0 else 0
     # Where all functions are spanned, the plainest basis leaves other matrices sparse.
     plain = np.eye(kept) if kept == matrix.shape[1] else basis[:kept]
-    return Span(plain, float(size[kept - 1] / top) if kept else 1.0)
+    noise = float(size[kept] / top) if 0 < kept < len(size) else 0.0
+    return Span(plain, float(size[kept - 1] / top) if kept else 1.0, noise)
 
 
 def triangle(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

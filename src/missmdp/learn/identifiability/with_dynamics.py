@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from missmdp.errors import ModelError
 from missmdp.learn.em.logistic import Logistic
 from missmdp.learn.em.structures import Factor, Factors
 from missmdp.learn.identifiability.chains import Chains, Flow, Rows
@@ -27,10 +28,15 @@ from missmdp.learn.identifiability.global_condition import identified_by_odds
 from missmdp.learn.identifiability.moving import DynamicsStructure, Moving
 from missmdp.learn.identifiability.possible_observations import PossibleObservations
 from missmdp.learn.identifiability.result import Identifiability, open_entries, open_states
-from missmdp.learn.identifiability.spans import known_rows, null_space, one_step_spans, stacked
+from missmdp.learn.identifiability.spans import NullSpace, known_rows, null_space, one_step_spans, stacked
 from missmdp.learn.identifiability.tangent import Tangent, tangent_of
 from missmdp.model.mdp import FactoredMDP
 from missmdp.words import listed
+
+_INSTEAD = (
+    "give T a structure with fewer (transitions={feature: features that its next value depends on}), or M, or ask "
+    "about a smaller model"
+)
 
 LONGEST = 12
 """Steps after which histories are no longer followed, unless told otherwise."""
@@ -39,8 +45,10 @@ _MOST_NUMBERS = 3_000_000
 """Numbers in forward vectors above which random histories stand for all."""
 _MOST_SLOPES = 50_000_000
 """Derivatives of T above which only single steps are looked at."""
-_SKETCHED = 2500
-"""Parameters up to which a tall Jacobian is mixed to one with few rows."""
+_MOST_PARAMETERS = 2500
+"""Parameters above which ranks are refused, where T has a structure: dense linear algebra takes minutes."""
+_MOST_NUMBERS_OPEN = 30_000_000
+"""Numbers in the directions that are open, above which an answer is refused."""
 _CLEARLY_POSITIVE, _CLEARLY_ZERO = 1e-7, 1e-11
 """Singular values between these, as shares of the largest, are not told from zero."""
 
@@ -112,8 +120,9 @@ def identified_with_dynamics(
         local = Local(np.zeros((count, 0)), 1, complete=True, closed=True, margin=margin, noise=0.0)
         for_good = False
     else:
-        local = _local(seen, known, tangent, here, horizon)
-        for_good = _for_good(seen, known, structure, mdp, dynamics, local, horizon, generator)
+        free = every_row and dynamics.parents is None
+        local = _local(seen, known, tangent, here, horizon, free=free)
+        for_good = _for_good(seen, known, structure, mdp, dynamics, local, horizon, generator, free=free)
     left = local.open.shape[1]
     of_m, of_t = local.open[: tangent.n_parameters], local.open[tangent.n_parameters :]
     by_odds = margin > _CLEARLY_POSITIVE
@@ -242,6 +251,8 @@ def _for_good(
     local: Local,
     horizon: int | None,
     generator: np.random.Generator,
+    *,
+    free: bool,
 ) -> bool:
     """Return whether what is open is open for histories of any length, and no matter of this very point.
 
@@ -251,7 +262,12 @@ def _for_good(
     if not local.open.shape[1] or not (local.complete and local.closed and local.clear):
         return False
     other = _local(
-        seen, known, tangent_of(structure, mdp.reachable, generator), dynamics.elsewhere(generator), horizon
+        seen,
+        known,
+        tangent_of(structure, mdp.reachable, generator),
+        dynamics.elsewhere(generator),
+        horizon,
+        free=free,
     )
     return other.complete and other.closed and other.clear and other.open.shape[1] == local.open.shape[1]
 
@@ -262,12 +278,23 @@ def _local(
     tangent: Tangent,
     moving: Moving,
     horizon: int | None,
+    *,
+    free: bool,
 ) -> Local:
     """Return the directions in which no law of observations changes, at a point."""
     n_states = tangent.table.shape[1]
     rows, change = _rows(moving, known, n_states)
-    first = null_space(_one_step(seen, tangent, rows, change))
-    open_ = first.basis.toarray()
+    if free:
+        first, open_ = _of_any(seen, tangent, moving)
+    else:
+        count = tangent.n_parameters + moving.n_parameters
+        if count > _MOST_PARAMETERS:
+            raise ModelError(
+                f"T, b₀ and M have {count:,} free probabilities, too many to say which are identified (at most "
+                f"{_MOST_PARAMETERS:,}); {_INSTEAD}"
+            )
+        first = null_space(_one_step(seen, tangent, rows, change))
+        open_ = first.basis.toarray()
     branches = np.array([len(z) > 1 for z in seen.members]) & ~seen.over
     if not first.dimension or not branches.any():
         return Local(open_, 1, complete=True, closed=True, margin=first.margin, noise=first.noise)
@@ -286,6 +313,54 @@ def _local(
         min(first.margin, chains.margin),
         max(first.noise, chains.noise),
     )
+
+
+def _of_any(
+    seen: PossibleObservations, tangent: Tangent, moving: Moving
+) -> tuple[NullSpace, NDArray[np.float64]]:
+    """Return the directions that no single step shows if T is free and its rows are known: T follows from M there.
+
+    P(s′ is next, and seen in full | s, a) = T(s′ | s, a) M(∅ | s′) stays as it is, so δT = −T δ log M(∅ | s′), and
+    Σ_{s′} T(s′ | s, a) (δM(z | s′) − M(z | s′) δ log M(∅ | s′)) = 0 for all observations z.
+    """
+    n_patterns, n_states = tangent.table.shape
+    spans = one_step_spans(_matrix_of(moving, n_states), seen.members)
+    whole = stacked(spans, seen.members, seen.pattern * n_states, tangent.table.size)
+    full = sparse.csr_array(tangent.jacobian[:n_states])
+    odds = sparse.diags_array((tangent.table / tangent.table[0]).reshape(-1))
+    again = sparse.csr_array(sparse.vstack([full] * n_patterns, format="csr"))
+    found = null_space(sparse.csr_array(whole @ (tangent.jacobian - odds @ again)))
+    if found.dimension * (tangent.n_parameters + moving.n_parameters) > _MOST_NUMBERS_OPEN:
+        raise ModelError(
+            f"{found.dimension:,} directions in the {tangent.n_parameters + moving.n_parameters:,} free probabilities "
+            f"of T, b₀ and M stay open in single steps, too many to follow; {_INSTEAD}"
+        )
+    of_m = found.basis.toarray()
+    share = -np.asarray(full @ of_m) / tangent.table[0][:, None]
+    entries = moving.entries
+    moved = entries.value[:, None] * share[entries.after]
+    first = moving.start_value[:, None] * share[moving.starts]
+    # Each parameter is the entry that it raises.
+    of_t = np.zeros((moving.n_parameters, of_m.shape[1]))
+    for change, own in ((moving.change, moved), (moving.start_change, first)):
+        up = sparse.coo_array(change)
+        raised = up.data > 0.0
+        of_t[up.coords[1][raised]] = own[up.coords[0][raised]]
+    basis, _ = np.linalg.qr(np.concatenate([of_m, of_t]))
+    margin = min([found.margin, *(span.margin for span in spans)])
+    noise = max([found.noise, *(span.noise for span in spans)])
+    return replace(found, margin=margin, noise=noise), basis
+
+
+def _matrix_of(moving: Moving, n_states: int) -> sparse.csc_array:
+    """Return b₀ and the rows of T, shape (rows, S)."""
+    entries = moving.entries
+    _, row = np.unique(entries.action * n_states + entries.before, return_inverse=True)
+    row = np.concatenate([np.zeros(len(moving.starts), dtype=np.int64), 1 + row.reshape(-1)])
+    column = np.concatenate([moving.starts, entries.after])
+    value = np.concatenate([moving.start_value, entries.value])
+    shape = (int(row.max()) + 1, n_states)
+    return sparse.csc_array(sparse.coo_array((value, (row, column)), shape=shape))
 
 
 def _rows(moving: Moving, known: NDArray[np.bool_], n_states: int) -> tuple[Rows, sparse.csr_array]:
@@ -328,7 +403,7 @@ def _one_step(
         sparse.hstack([sparse.vstack(by_m, format="csr"), sparse.vstack(by_t, format="csr")], format="csr")
     )
     n_rows, count = jacobian.shape
-    if count > _SKETCHED or n_rows <= 3 * count:
+    if n_rows <= 3 * count:
         return jacobian
     # Random mixtures of many rows have the same null space, almost surely.
     mixed = np.zeros((2 * count + 16, count))
