@@ -83,6 +83,23 @@ def jacobian_of_polynomials(function: Callable[[np.ndarray], np.ndarray], count:
     )
 
 
+def joint_jacobian(
+    mdp: mm.FactoredMDP,
+    factors: Factors,
+    point: list[np.ndarray],
+    horizon: int,
+    dynamics: tuple[int, Dynamics] | None = None,
+) -> np.ndarray:
+    """Return the derivatives of the law of histories by all parameters, those of M first, shape (laws, P)."""
+    n_dynamics, moved = any_dynamics(mdp) if dynamics is None else dynamics
+    n_gaps, table = free_parameters(factors, mdp.reachable, point)
+
+    def of(by: np.ndarray) -> np.ndarray:
+        return joint_law(mdp, *moved(by[n_gaps:]), table(by[:n_gaps]), factors.blocks.patterns, horizon)
+
+    return jacobian_of_polynomials(of, n_gaps + n_dynamics)
+
+
 def joint_rank(
     mdp: mm.FactoredMDP,
     factors: Factors,
@@ -91,12 +108,6 @@ def joint_rank(
     dynamics: tuple[int, Dynamics] | None = None,
 ) -> tuple[int, int]:
     """Return the rank of the law of histories by all parameters, and how many there are."""
-    n_dynamics, moved = any_dynamics(mdp) if dynamics is None else dynamics
-    n_gaps, table = free_parameters(factors, mdp.reachable, point)
-
-    def of(by: np.ndarray) -> np.ndarray:
-        return joint_law(mdp, *moved(by[n_gaps:]), table(by[:n_gaps]), factors.blocks.patterns, horizon)
-
-    count = n_gaps + n_dynamics
-    size = np.linalg.svd(jacobian_of_polynomials(of, count), compute_uv=False)
-    return int((size > 1e-9 * size[0]).sum()), count
+    jacobian = joint_jacobian(mdp, factors, point, horizon, dynamics)
+    size = np.linalg.svd(jacobian, compute_uv=False)
+    return int((size > 1e-9 * size[0]).sum()), jacobian.shape[1]

@@ -8,7 +8,11 @@ import pytest
 import missmdp as mm
 from learn.identifiability.small_models import graph_of, iid, narrow_problem, random_problem
 from missmdp.learn.identifiability.check import as_structure
-from oracles.joint_laws import joint_rank
+from missmdp.learn.identifiability.dynamics_structures import any_dynamics
+from missmdp.learn.identifiability.possible_observations import possible_observations
+from missmdp.learn.identifiability.same_law import others_along
+from oracles.joint_laws import any_dynamics as any_free
+from oracles.joint_laws import joint_jacobian, joint_law, joint_rank
 from oracles.observation_laws import random_point
 
 
@@ -107,9 +111,9 @@ def test_self_censoring_without_memory_is_a_shift_of_t():
     """The same equation three times: one number stays open, and M and T can only move together."""
     mdp = chain((0.4, 0.6), 0.6)
     answer = mm.identifiability(mdp, "saturated", transitions="unknown")
-    assert answer.identified is not True
-    assert answer.locally is not True
+    assert (answer.identified, answer.globally, answer.locally) == (False, False, False)
     assert (answer.rank, answer.n_parameters) == (4, 5)
+    assert "Others, close by, were found that share it" in str(answer)
     dynamics = answer.dynamics
     assert (dynamics.missingness, dynamics.initial, dynamics.features) == (False, False, {"x": False})
     assert dynamics.confounded == ("x",)
@@ -233,7 +237,7 @@ def test_names_and_order_do_not_matter():
 def test_what_a_policy_never_does_is_open():
     mdp, _, _ = factored()
     answer = mm.identifiability(mdp, "mcar", transitions="unknown", policy=mm.BlindPolicy({"a": 1.0}))
-    assert answer.identified is not True
+    assert answer.identified is False
     assert answer.dynamics.open_pairs == {"x": 6, "y": 6}
     assert answer.dynamics.missingness
     assert "no theorem was applied" in str(answer)
@@ -254,11 +258,61 @@ def test_a_learner_is_asked_about_what_it_found():
     assert mm.identifiability(learner, graph, transitions="unknown").n_parameters == given.n_parameters
 
 
+def test_an_open_direction_at_almost_every_point():
+    """Three values, no memory by structure: two distributions, of b₀ and T, for three odds of going missing."""
+    row = np.array([0.2, 0.3, 0.5])
+    mdp = mm.FactoredMDP({"x": range(3)}, ["wait"], [np.tile(row, (3, 1))], 0.0, np.array([0.4, 0.4, 0.2]))
+    answer = mm.identifiability(mdp, "saturated", transitions={"x": []})
+    assert (answer.identified, answer.locally) == (False, False)
+    assert (answer.rank, answer.n_parameters) == (6, 7)
+    assert answer.dynamics.evidence.for_good
+    assert "leaves 1 of 7 probabilities open" in str(answer)
+
+
+@pytest.mark.parametrize("seed", [18, 27, 41, 113])
+def test_others_with_the_same_law_have_it(seed):
+    """Found by linear algebra on forward vectors; here all histories of four observations are compared."""
+    mdp, factors = small_problem(seed)
+    assert mm.identifiability(mdp, factors, transitions="unknown").dynamics.evidence.moves
+    seen = possible_observations(mdp, factors.blocks.patterns, None)
+    known = np.outer(~mdp.terminal & mdp.reachable, np.ones(mdp.n_actions, dtype=bool))
+    point = random_point(factors, 1)
+    n_gaps, n_dynamics = factors.n_parameters(mdp.reachable), any_free(mdp)[0]
+    rng = np.random.default_rng(0)
+    open_ = np.linalg.qr(rng.normal(size=(n_gaps + n_dynamics, 1)))[0]
+    # A direction at random is none that is open.
+    assert others_along(factors, point, mdp.reachable, any_dynamics(mdp), seen, known, open_) is None
+    jacobian = joint_jacobian(mdp, factors, point, 2)
+    _, size, basis = np.linalg.svd(jacobian)
+    open_ = basis[int((size > 1e-9 * size[0]).sum()) :].T
+    one, other = others_along(factors, point, mdp.reachable, any_dynamics(mdp), seen, known, open_)
+    laws = [
+        joint_law(mdp, *written_out(place.moving, mdp), place.tangent.table, factors.blocks.patterns, 3)
+        for place in (one, other)
+    ]
+    assert laws[0] == pytest.approx(laws[1], abs=1e-11)
+    assert np.abs(one.tangent.table - other.tangent.table).max() > 1e-3
+
+
+def written_out(moving, mdp):
+    matrices = [np.eye(mdp.n_states) for _ in range(mdp.n_actions)]
+    for s, a in {*zip(moving.entries.before.tolist(), moving.entries.action.tolist(), strict=True)}:
+        matrices[a][s] = 0.0
+    for s, a, t, value in zip(
+        moving.entries.before, moving.entries.action, moving.entries.after, moving.entries.value, strict=True
+    ):
+        matrices[a][s, t] = value
+    first = np.zeros(mdp.n_states)
+    first[moving.starts] = moving.start_value
+    return matrices, first
+
+
 WRONG = [
     (lambda: mm.identifiability(chain()), "structure"),
     (lambda: mm.identifiability(chain(), "mcar", transitions="trees"), "transitions must be"),
     (lambda: mm.identifiability(chain(), "mcar", transitions={}), "transitions"),
     (lambda: mm.identifiability(chain(), "mcar", transitions={"x": "z"}), "transitions"),
+    (lambda: mm.identifiability(chain(), "mcar", transitions={"x": 3}), "3 is no list of features"),
     (lambda: mm.identifiability(None, graph_of([]), transitions="unknown"), "without an MDP"),
 ]
 

@@ -177,9 +177,14 @@ def _checked_transitions(chosen: Any, learner: JointEM | None) -> str | Mapping[
     """Return "known", "unknown", "learned", or the parents of each feature."""
     if chosen is None:
         return "known" if learner is None or learner.fit_ is None else "learned"
-    if isinstance(chosen, Mapping):
-        return cast("Mapping[str, Any]", chosen)
     expected = "'known', 'unknown' or {feature: features that its next value depends on}"
+    if isinstance(chosen, Mapping):
+        given = cast("Mapping[Any, Any]", chosen)
+        for own in given.values():
+            names = [own] if isinstance(own, str) else own
+            if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+                raise ParameterError("transitions", dict(given), expected, f"{own!r} is no list of features")
+        return given
     if not isinstance(chosen, str) or chosen not in ("known", "unknown"):
         raise ParameterError("transitions", chosen, expected)
     return chosen

@@ -30,6 +30,8 @@ class Evidence:
     """Whether no singular value is close to the tolerance."""
     for_good: bool
     """Whether what is open stays open, and is no matter of one special point."""
+    moves: bool
+    """Whether T, b₀ and M close by were found that have the same law of histories of any length."""
     by_odds: bool
     """Whether a condition holds under which everything is identified, not only locally."""
 
@@ -79,10 +81,15 @@ class DynamicsAnswer:
                 f"T, b₀ and M are identified at least locally: {law} changes with every small change of {total}, here "
                 "and at almost every other point of the structure. Whether quite different ones share it is open."
             )
-        if locally is False:
+        if locally is False and not self.evidence.moves:
             return (
                 f"T, b₀ and M are not identified, however much data there is: {law} leaves {open_:,} of {total} "
                 "open."
+            )
+        if self.evidence.moves:
+            return (
+                f"T, b₀ and M are not identified, however much data there is: {law} leaves up to {open_:,} of {total} "
+                "open. Others, close by, were found that share it."
             )
         return f"Not decided: {law} leaves {open_:,} of {total} open to first order. {self._doubt(steps)}"
 

@@ -132,6 +132,18 @@ class DynamicsStructure:
         value = _scaled(self.entries.value, self.steps, steps)
         return self._at(value, steps, _scaled(self.start_value, self.start, start), start)
 
+    def raised(self, by: NDArray[np.float64]) -> Moving | None:
+        """Return T and b₀ with free chances raised by so much; None if some are then no longer positive."""
+        free = [(c, c.free()) for c in (*self.steps, *self.start)]
+        cuts = np.cumsum([matrix.shape[1] for _, matrix in free])[:-1]
+        parts = np.split(by, cuts)
+        found = [c.value + matrix @ own for (c, matrix), own in zip(free, parts, strict=True)]
+        if any(float(chances.min(initial=1.0)) <= 0.0 for chances in found):
+            return None
+        steps, start = found[: len(self.steps)], found[len(self.steps) :]
+        value = _scaled(self.entries.value, self.steps, steps)
+        return self._at(value, steps, _scaled(self.start_value, self.start, start), start)
+
     def _at(
         self,
         value: NDArray[np.float64],

@@ -26,10 +26,12 @@ from missmdp.learn.identifiability.chains import Chains, Flow, Rows
 from missmdp.learn.identifiability.dynamics_result import Evidence, always_seen, dynamics_answer
 from missmdp.learn.identifiability.global_condition import identified_by_odds
 from missmdp.learn.identifiability.moving import DynamicsStructure, Moving
+from missmdp.learn.identifiability.one_step import mixed, one_step_law, rows_of
 from missmdp.learn.identifiability.possible_observations import PossibleObservations
 from missmdp.learn.identifiability.result import Identifiability, open_entries, open_states
+from missmdp.learn.identifiability.same_law import others_along
 from missmdp.learn.identifiability.spans import NullSpace, known_rows, null_space, one_step_spans, stacked
-from missmdp.learn.identifiability.tangent import Tangent, tangent_of
+from missmdp.learn.identifiability.tangent import Tangent, random_point, tangent_at, tangent_of
 from missmdp.model.mdp import FactoredMDP
 from missmdp.words import listed
 
@@ -98,7 +100,12 @@ def identified_with_dynamics(
     """
     known = _known_pairs(mdp, seen)
     seen = replace(seen, known=tuple(np.flatnonzero(known[:, a]) for a in range(mdp.n_actions)))
-    tangent = tangent_of(structure, mdp.reachable, generator)
+    thetas: list[NDArray[np.float64]] | None = None
+    if isinstance(structure, Factors):
+        thetas = random_point(structure, generator)
+        tangent = tangent_at(structure, mdp.reachable, thetas)
+    else:
+        tangent = tangent_of(structure, mdp.reachable, generator)
     here = dynamics.here()
     rows = known_rows(mdp, seen)
     spans = one_step_spans(rows, seen.members)
@@ -118,11 +125,17 @@ def identified_with_dynamics(
     count = tangent.n_parameters + here.n_parameters
     if margin > _CLEARLY_POSITIVE:
         local = Local(np.zeros((count, 0)), 1, complete=True, closed=True, margin=margin, noise=0.0)
-        for_good = False
+        for_good = found = False
     else:
         free = every_row and dynamics.parents is None
         local = _local(seen, known, tangent, here, horizon, free=free)
         for_good = _for_good(seen, known, structure, mdp, dynamics, local, horizon, generator, free=free)
+        found = (
+            not for_good
+            and isinstance(structure, Factors)
+            and thetas is not None
+            and others_along(structure, thetas, mdp.reachable, dynamics, seen, known, local.open) is not None
+        )
     left = local.open.shape[1]
     of_m, of_t = local.open[: tangent.n_parameters], local.open[tangent.n_parameters :]
     by_odds = margin > _CLEARLY_POSITIVE
@@ -133,6 +146,7 @@ def identified_with_dynamics(
         closed=local.closed,
         clear=local.clear,
         for_good=for_good,
+        moves=found,
         by_odds=by_odds,
     )
     answer = dynamics_answer(
@@ -147,9 +161,9 @@ def identified_with_dynamics(
     )
     return Identifiability(
         structure=structure.name,
-        identified=True if by_odds else False if for_good else None,
+        identified=True if by_odds else False if for_good or found else None,
         globally=by_odds,
-        locally=_locally(local, for_good),
+        locally=_locally(local, for_good or found),
         horizon=local.steps,
         n_parameters=count,
         rank=count - left,
@@ -283,7 +297,7 @@ def _local(
 ) -> Local:
     """Return the directions in which no law of observations changes, at a point."""
     n_states = tangent.table.shape[1]
-    rows, change = _rows(moving, known, n_states)
+    rows, change = rows_of(moving, known)
     if free:
         first, open_ = _of_any(seen, tangent, moving)
     else:
@@ -293,7 +307,7 @@ def _local(
                 f"T, b₀ and M have {count:,} free probabilities, too many to say which are identified (at most "
                 f"{_MOST_PARAMETERS:,}); {_INSTEAD}"
             )
-        first = null_space(_one_step(seen, tangent, rows, change))
+        first = null_space(mixed(one_step_law(seen, tangent, rows, change)[1]))
         open_ = first.basis.toarray()
     branches = np.array([len(z) > 1 for z in seen.members]) & ~seen.over
     if not first.dimension or not branches.any():
@@ -361,57 +375,6 @@ def _matrix_of(moving: Moving, n_states: int) -> sparse.csc_array:
     value = np.concatenate([moving.start_value, entries.value])
     shape = (int(row.max()) + 1, n_states)
     return sparse.csc_array(sparse.coo_array((value, (row, column)), shape=shape))
-
-
-def _rows(moving: Moving, known: NDArray[np.bool_], n_states: int) -> tuple[Rows, sparse.csr_array]:
-    """Return b₀ and the rows of T that are known, without derivatives, and the derivatives of their entries."""
-    entries = moving.entries
-    kept = known[entries.before, entries.action]
-    row = np.concatenate(
-        [np.zeros(len(moving.starts), dtype=np.int64), 1 + (entries.action * n_states + entries.before)[kept]]
-    )
-    state = np.concatenate([moving.starts, entries.after[kept]])
-    value = np.concatenate([moving.start_value, entries.value[kept]])
-    change = sparse.csr_array(
-        sparse.vstack([moving.start_change, moving.change[np.flatnonzero(kept)]], format="csr")
-    )
-    return Rows(row, state, value, np.zeros((len(row), 0))), change
-
-
-def _one_step(
-    seen: PossibleObservations, tangent: Tangent, rows: Rows, change: sparse.csr_array
-) -> sparse.csr_array:
-    """Return the Jacobian of the laws of the next observation, from b₀ and from known rows, by M, then T and b₀."""
-    n_patterns, n_states = tangent.table.shape
-    label = np.full(tangent.table.shape, -1, dtype=np.int64)
-    for z, states in enumerate(seen.members):
-        label[seen.pattern[z], states] = z
-    by_m: list[sparse.csr_array] = []
-    by_t: list[sparse.csr_array] = []
-    row = rows.row * len(seen.members)
-    for k in range(n_patterns):
-        number, place = np.unique(row + label[k, rows.state], return_inverse=True)
-        add = sparse.csr_array(
-            sparse.coo_array(
-                (np.ones(len(row)), (place.reshape(-1), np.arange(len(row)))), shape=(len(number), len(row))
-            )
-        )
-        slopes = tangent.jacobian[k * n_states + rows.state]
-        by_m.append(sparse.csr_array(add @ sparse.diags_array(rows.value) @ slopes))
-        by_t.append(sparse.csr_array(add @ sparse.diags_array(tangent.table[k, rows.state]) @ change))
-    jacobian = sparse.csr_array(
-        sparse.hstack([sparse.vstack(by_m, format="csr"), sparse.vstack(by_t, format="csr")], format="csr")
-    )
-    n_rows, count = jacobian.shape
-    if n_rows <= 3 * count:
-        return jacobian
-    # Random mixtures of many rows have the same null space, almost surely.
-    mixed = np.zeros((2 * count + 16, count))
-    generator = np.random.default_rng(0)
-    for start in range(0, n_rows, 4096):
-        part = jacobian[start : start + 4096]
-        mixed += np.asarray((part.T @ generator.normal(size=(part.shape[0], len(mixed)))).T)
-    return sparse.csr_array(mixed)
 
 
 def _flow(
