@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 import missmdp as mm
 from learn.identifiability.small_models import graph_of, iid, narrow_problem, random_problem
 from missmdp.learn.identifiability.check import as_structure
-from missmdp.learn.identifiability.dynamics_structures import any_dynamics
+from missmdp.learn.identifiability.dynamics_structures import any_dynamics, learned_dynamics
 from missmdp.learn.identifiability.possible_observations import possible_observations
 from missmdp.learn.identifiability.same_law import others_along
 from oracles.joint_laws import any_dynamics as any_free
@@ -255,6 +257,15 @@ def test_a_learner_is_asked_about_what_it_found():
     given = mm.identifiability(learner.miss_mdp_, graph, transitions={"x": "x"})
     assert (answer.rank, answer.n_parameters) == (given.rank, given.n_parameters)
     assert mm.identifiability(learner, transitions="known").dynamics is None
+    assert "found in the data" in str(answer)
+    partly = mm.JointEM(
+        graph,
+        discount=0.9,
+        reward=0.0,
+        known={"x": lambda s, _: {0: 0.8, 1: 0.2} if s.x == 0 else None},
+        progress=False,
+    ).fit(log)
+    assert mm.identifiability(partly).n_parameters == answer.n_parameters - 1
     assert mm.identifiability(learner, graph, transitions="unknown").n_parameters == given.n_parameters
 
 
@@ -307,12 +318,77 @@ def written_out(moving, mdp):
     return matrices, first
 
 
+def test_logistic_structures_have_ranks_too():
+    mdp, _, _ = factored()
+    answer = mm.identifiability(mdp, "logistic", blocks=[["x"]], transitions="unknown")
+    assert (answer.identified, answer.locally) == (None, True)
+    assert "Whether quite different ones share it is open" in str(answer)
+    assert "hidden Markov models" in str(answer)
+
+
+def test_nothing_goes_missing():
+    answer = mm.identifiability(chain(), mm.MissingnessGraph([], features=["x"]), transitions="unknown")
+    assert answer.identified
+    assert answer.n_parameters == 3
+    assert "frequencies show that part of T" in str(answer)
+
+
+@pytest.mark.parametrize(("memory", "expected"), [(1e-3, True), (1e-8, None), (0.0, False)])
+def test_almost_no_memory_cannot_be_told(memory, expected):
+    """The next value hardly depends on this one: in between, the rank is a matter of rounding."""
+    mdp = chain((0.4 + memory, 0.6), 0.6)
+    answer = mm.identifiability(mdp, "saturated", transitions="unknown")
+    assert answer.locally is expected
+    assert answer.identified is expected
+    assert ("rounding" in str(answer)) is (expected is None)
+
+
+def test_what_is_too_large_is_refused(monkeypatch):
+    monkeypatch.setattr("missmdp.learn.identifiability.open_directions._MOST_PARAMETERS", 3)
+    with pytest.raises(
+        mm.ModelError, match=r"4 free .* too many to say which are identified \(at most 3\); give T"
+    ):
+        mm.identifiability(chain((0.4, 0.6), 0.6), "saturated", transitions={"x": []})
+    monkeypatch.setattr("missmdp.learn.identifiability.open_directions._MOST_NUMBERS_OPEN", 10)
+    iids = iid()
+    with pytest.raises(mm.ModelError, match="too many to follow; give T"):
+        mm.identifiability(iids, "saturated", blocks=[["x"], ["y"]], transitions="unknown")
+
+
+def test_learned_trees_have_the_right_derivatives():
+    """T̂ as products of chances: raised chances against differences, and against rows that add up to one."""
+    truth = mm.load_benchmark("predator-mnar-unid")
+    log = mm.collect(truth, 3_000, seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mm.AssumptionWarning)
+        learner = mm.JointEM(truth.mgraph(), discount=0.9, reward=0.0, progress=False).fit(log)
+    made = learned_dynamics(learner.mdp_, learner.fit_.dynamics, learner.fit_.parameters.dynamics)
+    rng = np.random.default_rng(0)
+    for moving in (made.here(), made.elsewhere(rng)):
+        entries = moving.entries
+        row = entries.action * learner.mdp_.n_states + entries.before
+        sums = np.bincount(row, entries.value)[np.unique(row)]
+        assert sums == pytest.approx(np.ones(len(sums)))
+        assert moving.start_value.sum() == pytest.approx(1.0)
+        for change, label in ((moving.change, row), (moving.start_change, 0 * moving.starts)):
+            _, number = np.unique(label, return_inverse=True)
+            add = np.zeros((int(number.max()) + 1, change.shape[1]))
+            np.add.at(add, number, change.toarray())
+            assert np.abs(add).max() < 1e-9
+    by = 1e-6 * rng.normal(size=made.here().n_parameters)
+    up, down = made.raised(by), made.raised(-by)
+    assert (up.entries.value - down.entries.value) / 2.0 == pytest.approx(made.here().change @ by, abs=1e-13)
+    assert (up.start_value - down.start_value) / 2.0 == pytest.approx(
+        made.here().start_change @ by, abs=1e-13
+    )
+
+
 WRONG = [
     (lambda: mm.identifiability(chain()), "structure"),
     (lambda: mm.identifiability(chain(), "mcar", transitions="trees"), "transitions must be"),
     (lambda: mm.identifiability(chain(), "mcar", transitions={}), "transitions"),
     (lambda: mm.identifiability(chain(), "mcar", transitions={"x": "z"}), "transitions"),
-    (lambda: mm.identifiability(chain(), "mcar", transitions={"x": 3}), "3 is no list of features"),
+    (lambda: mm.identifiability(chain(), "mcar", transitions={"x": 3}), "transitions"),
     (lambda: mm.identifiability(None, graph_of([]), transitions="unknown"), "without an MDP"),
 ]
 
@@ -327,7 +403,7 @@ def test_too_many_histories_are_drawn_at_random(monkeypatch):
     """What is determined stays so; that something is open is then not claimed for good."""
     mdp, factors = narrow_problem(7)
     whole = mm.identifiability(mdp, factors, transitions="unknown", horizon=3)
-    monkeypatch.setattr("missmdp.learn.identifiability.with_dynamics._MOST_NUMBERS", 2_000)
+    monkeypatch.setattr("missmdp.learn.identifiability.open_directions._MOST_NUMBERS", 2_000)
     some = mm.identifiability(mdp, factors, transitions="unknown", horizon=3)
     assert some.rank <= whole.rank
     if some.rank < some.n_parameters:

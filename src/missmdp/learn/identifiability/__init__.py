@@ -5,5 +5,6 @@ at one of them, by linear algebra; `tangent` how M changes with a structure's pa
 add. `global_condition` is sufficient for a unique M, and `counterexample` looks for another M with the same law.
 
 Where T is unknown, `with_dynamics` asks. `dynamics_structures` are what is known of T and b₀, `moving` how they change
-with what is free, `dynamics_result` what is determined of them, and `chains` follows histories with both.
+with what is free. `one_step` and `open_directions` find small changes that go unnoticed, `same_law` looks for others
+with the same law, `theorems` says which are known, and `dynamics_result` what is determined of T and b₀.
 """

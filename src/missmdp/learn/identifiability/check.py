@@ -17,13 +17,8 @@ from missmdp.learn.em.logistic import Logistic, logistic_model
 from missmdp.learn.em.structures import Factors, graph_factors, named_factors
 from missmdp.learn.identifiability.chains import Chains, Flow
 from missmdp.learn.identifiability.counterexample import counterexample
-from missmdp.learn.identifiability.dynamics_structures import (
-    any_dynamics,
-    dynamics_by_parents,
-    learned_dynamics,
-)
+from missmdp.learn.identifiability.dynamics_structures import as_dynamics, checked_transitions
 from missmdp.learn.identifiability.global_condition import globally_identified
-from missmdp.learn.identifiability.moving import DynamicsStructure
 from missmdp.learn.identifiability.possible_observations import PossibleObservations, possible_observations
 from missmdp.learn.identifiability.result import (
     Identifiability,
@@ -135,7 +130,7 @@ def identifiability(
         raise ParameterError(
             "structure", structure, "what is known about M", "only a fitted JointEM has its own"
         )
-    chosen = _checked_transitions(transitions, learner)
+    chosen = checked_transitions(transitions, learner)
     if mdp is None:
         if not isinstance(structure, MissingnessGraph):
             problem = f"without an MDP the question is about an m-graph, not about {structure!r}"
@@ -153,9 +148,9 @@ def identifiability(
     rng = np.random.default_rng(checked_seed(seed))
     made = as_structure(mdp, structure, blocks)
     if chosen != "known":
-        if isinstance(made, Logistic) and not made.blocks.names:
+        if not made.blocks.names:
             made = named_factors(mdp, made.blocks, "mcar")
-        dynamics = _dynamics(mdp, chosen, learner)
+        dynamics = as_dynamics(mdp, chosen, learner)
         seen = possible_observations(mdp, made.blocks.patterns, policy)
         return identified_with_dynamics(mdp, made, dynamics, seen, horizon, rng)
     if not made.blocks.names:
@@ -171,33 +166,6 @@ def _learned_structure(learner: JointEM, structure: StructureChoice | None) -> S
         return cast("MissingnessGraph", learner.graph_)
     model = learner.fit_.model
     return model.factors if isinstance(model, PenalisedFactors) else cast("Logistic", model)
-
-
-def _checked_transitions(chosen: Any, learner: JointEM | None) -> str | Mapping[str, Any]:
-    """Return "known", "unknown", "learned", or the parents of each feature."""
-    if chosen is None:
-        return "known" if learner is None or learner.fit_ is None else "learned"
-    expected = "'known', 'unknown' or {feature: features that its next value depends on}"
-    if isinstance(chosen, Mapping):
-        given = cast("Mapping[Any, Any]", chosen)
-        for own in given.values():
-            names = [own] if isinstance(own, str) else own
-            if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-                raise ParameterError("transitions", dict(given), expected, f"{own!r} is no list of features")
-        return given
-    if not isinstance(chosen, str) or chosen not in ("known", "unknown"):
-        raise ParameterError("transitions", chosen, expected)
-    return chosen
-
-
-def _dynamics(
-    mdp: FactoredMDP, chosen: str | Mapping[str, Any], learner: JointEM | None
-) -> DynamicsStructure:
-    if isinstance(chosen, Mapping):
-        return dynamics_by_parents(mdp, chosen)
-    if chosen == "learned" and learner is not None and learner.fit_ is not None:
-        return learned_dynamics(mdp, learner.fit_.dynamics, learner.fit_.parameters.dynamics)
-    return any_dynamics(mdp)
 
 
 def _blocks_of(model: MissMDP) -> tuple[tuple[str, ...], ...]:

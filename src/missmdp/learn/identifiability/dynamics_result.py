@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +61,8 @@ class DynamicsAnswer:
     theorems: tuple[str, ...]
     """Known theorems whose conditions hold, in sentences."""
     evidence: Evidence
+    found: bool = False
+    """Whether the structure of T was found in data."""
 
     def verdict(
         self, structure: str, n_parameters: int, rank: int, *, locally: bool | None, steps: int
@@ -141,6 +143,8 @@ class DynamicsAnswer:
             for name in self.confounded
         ]
         found += self.theorems
+        if self.found:
+            found.append("The structures were found in the data; the answer is for them.")
         found.append(
             "All this holds near the given T, for almost every M. What cannot happen under the given T and b₀, and "
             "which states are terminal, counts as known."
@@ -197,22 +201,8 @@ def dynamics_answer(
         confounded=tuple(name for name in hiding if open_pairs[name] or name in begins),
         theorems=tuple(theorems),
         evidence=evidence,
+        found=dynamics.found,
     )
-
-
-def always_seen(dynamics: DynamicsStructure, names: Sequence[str], hidden: Collection[str]) -> list[str]:
-    """Return the features whose T is a matter of what is always seen."""
-    if dynamics.parents is None:
-        return [] if hidden else list(names)
-    parents = dynamics.parents
-    return [
-        name for name in names if name not in hidden and not set(_plain(parents[name], names)) & set(hidden)
-    ]
-
-
-def _plain(parents: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return the features that parents are about."""
-    return [p if p in names else p.removeprefix("next_") for p in parents]
 
 
 def _added_up(label: NDArray[np.int64], change: NDArray[np.float64]) -> NDArray[np.float64]:

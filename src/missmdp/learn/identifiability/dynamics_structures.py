@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.checks import checked_list
 from missmdp.errors import ModelError, ParameterError
 from missmdp.learn.identifiability.moving import Chances, DynamicsStructure, Entries
 from missmdp.learn.joint.dynamics import Dynamics, Family, Point, Variables
+from missmdp.learn.joint.estimator import JointEM
 from missmdp.learn.joint.given import order_of, rules_of
 from missmdp.model.mdp import FactoredMDP
 from missmdp.words import listed
@@ -44,6 +46,35 @@ class _Columns:
         assert self.before is not None
         assert self.action is not None
         return self.action if variable == n else codes[self.before, variable].astype(np.int64)
+
+
+def checked_transitions(chosen: Any, learner: JointEM | None) -> str | Mapping[str, Any]:
+    """Return "known", "unknown", "learned", or the parents of each feature."""
+    if chosen is None:
+        return "known" if learner is None or learner.fit_ is None else "learned"
+    expected = "'known', 'unknown' or {feature: features that its next value depends on}"
+    if isinstance(chosen, Mapping):
+        given = cast("Mapping[Any, Any]", chosen)
+        for own in given.values():
+            names: list[Any] = (
+                [own] if isinstance(own, str) else list(checked_list("transitions", own, expected))
+            )
+            if not all(isinstance(name, str) for name in names):
+                raise ParameterError("transitions", given, expected)
+        return given
+    if not isinstance(chosen, str) or chosen not in ("known", "unknown"):
+        raise ParameterError("transitions", chosen, expected)
+    return chosen
+
+
+def as_dynamics(
+    mdp: FactoredMDP, chosen: str | Mapping[str, Any], learner: JointEM | None
+) -> DynamicsStructure:
+    if isinstance(chosen, Mapping):
+        return dynamics_by_parents(mdp, chosen)
+    if chosen == "learned" and learner is not None and learner.fit_ is not None:
+        return learned_dynamics(mdp, learner.fit_.dynamics, learner.fit_.parameters.dynamics)
+    return any_dynamics(mdp)
 
 
 def any_dynamics(mdp: FactoredMDP) -> DynamicsStructure:
@@ -92,7 +123,7 @@ def dynamics_by_parents(mdp: FactoredMDP, parents: Mapping[str, Any]) -> Dynamic
     starts, value = _starts(mdp)
     said = {names[i]: _in_words(own, variables) for i, own in given.items()}
     return DynamicsStructure(
-        "T with the given parents", entries, tuple(found), starts, value, (_any_start(value),), said
+        "T with the given parents", entries, tuple(found), starts, value, (_any_start(value),), parents=said
     )
 
 
@@ -111,7 +142,11 @@ def _other_parents(
 
 
 def learned_dynamics(mdp: FactoredMDP, dynamics: Dynamics, point: Point) -> DynamicsStructure:
-    """Return the structure that `JointEM` found, at the T̂ and b̂₀ that it learned."""
+    """Return the structure that `JointEM` found, at the T̂ and b̂₀ that it learned.
+
+    Trees give a little weight to changes that a value cannot make, such as up from the highest. It is left out here,
+    distribution by distribution; in the MDP, row by row.
+    """
     variables = Variables(mdp.space.features, mdp.n_actions)
     entries = _entries(mdp)
     starts, value = _starts(mdp)
@@ -120,17 +155,42 @@ def learned_dynamics(mdp: FactoredMDP, dynamics: Dynamics, point: Point) -> Dyna
     pairs = list(zip(dynamics.steps.families, point.steps, strict=True))
     families = [(family, theta) for family, theta in pairs if family.target != variables.ended]
     own = [_of_family(family, theta, steps, variables) for family, theta in families]
-    begin: list[Chances] = []
+    entries = replace(entries, value=_product(own))
+    begin: list[_Factor] = []
     if dynamics.initial_given is None:
         both = zip(dynamics.start.families, point.start, strict=True)
         begin = [_of_family(family, theta, first, variables) for family, theta in both]
+        value = _product(begin)
     asked = {
         mdp.space.features.names[variables.feature(family.target)]: _in_words(
             _asked(family, variables), variables
         )
         for family, _ in families
     }
-    return DynamicsStructure("T as it was learned", entries, tuple(own), starts, value, tuple(begin), asked)
+    return DynamicsStructure(
+        "T as it was learned",
+        entries,
+        tuple(factor.chances for factor in own),
+        starts,
+        value,
+        tuple(factor.chances for factor in begin),
+        found=True,
+        parents=asked,
+    )
+
+
+class _Factor(NamedTuple):
+    chances: Chances
+    known: NDArray[np.float64]
+    """What each entry has besides its chance: what is known of it, or its share of the chance."""
+
+
+def _product(factors: Sequence[_Factor]) -> NDArray[np.float64]:
+    """Return the entries that chances make."""
+    found = np.ones(len(factors[0].known))
+    for chances, known in factors:
+        found *= known * np.where(chances.place >= 0, np.append(chances.value, 1.0)[chances.place], 1.0)
+    return found
 
 
 def _in_words(given: Iterable[int], variables: Variables) -> tuple[str, ...]:
@@ -153,7 +213,7 @@ def _asked(family: Family, variables: Variables) -> tuple[int, ...]:
 
 def _of_family(
     family: Family, theta: NDArray[np.float64], columns: _Columns, variables: Variables
-) -> Chances:
+) -> _Factor:
     after = columns.column(family.target)
     before = (
         columns.column(variables.feature(family.target)) if family.outcomes.column.shape[1] > 1 else after
@@ -161,10 +221,14 @@ def _of_family(
     leaf = family.partition.leaf(columns.column, columns.count)
     column = family.outcomes.columns(family.way[leaf], before, after)
     place = leaf * family.outcomes.width + column
-    if family.known is not None and columns.before is not None and columns.action is not None:
-        place = np.where(family.known.row[columns.before, columns.action] >= 0, -1, place)
+    share = family.outcomes.share[column]
+    known = family.known
+    if known is not None and len(known.rows) and columns.before is not None and columns.action is not None:
+        row = known.row[columns.before, columns.action]
+        place = np.where(row >= 0, -1, place)
+        share = np.where(row >= 0, known.rows[row, after], share)
     group = leaf * family.outcomes.n_blocks + family.outcomes.block[column]
-    return Chances.of(place, theta[leaf, column], group)
+    return _Factor(Chances.of(place, theta[leaf, column], group), share)
 
 
 def _entries(mdp: FactoredMDP) -> Entries:

@@ -32,12 +32,18 @@ class Chances:
 
     @classmethod
     def of(cls, place: NDArray[np.int64], value: NDArray[np.float64], group: NDArray[np.int64]) -> Chances:
-        """Return chances from the place, the value and the group that each entry has in a larger table."""
+        """Return chances from the place, the value and the group that each entry has in a larger table.
+
+        Of the table only places in use are kept, scaled so that each group adds up to one.
+        """
         known = place < 0
         _, first, own = np.unique(place[~known], return_index=True, return_inverse=True)
         found = np.full(len(place), -1, dtype=np.int64)
         found[~known] = own.reshape(-1)
-        return cls(found, value[~known][first], group[~known][first])
+        kept, label = value[~known][first], group[~known][first]
+        _, number = np.unique(label, return_inverse=True)
+        number = number.reshape(-1)
+        return cls(found, kept / np.bincount(number, kept)[number], label)
 
     def drawn(self, generator: np.random.Generator) -> NDArray[np.float64]:
         """Return random chances, shape (places,)."""
@@ -117,6 +123,8 @@ class DynamicsStructure:
     starts: NDArray[np.int64]
     start_value: NDArray[np.float64]
     start: tuple[Chances, ...]
+    found: bool = False
+    """Whether it was found in data."""
     parents: dict[str, tuple[str, ...]] | None = None
     """The features that the next value of each feature depends on, next values included; None for all of them now."""
 

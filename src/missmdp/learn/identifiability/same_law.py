@@ -1,9 +1,9 @@
 """Another T, b₀ and M with the same law of histories of any length, close to the first.
 
-Where ranks at a point are lower than nearby, derivatives do not say whether what is open can really move. So the point
-is moved along an open direction and brought back to the same law of single steps by the Gauss–Newton method. Whether two
-models share the laws of all histories is then a question of linear algebra: the pairs of their forward vectors span a
-space of few dimensions, and it is enough to compare on a basis of it.
+Where ranks at a point are lower than nearby, derivatives do not say whether what is open can really move. So the
+point is moved along an open direction, and brought back to the same law of single steps by the Gauss–Newton method.
+Whether two models share the laws of all histories is then a question of linear algebra: the pairs of their forward
+vectors span a space of few dimensions, and it is enough to compare on a basis of it.
 """
 
 from __future__ import annotations
@@ -91,9 +91,10 @@ def others_along(
     law, jacobian = _one_step(begin, seen, known)
     if jacobian.shape[0] * jacobian.shape[1] > _MOST_NUMBERS:
         return None
-    mixture = open_ @ np.random.default_rng(1).normal(size=open_.shape[1])
-    for direction in (mixture, *open_.T[:3]):
-        along = direction / np.abs(direction).max()
+    weights = np.random.default_rng(1).normal(size=int(open_.shape[1]))
+    mixture: NDArray[np.float64] = np.einsum("pd,d->p", open_, weights)
+    for direction in np.concatenate([mixture[:, None], open_[:, :3]], axis=1).T:
+        along: NDArray[np.float64] = direction / np.abs(direction).max()
         found = [_same_steps(at, step * along, law, seen, known) for step in _STEPS]
         others = [other for other in found if other is not None and _same_law(begin, other, seen)]
         if len(others) == len(_STEPS):
