@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 import missmdp as mm
 from learn.identifiability.small_models import graph_of, iid, narrow_problem, random_problem
@@ -122,6 +123,39 @@ def test_self_censoring_without_memory_is_a_shift_of_t():
     assert "A shift of T(x) or b₀ can equal a change in how x hides itself" in str(answer)
     # With T known, the same M is identified.
     assert mm.identifiability(mdp, "saturated").identified
+
+
+@pytest.mark.parametrize("stay", [(0.7, 0.8), (0.3, 0.6)])
+def test_what_is_identified_has_no_other_solution(stay):
+    """T, b₀ and a self-censoring M that have the law of z₀ z₁, from many starts: only the truth has it."""
+    mdp = chain(stay, 0.4)
+    assert mm.identifiability(mdp, "saturated", transitions="unknown").identified
+    factors = as_structure(mdp, "saturated", None)
+    patterns = factors.blocks.patterns
+
+    def of(chances):
+        gaps, t, first = chances[:2], chances[2:4], chances[4]
+        table = factors.table([np.stack([1.0 - gaps, gaps], axis=1)])
+        return joint_law(
+            mdp, [np.stack([1.0 - t, t], axis=1)], np.array([1.0 - first, first]), table, patterns, 1
+        )
+
+    truth = np.array([0.2, 0.5, 1.0 - stay[0], stay[1], 0.4])
+    rng = np.random.default_rng(0)
+    found = 0
+    for _ in range(10):
+        solved = optimize.least_squares(
+            lambda chances: of(chances) - of(truth),
+            rng.uniform(0.05, 0.95, size=5),
+            bounds=(1e-3, 1.0 - 1e-3),
+            xtol=1e-15,
+            ftol=1e-15,
+            gtol=1e-15,
+        )
+        if np.abs(solved.fun).max() < 1e-10:
+            found += 1
+            assert solved.x == pytest.approx(truth, abs=1e-6)
+    assert found >= 3
 
 
 def test_longer_histories_help():
