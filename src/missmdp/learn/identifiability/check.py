@@ -1,9 +1,9 @@
-"""The question whether M is identified, given T."""
+"""The question whether M is identified, given T or together with it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,12 @@ from scipy import sparse
 from missmdp.checks import checked_integer, checked_names, checked_seed
 from missmdp.errors import ParameterError
 from missmdp.learn.blocks import Blocks, checked_feature_blocks
+from missmdp.learn.em.iterate import PenalisedFactors
 from missmdp.learn.em.logistic import Logistic, logistic_model
 from missmdp.learn.em.structures import Factors, graph_factors, named_factors
-from missmdp.learn.identifiability.chains import Chains
+from missmdp.learn.identifiability.chains import Chains, Flow
 from missmdp.learn.identifiability.counterexample import counterexample
+from missmdp.learn.identifiability.dynamics_structures import as_dynamics, checked_transitions
 from missmdp.learn.identifiability.global_condition import globally_identified
 from missmdp.learn.identifiability.possible_observations import PossibleObservations, possible_observations
 from missmdp.learn.identifiability.result import (
@@ -36,6 +38,8 @@ from missmdp.learn.identifiability.spans import (
     widest_spans,
 )
 from missmdp.learn.identifiability.tangent import Tangent, is_saturated, open_in_saturated, tangent_of
+from missmdp.learn.identifiability.with_dynamics import identified_with_dynamics
+from missmdp.learn.joint.estimator import JointEM
 from missmdp.model.mdp import FactoredMDP, checked_mdp
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missmdp import MissMDP
@@ -52,16 +56,20 @@ _MANY = 3000
 _FEWER = "ask about a model with fewer features that go missing"
 
 
+TransitionsChoice = Literal["known", "unknown"] | Mapping[str, Any]
+
+
 def identifiability(
-    mdp: FactoredMDP | MissMDP | None,
-    structure: StructureChoice,
+    mdp: FactoredMDP | MissMDP | JointEM | None,
+    structure: StructureChoice | None = None,
     *,
+    transitions: TransitionsChoice | None = None,
     blocks: Sequence[Sequence[str]] | None = None,
     policy: Policy | Callable[[Any], Any] | None = None,
-    horizon: int = 2,
+    horizon: int | None = None,
     seed: int = 0,
 ) -> Identifiability:
-    """Return whether M is identified by what can be observed, given the dynamics T.
+    """Return whether M is identified by what can be observed, given the dynamics T, or together with T.
 
     The distribution of the observations z₀ … z_h given the actions is a function of M. M is identified if no other
     M of the structure has the same distribution. Every pattern of the features that can go missing is assumed to be
@@ -72,16 +80,24 @@ def identifiability(
     what no history, however long, can reveal, or another M with the same distribution, either of which shows that M
     is not identified.
 
+    With `transitions` unknown the question is about T, b₀ and M together: whether no other T, b₀ and M, at least none
+    close by, have the same distribution. What cannot happen under the given T and b₀ counts as known.
+
     Parameters
     ----------
     mdp
-        The MDP, or a miss-MDP, whose M then says what can go missing, and nothing else. None asks what single
+        The MDP, or a miss-MDP, whose M then says what can go missing, and nothing else. A `JointEM` that was fitted
+        asks about what it learned, T included: its T̂ and its structures. None asks what single
         observations identify under an m-graph, without known dynamics: M is identified if and only if there is no
         self-censoring edge S_i → R_i and no colluder S_j → R_i ← R_j, where a dependence of indicators counts as an
         edge in either direction.
     structure
         What is known about M: "mcar", "smar" (simple MAR), a `MissingnessGraph`, "logistic", "saturated", as for
-        `DynamicsEM`.
+        `DynamicsEM`. By default that of the learner; without one it is needed.
+    transitions
+        What is known about T: "known", which is the default for an MDP; "unknown", where every state and action has a
+        distribution of its own; or the features on which the next value of each feature depends besides the action, as
+        for `JointEM`. The default for a `JointEM` is the structure that it found. Where T is unknown, b₀ is, too.
     blocks
         What can go missing: lists of features that are seen or missing as a whole. By default what goes missing in the
         miss-MDP; each feature of the m-graph that can go missing, on its own; or all features, each on its own.
@@ -89,7 +105,8 @@ def identifiability(
         The policy that produces the data, which decides what is visited; by default every action is possible. A
         policy without memory, or a function from observation to action or {action: probability}.
     horizon
-        How many steps to follow histories after a full observation, if single steps leave something open.
+        How many steps to follow histories after a full observation, if single steps leave something open; by default 2
+        if T is known, and otherwise until longer ones say nothing more, 12 at most.
     seed
         Draws the M at which ranks are computed; for almost every M they are the same.
 
@@ -101,23 +118,54 @@ def identifiability(
     True
     >>> mm.identifiability(None, truth.mgraph()).identified
     False
+    >>> small = mm.load_benchmark("predator-mnar-unid")
+    >>> mm.identifiability(small, small.mgraph(), transitions="unknown").identified
+    True
     """
+    learner = mdp if isinstance(mdp, JointEM) else None
+    if learner is not None:
+        learner.check_fitted()
+        structure, mdp = _learned_structure(learner, structure), learner.miss_mdp_
+    if structure is None:
+        raise ParameterError(
+            "structure", structure, "what is known about M", "only a fitted JointEM has its own"
+        )
+    chosen = checked_transitions(transitions, learner)
     if mdp is None:
         if not isinstance(structure, MissingnessGraph):
             problem = f"without an MDP the question is about an m-graph, not about {structure!r}"
             raise ParameterError("structure", structure, "a MissingnessGraph", problem)
+        if chosen != "known":
+            problem = "without an MDP there are no transitions to ask about"
+            raise ParameterError("transitions", transitions, "left out", problem)
         return identified_from_snapshots(structure)
     if isinstance(mdp, MissMDP):
         if blocks is None and not isinstance(structure, Factors | Logistic):
             blocks = _blocks_of(mdp)
         mdp = mdp.mdp
     mdp = checked_mdp(mdp)
-    horizon = checked_integer("horizon", horizon, least=1)
+    horizon = None if horizon is None else checked_integer("horizon", horizon, least=1)
     rng = np.random.default_rng(checked_seed(seed))
     made = as_structure(mdp, structure, blocks)
+    if chosen != "known":
+        if not made.blocks.names:
+            made = named_factors(mdp, made.blocks, "mcar")
+        dynamics = as_dynamics(mdp, chosen, learner)
+        seen = possible_observations(mdp, made.blocks.patterns, policy)
+        return identified_with_dynamics(mdp, made, dynamics, seen, horizon, rng)
     if not made.blocks.names:
         return nothing_to_identify(mdp, made.name)
-    return _identifiability(mdp, made, policy, horizon, rng)
+    return _identifiability(mdp, made, policy, 2 if horizon is None else horizon, rng)
+
+
+def _learned_structure(learner: JointEM, structure: StructureChoice | None) -> StructureChoice:
+    """Return the structure of M to ask about: the one that was found, unless another is given."""
+    if structure is not None:
+        return structure
+    if learner.fit_ is None:
+        return cast("MissingnessGraph", learner.graph_)
+    model = learner.fit_.model
+    return model.factors if isinstance(model, PenalisedFactors) else cast("Logistic", model)
 
 
 def _blocks_of(model: MissMDP) -> tuple[tuple[str, ...], ...]:
@@ -240,7 +288,7 @@ def _left_open(
     if one_step.dimension == never.dimension:
         return surely
     rest = _beyond(one_step.basis.toarray(), surely)
-    chains = Chains(mdp, seen, rows, tangent, rest)
+    chains = Chains(seen, Flow.known(mdp, seen, rows), tangent, rest)
     if not chains.affordable:
         return np.concatenate([surely, rest], axis=1)
     return np.concatenate([surely, rest @ chains.unseen_directions(horizon)], axis=1)

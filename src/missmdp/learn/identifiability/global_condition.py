@@ -69,6 +69,22 @@ def globally_identified(
     return min(margin, _full_rank(whole @ tangent.jacobian[:, free]))
 
 
+def identified_by_odds(
+    mdp: FactoredMDP, factors: Factors, whole: sparse.csr_array, tangent: Tangent
+) -> float:
+    """Return by how much the odds of all parts are determined, with T unknown, as in `globally_identified`.
+
+    With T unknown the known weights are P(s′ is next, and seen in full | s, a), which the law shows.
+    """
+    reachable = np.flatnonzero(mdp.reachable)
+    margin = 1.0
+    for part in _parts(factors):
+        margin = min(margin, _by_odds(factors, part, whole, tangent.table, reachable))
+        if not margin:
+            break
+    return margin
+
+
 def _full_rank(matrix: Any) -> float:
     """Return the smallest singular value that counts where all columns are independent, otherwise 0."""
     found = null_space(sparse.csr_array(matrix))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from missmdp.learn.em.logistic import Logistic
 from missmdp.learn.em.structures import Factor, Factors
+from missmdp.learn.identifiability.dynamics_result import DynamicsAnswer
 from missmdp.learn.identifiability.tangent import Tangent
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
@@ -84,6 +85,9 @@ class Identifiability:
     margin: float
     """The smallest singular value that was counted as positive, relative to the largest: near 0, the answer is a
     matter of rounding, and learning of very many data."""
+    dynamics: DynamicsAnswer | None = None
+    """What is determined of T and b₀ if they are unknown, and by which theorems; None where T is known. Otherwise
+    `identified`, `globally`, `locally`, `n_parameters` and `rank` are about T, b₀ and M together."""
 
     def __str__(self) -> str:
         return self.describe()
@@ -92,8 +96,11 @@ class Identifiability:
         """Return the answer in sentences."""
         if self.n_parameters is None:
             return self._from_snapshots()
-        lines = self._verdict(self.n_parameters)
-        lines += [f"  {line}" for line in self._listed()]
+        if self.dynamics is not None:
+            lines = self._with_dynamics(self.dynamics, self.n_parameters)
+        else:
+            lines = self._verdict(self.n_parameters)
+            lines += [f"  {line}" for line in self._listed()]
         if self.identified is not False and self.margin < _BARELY:
             lines.append(
                 f"Only just: the smallest singular value is {self.margin:.1g} of the largest, so it takes very "
@@ -130,6 +137,14 @@ class Identifiability:
             f"of {count} open; longer histories may determine more (horizon=).",
             "Open so far are:",
         ]
+
+    def _with_dynamics(self, dynamics: DynamicsAnswer, n_parameters: int) -> list[str]:
+        rank, steps = self.rank or 0, self.horizon or 1
+        lines = [dynamics.verdict(self.structure, n_parameters, rank, locally=self.locally, steps=steps)]
+        if rank < n_parameters:
+            lines.append("Open are:" if self.locally is False else "Open so far are:")
+            lines += [f"  {line}" for line in [*self._listed(), *dynamics.lines()]]
+        return [*lines, *dynamics.remarks()]
 
     def _listed(self) -> list[str]:
         lines = [str(entry) for entry in self.unidentified[:_MOST_LISTED]]

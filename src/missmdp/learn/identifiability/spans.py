@@ -41,6 +41,8 @@ class Span:
     """Orthonormal rows, shape (dimension, states)."""
     margin: float
     """The smallest singular value that counts, as a share of the largest."""
+    noise: float = 0.0
+    """The largest that does not count."""
 
     @property
     def full(self) -> bool:
@@ -59,7 +61,8 @@ def row_span(matrix: NDArray[np.float64]) -> Span:
     kept = int((size > TOLERANCE * top).sum()) if top > 0.0 else 0
     # Where all functions are spanned, the plainest basis leaves other matrices sparse.
     plain = np.eye(kept) if kept == matrix.shape[1] else basis[:kept]
-    return Span(plain, float(size[kept - 1] / top) if kept else 1.0)
+    noise = float(size[kept] / top) if 0 < kept < len(size) else 0.0
+    return Span(plain, float(size[kept - 1] / top) if kept else 1.0, noise)
 
 
 def triangle(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -170,6 +173,8 @@ class NullSpace:
     """Orthonormal columns, shape (columns of the matrix, dimension)."""
     margin: float
     """The smallest singular value that counts, as a share of the largest in its part."""
+    noise: float
+    """The largest that does not count."""
 
     @property
     def dimension(self) -> int:
@@ -194,21 +199,21 @@ def null_space(matrix: sparse.csr_array) -> NullSpace:
     joined = sparse.block_array([[None, matrix], [matrix.T, None]], format="csr")
     _, part = csgraph.connected_components(joined, directed=False)
     row_lists, column_lists = _by_part(part[:n_rows]), _by_part(part[n_rows:])
-    margin, count = 1.0, 0
+    margin, noise, count = 1.0, 0.0, 0
     row: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
     column: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
     value: list[NDArray[np.float64]] = [np.zeros(0)]
     for number, columns in column_lists.items():
         own = matrix[row_lists.get(number, [])][:, columns].toarray()
-        basis, least = _dense_null_space(own)
-        margin = min(margin, least)
+        basis, least, rest = _dense_null_space(own)
+        margin, noise = min(margin, least), max(noise, rest)
         d = len(basis)
         row.append(np.tile(left[columns], d))
         column.append(np.repeat(np.arange(count, count + d), len(columns)))
         value.append(basis.reshape(-1))
         count += d
     entries = (np.concatenate(value), (np.concatenate(row), np.concatenate(column)))
-    return NullSpace(sparse.csc_array(sparse.coo_array(entries, shape=(total, count))), margin)
+    return NullSpace(sparse.csc_array(sparse.coo_array(entries, shape=(total, count))), margin, noise)
 
 
 def _without_plain_zeros(matrix: sparse.csr_array) -> tuple[sparse.csr_array, NDArray[np.int64]]:
@@ -231,13 +236,13 @@ def _by_part(part: NDArray[np.int32]) -> dict[int, NDArray[np.int64]]:
     return {int(part[places[0]]): places for places in np.split(order, cuts) if len(places)}
 
 
-def _dense_null_space(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """Return an orthonormal basis, shape (dimension, columns), and the margin."""
+def _dense_null_space(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], float, float]:
+    """Return an orthonormal basis, shape (dimension, columns), the margin and the noise."""
     columns = matrix.shape[1]
     if len(matrix) == 0:
-        return np.eye(columns), 1.0
+        return np.eye(columns), 1.0, 0.0
     if columns == 1:
-        return np.zeros((0, 1)), 1.0
+        return np.zeros((0, 1)), 1.0, 0.0
     if columns > _MOST_COLUMNS:
         raise ModelError(
             f"{columns:,} probabilities hang together, too many to say which are identified "
@@ -248,4 +253,5 @@ def _dense_null_space(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64],
     _, size, basis = np.linalg.svd(matrix, full_matrices=True)
     top = float(size[0])
     rank = int((size > TOLERANCE * top).sum())
-    return basis[rank:], float(size[rank - 1] / top)
+    noise = float(size[rank] / top) if rank < len(size) else 0.0
+    return basis[rank:], float(size[rank - 1] / top), noise
