@@ -17,7 +17,7 @@ PPO_STAMP := $(VENV)/.ready-ppo
 DASK_STAMP := $(VENV)/.ready-dask
 BROWSER_STAMP := $(VENV)/.ready-browser
 
-.PHONY: help demo test test-slow test-browser test-dask test-ppo fuzz check format bench figures tables docs results beyond scale clean
+.PHONY: help demo test test-slow test-browser test-dask test-ppo fuzz check format bench figures tables docs results beyond dynamics scale clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -128,6 +128,10 @@ beyond: $(RUN_STAMP)  ## the tables of docs/results that go beyond the paper, in
 	$(BIN)/missmdp reproduce --study diagnosis -o results
 	$(BIN)/missmdp reproduce --study certificates -o results
 	$(BIN)/missmdp reproduce --study check-dynamics -o results
+	$(BIN)/python docs/make.py results results
+
+dynamics: $(DEV_STAMP)  ## dynamics learned from the log alone, for docs/results, in hours; can be stopped and started
+	$(BIN)/missmdp reproduce --study dynamics -o results
 	$(BIN)/python docs/make.py results results
 
 scale: $(DEV_STAMP)  ## how cost grows with the model (docs/results/scale.md), in ten minutes; can be stopped and started

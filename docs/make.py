@@ -25,6 +25,7 @@ from missmdp.plan.trace import TraceBuilder
 
 DOCS = Path(__file__).parent
 FIGURES, RESULTS = DOCS / "figures", DOCS / "results"
+FIGURES_OF_RESULTS = RESULTS / "figures"
 
 
 def make_results(folder: Path) -> None:
@@ -35,7 +36,12 @@ def make_results(folder: Path) -> None:
             print(f"{name}: nothing is finished; its page stays as it is")
             continue
         copy_tables(folder, rows)
-        put = put_tables(study.tables(rows), RESULTS / study.page)
+        page = RESULTS / study.page
+        if study.template and not page.exists():
+            page.write_text(study.template)
+        put = put_tables(study.tables(rows), page)
+        if study.draw is not None:
+            put += [path.name for path in study.draw(rows, FIGURES_OF_RESULTS)]
         print(f"{name}: {', '.join(put)} in {study.page}")
     if is_reproduction(folder):
         make_paper(folder)
@@ -51,7 +57,7 @@ def make_paper(folder: Path) -> None:
         return
     copy_tables(folder, summary.tables())
     shutil.copyfile(folder / "config.toml", RESULTS / "config.toml")
-    draw_figures(summary, folder=RESULTS / "figures")
+    draw_figures(summary, folder=FIGURES_OF_RESULTS)
     print(f"paper: {', '.join(put_tables(markdown_tables(summary), RESULTS / 'index.md'))} in index.md")
 
 

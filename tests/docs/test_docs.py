@@ -97,6 +97,8 @@ def test_the_examples_in_docstrings_run(module):
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_tables_in_the_pages_are_those_of_the_rows(root, name):
     study, results = STUDIES[name], root / "docs" / "results"
+    if study.template and not (results / study.page).exists():
+        pytest.skip(f"the grid was not run yet; `make {name}` makes the page")
     rows = read_rows(results / "tables" / f"{table}.csv" for table in study.rows({}))
     text = (results / study.page).read_text()
     tables = study.tables(rows)

@@ -1,4 +1,4 @@
-"""Whole episodes of policies that are tables: memoryless, finite controllers, or with memory by features.
+"""Whole episodes of policies that are tables: memoryless, finite controllers, or with memory by features or values.
 
 Only their outcomes are kept.
 """
@@ -54,6 +54,50 @@ def run_memoryless_episodes(
             action = draw(
                 actions, action_row[seen if len(action_row) > 1 else 0], uniform(key, step, DRAW_ACTION)
             )
+            earn(model, score, state, action, discount)
+            step += 1
+            state = next_state(model, key, step, state, action)
+        settle(model, score, state, step, e, out)
+    return len(out.returns)
+
+
+@kernel
+def run_carrying_episodes(
+    model: Simulation,
+    codes: NDArray[np.int64],
+    begins_with: NDArray[np.int64],
+    weights: NDArray[np.int64],
+    action_of: NDArray[np.int64],
+    seed: NDArray[np.uint64],
+    first_episode: int,
+    horizon: int,
+    discount: float,
+    out: Outcomes,
+) -> int:
+    """Run len(out.returns) episodes from first_episode on, of at most `horizon` decisions each; return how many.
+
+    A feature that is missing keeps the value that it was last seen with, at first that of `begins_with` (n,). The
+    action is action_of[Σ weights · values]. Row z of `codes` (Z, n) is what observation z shows, −1 for missing.
+    """
+    score = new_score()
+    values = np.empty(len(begins_with), dtype=np.int64)
+    for e in range(len(out.returns)):
+        key = episode_key(seed, first_episode + e)
+        state = first_state(model, key)
+        action = 0
+        step = 0
+        values[:] = begins_with
+        begin_score(score)
+        while step < horizon and not model.terminal[state]:
+            if model.stop[0]:
+                return e
+            seen = seen_as(model, key, step, state, action)
+            place = 0
+            for i in range(len(values)):
+                if codes[seen, i] >= 0:
+                    values[i] = codes[seen, i]
+                place += weights[i] * values[i]
+            action = int(action_of[place])
             earn(model, score, state, action, discount)
             step += 1
             state = next_state(model, key, step, state, action)

@@ -134,6 +134,7 @@ Profiles:
 \b
 Studies beyond the paper (tables as .csv in FOLDER/tables):
   beyond        how far learning from the dynamics gets, beside the paper's learners: hours
+  dynamics      how far dynamics learned from the log alone get, beside filling in its gaps: hours
   diagnosis     how often the type of missingness is named right: hours
   certificates  what can be certified from how much data: half an hour
   bounds        how often bounds hold: minutes
@@ -149,7 +150,9 @@ Studies beyond the paper (tables as .csv in FOLDER/tables):
 )
 @click.option(
     "--study",
-    type=click.Choice(["beyond", "diagnosis", "certificates", "bounds", "learning", "check-dynamics"]),
+    type=click.Choice(
+        ["beyond", "dynamics", "diagnosis", "certificates", "bounds", "learning", "check-dynamics"]
+    ),
     help="One of the studies beyond the paper instead; its settings are fixed.",
 )
 @click.option(

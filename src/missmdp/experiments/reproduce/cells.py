@@ -184,7 +184,7 @@ class ValueCell(BenchmarkCell, kind="value", version=1):
             "atv": distance.average,
             "wtv": distance.worst,
         }
-        return _evaluated(result.policy, truth, found, [self.evaluation_seed], self.episodes)
+        return evaluated(result.policy, truth, found, [self.evaluation_seed], self.episodes)
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ class BaselineCell(BenchmarkCell, kind="baseline", version=1):
         made = make_baseline(self.policy, model, self.settings, progress=False)
         raise_if_interrupted(made.status)
         found = {"lower": made.lower, "upper": made.upper, "status": made.status}
-        return _evaluated(made.policy, model, found, self.evaluation_seeds, self.episodes)
+        return evaluated(made.policy, model, found, self.evaluation_seeds, self.episodes)
 
 
 def learner_names() -> list[str]:
@@ -256,7 +256,7 @@ def _fitted(name: str, benchmark: str, size: int, seed: int) -> MissingnessEstim
     """Return a learner that has learned from a dataset."""
     truth, entry = benchmark_model(benchmark), registered(name)
     learner = entry.make(truth.mdp, graph=truth.mgraph() if name.endswith(TOLD) else None)
-    return learner.fit((_dataset if entry.needs_histories else _counts)(benchmark, size, seed))
+    return learner.fit((simulated_log if entry.needs_histories else _counts)(benchmark, size, seed))
 
 
 def _slow(names: Sequence[str]) -> int:
@@ -271,7 +271,8 @@ def _counts(benchmark: str, size: int, seed: int) -> ObservationCounts:
 
 
 @lru_cache(maxsize=1)
-def _dataset(benchmark: str, size: int, seed: int) -> Dataset:
+def simulated_log(benchmark: str, size: int, seed: int) -> Dataset:
+    """Return a log of random behaviour, which cells that follow each other share."""
     return _simulated(benchmark, size, seed)
 
 
@@ -280,17 +281,19 @@ def _simulated(benchmark: str, size: int, seed: int) -> Dataset:
 
 
 @lru_cache(maxsize=8)
-def _visits(benchmark: str) -> Coverage:
+def benchmark_visits(benchmark: str) -> Coverage:
+    """Return how often random behaviour visits the states of a benchmark."""
     return behaviour_coverage(benchmark_model(benchmark))
 
 
 def _distance(missingness: MissingnessFunction, benchmark: str) -> TotalVariation:
-    return total_variation(missingness, benchmark_model(benchmark), visits=_visits(benchmark))
+    return total_variation(missingness, benchmark_model(benchmark), visits=benchmark_visits(benchmark))
 
 
-def _evaluated(
+def evaluated(
     policy: Policy, model: MissMDP, found: dict[str, Any], seeds: Sequence[int], episodes: int
 ) -> CellResult:
+    """Return what was found and what a policy is worth, with the episodes of each seed."""
     evaluations = [
         evaluate(policy, model, episodes, seed, control_variate=True, threads=1, progress=False)
         for seed in seeds

@@ -35,6 +35,10 @@ class Study:
     """Name of a .csv file → its rows."""
     tables: Callable[[Mapping[str, Rows]], dict[str, str]]
     """Mark in the page → table in Markdown, for the rows that there are."""
+    draw: Callable[[Mapping[str, Rows], Path], list[Path]] | None = None
+    """Draws the rows into a folder; returns the files."""
+    template: str = ""
+    """What the page is made of, as long as there is none."""
 
 
 def write_study(study: Study, folder: str | Path) -> dict[str, Rows]:
