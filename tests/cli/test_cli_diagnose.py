@@ -5,7 +5,7 @@ import json
 import pytest
 
 import missmdp as mm
-from missmdp.experiments.studies.dynamics import changed_pumps, pumps
+from missmdp.experiments.studies.check_dynamics import changed_pumps, pumps
 from missmdp.learn.em.estimator import DynamicsEM
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import missmdp as mm
-from missmdp.experiments.studies.dynamics import changed_pumps, pumps
+from missmdp.experiments.studies.check_dynamics import changed_pumps, pumps
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ from missmdp.experiments.reproduce.cells import LearningCell
 from missmdp.experiments.studies.beyond import BEYOND
 from missmdp.experiments.studies.catalogue import STUDIES
 from missmdp.experiments.studies.certificates import CertificateCell
+from missmdp.experiments.studies.check_dynamics import CHECK_DYNAMICS, DynamicsCell
 from missmdp.experiments.studies.diagnosis import DIAGNOSIS, DiagnosisCell
-from missmdp.experiments.studies.dynamics import CHECK_DYNAMICS, DynamicsCell
 from missmdp.experiments.studies.study import read_rows, write_study
 
 

@@ -10,7 +10,7 @@ from scipy import optimize, special, stats
 
 import missmdp as mm
 from learn.diagnosis.wards import models, ward
-from missmdp.experiments.studies.dynamics import GAPS, changed_pumps, pumps
+from missmdp.experiments.studies.check_dynamics import GAPS, changed_pumps, pumps
 from missmdp.learn.dynamics.ratios import holm
 
 MDP = ward()

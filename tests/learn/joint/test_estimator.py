@@ -91,6 +91,20 @@ def test_with_the_dynamics_given_it_is_dynamics_em():
     assert learner.missingness_ == own.missingness_
     assert learner.log_likelihood_ == own.log_likelihood_
     assert learner.mdp_ is truth.mdp
+    other = mm.JointEM(transitions=truth.mdp, discount=0.5, reward=1.0, progress=False).fit(log)
+    assert other.missingness_ == own.missingness_
+    assert other.mdp_.discount == 0.5
+    assert (other.mdp_.reward == np.where(truth.mdp.terminal[:, None], 0.0, 1.0)).all()
+    with pytest.raises(mm.ParameterError, match="leave it out"):
+        mm.JointEM(transitions=truth.mdp, terminal=lambda s: False).fit(log)
+
+
+def test_there_are_no_intervals():
+    _, log = ward(500)
+    learner = learn(log, reward=reward)
+    for resample in (learner.bound, learner.bootstrap):
+        with pytest.raises(mm.DataError, match="no intervals"):
+            resample()
 
 
 def test_the_objective_never_falls():

@@ -19,11 +19,12 @@ from missmdp.checks import (
     checked_seed,
     checked_threads,
 )
-from missmdp.data.dataset import Dataset
+from missmdp.data.dataset import Behaviour, Dataset
 from missmdp.errors import AssumptionWarning, DataError, ParameterError
 from missmdp.learn.assumptions import AssumptionFinding
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.blocks import checked_feature_blocks
+from missmdp.learn.bounds import Bound
 from missmdp.learn.em.estimator import DynamicsEM, StructureChoice, checked_structure
 from missmdp.learn.em.iterate import PenalisedFactors, StructureModel
 from missmdp.learn.em.learned_structure import factors_graph
@@ -44,9 +45,10 @@ from missmdp.learn.joint.rewards import (
     n_arguments,
     over_transitions,
 )
-from missmdp.learn.joint.search import Found, JointSearch
+from missmdp.learn.joint.search import Found, JointSearch, Tell
 from missmdp.learn.joint.structure import Rules, Structure
 from missmdp.learn.joint.visits import Support, Visits, pessimistic_model, support_of, visits_of
+from missmdp.learn.limits import Method
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missingness import MissingnessFunction
@@ -58,8 +60,11 @@ from missmdp.progress import show_status
 from missmdp.words import count
 
 Reward = Callable[..., Any] | float | None
-ENDS_AT = 0.5
-"""P(ended) from which a state counts as terminal."""
+_ENDS_AT = 0.5
+"""P(ended) above which a state counts as terminal."""
+_NO_INTERVALS = (
+    "JointEM has no intervals: nobody has shown that resampling covers the truth where dynamics are learned"
+)
 
 
 class JointEM(MissingnessEstimator):
@@ -105,7 +110,7 @@ class JointEM(MissingnessEstimator):
     max_iterations
         Stop the last fit after so many expectation steps, with a warning.
     seed
-        Decides what the bootstrap draws.
+        Decides what `DynamicsEM` draws, where the dynamics are given.
     threads
         How many threads to use; by default one per core. The result does not depend on it.
     progress
@@ -250,7 +255,6 @@ class JointEM(MissingnessEstimator):
             return self._with_known_dynamics(log, self.transitions, discount)
         findings = [*log_findings(log, self.always_observed or ())]
         ends = bool(log.terminated.any())
-        # For the functions of the user, and for what can be wrong with them, before any long work.
         with show_status("Learning dynamics and missingness", enabled=self.progress) as say:
             prepared = prepare(log, self.blocks, ends=ends or self.terminal is not None)
             rules = self._rules(prepared, log, ends=ends)
@@ -260,7 +264,7 @@ class JointEM(MissingnessEstimator):
 
             search = JointSearch(prepared, rules, self.pseudo_count, threads=self.threads, tell=tell)
             try:
-                found = self._last_fit(search, self._searched(search))
+                found = self._last_fit(search, self._searched(search), tell)
             except KeyboardInterrupt:
                 if search.best is None:
                     raise
@@ -336,6 +340,10 @@ class JointEM(MissingnessEstimator):
         return rules.ordered(order_of(rules, Variables(layout.features, layout.n_actions)))
 
     def _with_known_dynamics(self, log: Dataset, mdp: FactoredMDP, discount: float) -> Self:
+        for name in ("initial", "terminal", "known"):
+            if getattr(self, name) is not None:
+                problem = "dynamics that are given as a whole have their own; leave it out"
+                raise ParameterError(name, getattr(self, name), "left out", problem)
         own = DynamicsEM(
             mdp,
             cast("StructureChoice", self.missingness),
@@ -351,12 +359,9 @@ class JointEM(MissingnessEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AssumptionWarning)
             own.fit(known)
-        self.mdp_ = mdp
-        if discount != mdp.discount:
-            problem = f"the dynamics come with a discount of {mdp.discount:g}"
-            raise ParameterError("discount", discount, f"{mdp.discount:g}, or left out", problem)
+        self.mdp_ = self._with_own_rewards(mdp, discount)
         self.missingness_ = own.missingness_
-        self.miss_mdp_ = MissMDP(mdp, own.missingness_)
+        self.miss_mdp_ = MissMDP(self.mdp_, own.missingness_)
         self.log_likelihood_, self.bic_, self.trace_ = own.log_likelihood_, own.bic_, own.trace_
         self.converged_, self.n_parameters_, self.graph_ = own.converged_, own.n_parameters_, own.graph_
         self.always_observed_, self.unseen_, self.data_ = own.always_observed_, own.unseen_, known
@@ -365,6 +370,24 @@ class JointEM(MissingnessEstimator):
         for finding in self.warnings_:
             warnings.warn(str(finding), AssumptionWarning, stacklevel=3)
         return self
+
+    def _with_own_rewards(self, mdp: FactoredMDP, discount: float) -> FactoredMDP:
+        """Return known dynamics with the rewards and the discount that were given, if any were."""
+        if self.reward is None and discount == mdp.discount:
+            return mdp
+        reward = mdp.reward
+        if self.reward is not None:
+            reward = given_rewards(self.reward, mdp.space, mdp.actions, mdp.transition)
+        return FactoredMDP(
+            mdp.space.features,
+            mdp.actions,
+            list(mdp.transition),
+            np.where(mdp.terminal[:, None], 0.0, reward),
+            mdp.initial,
+            mdp.terminal,
+            discount,
+            states=mdp.space,
+        )
 
     def _searched(self, search: JointSearch) -> Found:
         """Return the structures with the best score, looked for in a part of a long log first."""
@@ -401,7 +424,7 @@ class JointEM(MissingnessEstimator):
         shape = "mcar" if name in ("auto", "logistic") else name
         return search.penalised(named_factors(layout.states, layout.blocks, shape))
 
-    def _last_fit(self, search: JointSearch, found: Found) -> Found:
+    def _last_fit(self, search: JointSearch, found: Found, tell: Tell) -> Found:
         """Return the fit with the structures that were found, to the last digit."""
         fit = fit_jointly(
             search.histories,
@@ -411,6 +434,7 @@ class JointEM(MissingnessEstimator):
             tolerance=self.tolerance,
             max_iterations=self.max_iterations,
             threads=self.threads,
+            report=lambda value: tell("last fit", value),
         )
         return search.scored(found.structure, fit, found.trees)
 
@@ -419,7 +443,7 @@ class JointEM(MissingnessEstimator):
         space = layout.states.space
         self.fit_, self.structure_, self.prepared_, self.data_ = fit, found.structure, prepared, log
         transition = matrices(fit.dynamics, fit.parameters.dynamics)
-        terminal = ending_chance(fit.dynamics, fit.parameters.dynamics) > ENDS_AT
+        terminal = ending_chance(fit.dynamics, fit.parameters.dynamics) > _ENDS_AT
         self.rewards_ = None
         if self.reward is not None:
             reward = given_rewards(self.reward, space, log.action_names, transition)
@@ -453,6 +477,22 @@ class JointEM(MissingnessEstimator):
         self.visits_ = visits_of(fit, self.mdp_)
         self.unseen_ = ()
         self.assumed_ = self.assumes
+
+    def bound(
+        self,
+        confidence: float = 0.95,
+        method: Method = "auto",
+        *,
+        behaviour: Behaviour | None = None,
+        draws: int = 100,
+        seed: int = 0,
+    ) -> Bound:
+        """Raise `DataError`: no interval for M̂ has been shown to hold while T is learned too."""
+        raise DataError(_NO_INTERVALS)
+
+    def bootstrap(self, draws: int = 100, seed: int = 0) -> list[MissingnessFunction]:
+        """Raise `DataError`; see `bound`."""
+        raise DataError(_NO_INTERVALS)
 
     def title(self) -> str:
         """Return the learner as a heading."""
@@ -515,7 +555,7 @@ class JointEM(MissingnessEstimator):
             Decides the simulation.
         """
         self.check_fitted()
-        return support_of(policy, self.miss_mdp_, self._visits(), fewest, steps, seed)
+        return support_of(policy, self.miss_mdp_, self._visits(), fewest, steps, seed, self.progress)
 
     def _visits(self) -> Visits:
         if self.fit_ is None:

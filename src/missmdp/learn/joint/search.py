@@ -104,7 +104,7 @@ class JointSearch:
             self.prepared, self.rules, self.pseudo_count, histories=thin, threads=self.threads, tell=self.tell
         )
 
-    def first(self, before: Found | None = None, eager: Sequence[float] = _EAGER) -> Found:
+    def first(self, before: Found | None = None) -> Found:
         """Return a structure of T from full observations, refined while gaps depend on what is always seen.
 
         Parameters
@@ -131,7 +131,7 @@ class JointSearch:
         model = self.penalised(named_factors(self.layout.states, self.layout.blocks, "smar"))
         start = maximised(structure.dynamics, model, expected)
         found = self.scored(structure, self._fitted(structure.dynamics, model, start), ())
-        return self.settled(found, eager, reorder=True)
+        return self.settled(found, _EAGER, reorder=True)
 
     def penalised(self, factors: Factors, counts: NDArray[np.float64] | None = None) -> StructureModel:
         """Return factors of M with pseudo-counts, by how often states are visited if that is known."""
@@ -155,6 +155,8 @@ class JointSearch:
                 best = now
         if reorder:
             best = self._reordered(best)
+        if self.rules.initial is not None:
+            return best
         # Expected counts hardly show that features of first states hang together while the model says that they do not.
         other = self._grown_from(best, best.structure.order, like_steps=not best.structure.like_steps)
         return max(best, other, key=lambda one: one.score)
@@ -324,6 +326,7 @@ class JointSearch:
         )
 
     def scored(self, structure: Structure, fit: JointFit, trees: tuple[QuestionTree, ...]) -> Found:
+        """Return a fit with its score; without trees, M costs what BIC takes off."""
         expected = fit.expected
         cost = structure_cost(structure, expected.moved, expected.began)
         if trees:

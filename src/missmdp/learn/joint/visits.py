@@ -138,12 +138,23 @@ def pessimistic_model(model: MissMDP, visits: Visits, caution: float, fewest: fl
 
 
 def support_of(
-    policy: Policy, model: MissMDP, visits: Visits, fewest: float, steps: int, seed: int
+    policy: Policy,
+    model: MissMDP,
+    visits: Visits,
+    fewest: float,
+    steps: int,
+    seed: int,
+    progress: bool | None = None,
 ) -> Support:
     """Return the share of a policy's decisions that rest on little data; see `JointEM.support_of`."""
     checked_number("fewest", fewest, least=0.0, most=1e18)
     log = collect(
-        model, checked_integer("steps", steps, least=1), policy, seed=seed, keep_states=True, progress=False
+        model,
+        checked_integer("steps", steps, least=1),
+        policy,
+        seed=seed,
+        keep_states=True,
+        progress=progress,
     )
     assert log.states is not None, "they were asked for"
     taken = np.flatnonzero(log.actions != NO_ACTION)
