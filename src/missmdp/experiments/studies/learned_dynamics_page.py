@@ -39,7 +39,7 @@ python docs/make.py results results              # puts the tables and the figur
 - *ATV of M̂*: total variation between M̂ and M, averaged over reachable states.
 - *Normalised value*: the learned model is solved with 24 trials (predator-mcar: 8), and the policy acts in the true
   model. 1 is the value of the optimal policy, 0 that of the prior's; both know T.
-- *seconds*: to fit, on one core.
+- *seconds*: of processor time to fit.
 
 Means ± standard errors over logs. Policies are evaluated on 4,000 episodes with a control variate. The policies of
 a run meet the same random numbers; runs 10 to 19 use those of runs 0 to 9.
