@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, TypedDict, cast
+from typing import Any, NamedTuple, TypedDict, cast
 
 from missmdp.data.collect import collect
 from missmdp.experiments.grid.cell import Cell, CellResult, Count, Finite, each
 from missmdp.experiments.studies.study import Finished, Rows, Study
 from missmdp.experiments.tables import markdown_table
 from missmdp.learn.dynamics.check import check_dynamics
+from missmdp.learn.dynamics.result import DynamicsRow
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
 from missmdp.model.missmdp import MissMDP
@@ -48,6 +49,8 @@ class Wrong(TypedDict):
     wear: Count
     vibration: Count
     load: Count
+    alone: Count
+    """How often the test of what is wrong would have rejected, had it been the only one."""
 
 
 GAPS: dict[str, dict[str, float | Callable[[Any], float]]] = {
@@ -63,18 +66,35 @@ GAPS: dict[str, dict[str, float | Callable[[Any], float]]] = {
 }
 """Kinds of gaps; wear and vibration are seen in about half of all steps."""
 
-TRUTHS: dict[str, tuple[str, str]] = {
-    "nothing": ("–", "–"),
-    "wear": ("P(used) where a new pump runs at half load: 0.06, true 0.11", "wear"),
-    "vibration when new": ("P(high vibration) of new pumps: 0.05, true 0.10", "vibration"),
-    "vibration when used": ("P(high vibration) of used pumps: 0.15, true 0.20", "vibration"),
-    "load": ("P(full load): 0.45, true 0.85", "load"),
+
+class Error(NamedTuple):
+    """What is wrong with an MDP."""
+
+    words: str
+    feature: str
+    """The feature that should be found."""
+    where: str
+    """The end of what the test of the wrong row is about; "" for all rows."""
+
+
+TRUTHS: dict[str, Error] = {
+    "nothing": Error("–", "–", "–"),
+    "wear": Error(
+        "P(used) where a new pump runs at half load: 0.06, true 0.11", "wear", "wear is new and load is half"
+    ),
+    "vibration when new": Error(
+        "P(high vibration) of new pumps: 0.05, true 0.10", "vibration", "next wear is new"
+    ),
+    "vibration when used": Error(
+        "P(high vibration) of used pumps: 0.15, true 0.20", "vibration", "next wear is used"
+    ),
+    "load": Error("P(full load): 0.45, true 0.85", "load", ""),
 }
-"""What is wrong with the MDP → in words, and the feature that should be found."""
+"""What is wrong with the MDP."""
 
 
 @dataclass(frozen=True)
-class DynamicsCell(Cell, kind="dynamics", version=1):
+class DynamicsCell(Cell, kind="dynamics", version=2):
     """How often a check rejects, in logs that differ by their seed."""
 
     truth: str
@@ -117,7 +137,16 @@ class DynamicsCell(Cell, kind="dynamics", version=1):
             found["unsure"] += sum(row.verdict == "cannot tell" for row in check.rows) / self.logs
             for feature in check.features:
                 found[feature] += 1.0
+            found["alone"] += any(
+                _asks(row, TRUTHS[self.truth]) and row.p_value < LEVEL for row in check.rows
+            )
         return CellResult(found)
+
+
+def _asks(row: DynamicsRow, error: Error) -> bool:
+    """Return whether a test is about just what is wrong."""
+    about = row.where.endswith(error.where) if error.where else (row.action, row.where) == (None, "")
+    return row.feature == error.feature and not row.first and about
 
 
 def _random(_: Any) -> dict[str, float]:
@@ -242,17 +271,26 @@ def tables(found: Mapping[str, Rows]) -> dict[str, str]:
     for truth, gaps, assumed in product(list(TRUTHS)[1:], GAPS, STRUCTURES.values()):
         own = [row for row in listed if (row["truth"], row["gaps"], row["assumed"]) == (truth, gaps, assumed)]
         if own:
-            words, feature = TRUTHS[truth]
+            words, feature, _ = TRUTHS[truth]
             n = _sum(own, "logs")
             others = [name for name in ("wear", "vibration", "load") if name != feature]
             wrong = max(_sum(own, name) for name in others)
-            seen.append((words, gaps, assumed, f"{n:,}", f"{_sum(own, feature) / n:.1%}", f"{wrong / n:.1%}"))
+            shares = (f"{count / n:.1%}" for count in (_sum(own, feature), wrong, _sum(own, "alone")))
+            seen.append((words, gaps, assumed, f"{n:,}", *shares))
     result: dict[str, str] = {}
     if kept:
         columns = ("gaps", "behaviour", "logs", "rejected", "share", "P(as many or more)")
         result["check-dynamics-level"] = markdown_table(columns, kept, words=range(2))
     if seen:
-        columns = ("what is wrong", "gaps", "assumed of gaps", "logs", "found", "another feature")
+        columns = (
+            "what is wrong",
+            "gaps",
+            "assumed of gaps",
+            "logs",
+            "found",
+            "another feature",
+            "one test alone",
+        )
         result["check-dynamics-power"] = markdown_table(columns, seen, words=range(3))
     return result
 

@@ -292,7 +292,9 @@ class Checker:
             own.mdp, own.blocks, tilted, own.prior, own.pseudo_count, threads=own.threads, tell=own.tell
         )
         other = searched(searcher)
-        cost = 0.5 * best.ratio.freedom * math.log(self.log.n_steps) + math.log(len(tested))
+        # As BIC has it, with the steps that tell anything of the change.
+        shown = max(tester.seen_steps(best.target), 1.0)
+        cost = 0.5 * best.ratio.freedom * math.log(shown) + math.log(len(tested))
         if other.score - cost > found.score:
             return with_found(own, other)
         each = self.level / len(tested)
