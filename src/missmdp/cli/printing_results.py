@@ -14,8 +14,14 @@ from missmdp.cli.failures import as_typed, echo
 from missmdp.cli.printing import Column, cell, make_table, print_columns, print_sentence
 from missmdp.errors import ModelError
 from missmdp.evaluation.distance import total_variation
-from missmdp.learn.diagnosis.result import doubt_words, dynamics_words, p_words, type_words, variable_words
-from missmdp.learn.registry import learner_name
+from missmdp.learn.diagnosis.result import (
+    doubt_words,
+    dynamics_words,
+    p_words,
+    recommended_name,
+    type_words,
+    variable_words,
+)
 from missmdp.learn.table import missing_in
 from missmdp.model.missmdp import MissMDP
 from missmdp.plan.state_text import short_text
@@ -61,7 +67,7 @@ def print_diagnosis(found: Diagnosis, notes: Iterable[str] = ()) -> None:
         console.print()
         for line in dynamics_words(found):
             console.print(escape(line))
-        console.print(f"[bold]Learner: {learner_name(found.recommended)}[/bold]")
+        console.print(f"[bold]Learner: {recommended_name(found)}[/bold]")
         console.print(escape(found.reason))
     else:
         console.print(f"Nothing is missing in {count(found.n_steps, 'observation')}.")

@@ -23,8 +23,7 @@ from missmdp.experiments.run.recommendation import Recommendation
 from missmdp.experiments.run.settings import RunSettings
 from missmdp.learn.base import MissingnessEstimator
 from missmdp.learn.bounds import Bound
-from missmdp.learn.diagnosis.result import Diagnosis
-from missmdp.learn.registry import learner_name
+from missmdp.learn.diagnosis.result import Diagnosis, recommended_name
 from missmdp.learn.table import GroupTruth
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missmdp import MissMDP
@@ -105,7 +104,7 @@ class Reasons:
         if not found.blocks:
             return "nothing is missing"
         own = f", {' and '.join(found.self_censoring)} self-censoring" if found.self_censoring else ""
-        return f"{found.type}{own}; {learner_name(found.recommended)} suits"
+        return f"{found.type}{own}; {recommended_name(found)} suits"
 
 
 @dataclass(frozen=True, eq=False)

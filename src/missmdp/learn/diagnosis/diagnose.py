@@ -5,14 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from missmdp.checks import checked_flag, checked_integer, checked_number, checked_seed, checked_threads
 from missmdp.data.counts import ObservationCounts, as_counts
 from missmdp.data.dataset import Dataset
-from missmdp.errors import AssumptionWarning, DataError, MissMDPError
+from missmdp.errors import AssumptionWarning, DataError, MissMDPError, ParameterError
 from missmdp.learn.aimi import AIMI
 from missmdp.learn.assumptions import dependent_indicators
 from missmdp.learn.blocks import Blocks, block_names
@@ -20,7 +20,7 @@ from missmdp.learn.bootstrap import FEWEST_UNITS
 from missmdp.learn.diagnosis.apart import joined_classes, joined_graph, joined_tests, widest_type
 from missmdp.learn.diagnosis.classes import ALL, Best, best_structures, find_drivers
 from missmdp.learn.diagnosis.nested_tests import chain_tests, own_tests
-from missmdp.learn.diagnosis.result import ClassScore, Diagnosis
+from missmdp.learn.diagnosis.result import JOINT, ClassScore, Diagnosis, NestedTest
 from missmdp.learn.diagnosis.snapshots import Snapshots
 from missmdp.learn.dynamics.check import Searched, check_dynamics, check_searched
 from missmdp.learn.dynamics.result import DynamicsCheck
@@ -29,8 +29,10 @@ from missmdp.learn.em.histories import Histories, checked_log, prepare_histories
 from missmdp.learn.em.iterate import EMFit, Evidence, Maximised, asmar_table, iterate
 from missmdp.learn.em.learned_structure import factors_graph
 from missmdp.learn.em.resampling import n_units, resampled_fits
-from missmdp.learn.em.search import Found, Searcher
+from missmdp.learn.em.search import Found, Searcher, Tell
 from missmdp.learn.identifiability.check import identifiability
+from missmdp.learn.joint.estimator import JointEM
+from missmdp.learn.joint.fit import FittedAlong
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.mgraph import MissingnessGraph
 from missmdp.model.missingness import MissingnessFunction
@@ -52,7 +54,7 @@ _MOST_STATES = 2_000
 
 def diagnose(
     dataset: Dataset | ObservationCounts,
-    mdp: FactoredMDP | None = None,
+    mdp: FactoredMDP | JointEM | None = None,
     *,
     level: float = 0.01,
     draws: int = 100,
@@ -68,17 +70,22 @@ def diagnose(
     score, which is like BIC. Likelihood-ratio tests say how clearly the data speak against each class. All this takes
     the MDP's dynamics as given, so these are checked too (`check_dynamics`).
 
+    Without an MDP, dynamics are learned from the log by `JointEM`. Their trees are kept; their probabilities are fitted
+    along with every structure and on both sides of every test.
+
     Parameters
     ----------
     dataset
         The log; or its counts, which are single observations.
     mdp
-        The MDP whose dynamics tell what was missing, usually `dataset.mdp`. Without it single observations are looked
-        at only: whether missingness depends on values that are not seen, their own included, they cannot tell.
+        The MDP whose dynamics tell what was missing, usually `dataset.mdp`. Without it, if the log has an MDP, single
+        observations are looked at only: whether missingness depends on values that are not seen, their own included,
+        they cannot tell. A `JointEM` learns the dynamics, or has learned them from this log; for a log without a model
+        this is the default.
     level
         Of the tests.
     draws
-        How many logs to draw for the bootstrap intervals of effects; 0 for none.
+        How many logs to draw for the bootstrap intervals of effects; 0 for none. Learned dynamics have none.
     seed
         Decides what is drawn.
     dynamics
@@ -100,12 +107,24 @@ def diagnose(
     checked_integer("draws", draws, least=0)
     checked_seed(seed)
     checked_threads(threads)
+    checked_flag("dynamics", dynamics)
+    if isinstance(mdp, JointEM) or (mdp is None and isinstance(dataset, Dataset) and dataset.mdp is None):
+        known = mdp.transitions if isinstance(mdp, JointEM) else None
+        if not isinstance(known, FactoredMDP):
+            # What rewards are worth plays no part in why values go missing.
+            learner = (
+                JointEM(discount=0.0, reward=0.0, threads=threads, progress=progress) if mdp is None else mdp
+            )
+            given = JointEM() if mdp is None else mdp
+            return _with_learned(_learned(dataset, learner), given, level, threads, progress)
+        mdp = known
+        if isinstance(dataset, Dataset) and dataset.mdp is not mdp:
+            dataset = dataset.with_mdp(mdp)
     counts = as_counts(dataset)
     if counts.n_steps == 0:
         raise DataError("there are no observations to look at")
     snapshots = mdp is None or not isinstance(dataset, Dataset)
     names = block_names(counts.mdp.space.features, counts.observed)
-    checked_flag("dynamics", dynamics)
     if not names:
         found = _nothing_missing(counts.mdp, counts.n_steps, snapshots)
         if mdp is None or not isinstance(dataset, Dataset) or not dynamics:
@@ -144,26 +163,129 @@ def diagnose(
             log = checked_log(mdp, dataset, "diagnose")
             evidence = prepare_histories(log, blocks)
             own = log.known_mdp
-        prior = asmar_table(counts, blocks)
-        searcher: Searcher[Evidence] = Searcher(own, blocks, evidence, prior, 1.0, threads=threads, tell=tell)
-        classes = best_structures(searcher, snapshots=snapshots)
-        best = max(classes, key=lambda one: one.found.score)
-        fit = iterate(
-            evidence, best.found.fit.model, best.found.fit.table, tolerance=_TOLERANCE, threads=threads
-        )
-        tests = tuple(chain_tests(searcher, classes, level))
-        own_tested = () if snapshots else tuple(own_tests(searcher, classes, best, tests, level))
-        fits = _redrawn(evidence, fit, draws, seed, threads, say)
+        looked = _look(own, counts, blocks, evidence, level, threads, tell)
+        fits = _redrawn(evidence, looked.fit, draws, seed, threads, say)
         check, unchecked = None, ""
         if dynamics and isinstance(evidence, Histories):
-            ready = Searcher(own, blocks, evidence, prior, 1.0, threads=threads, tell=tell)
-            check, unchecked = _check(
-                checked_log(own, dataset, "diagnose"), Searched(ready, _natural(classes)), level, say
+            ready = Searcher(
+                own, blocks, evidence, asmar_table(counts, blocks), 1.0, threads=threads, tell=tell
             )
-    graph = factors_graph(own, fit.model)
-    kind = _type(own, blocks, fit)
-    if snapshots and kind not in ("MCAR", "simple MAR"):
-        kind = "not simple MAR"
+            check, unchecked = _check(
+                checked_log(own, dataset, "diagnose"), Searched(ready, _natural(looked.classes)), level, say
+            )
+    notes = [*_notes(counts, evidence, snapshots), *([unchecked] if unchecked else [])]
+    if looked.kind == "MNAR" and not snapshots:
+        notes += _open_questions(own, looked.graph, blocks)
+    return _answer(looked, counts, fits, notes, check)
+
+
+def _learned(dataset: Dataset | ObservationCounts, learner: JointEM) -> JointEM:
+    """Return a learner of dynamics that was fitted to a log."""
+    if not isinstance(dataset, Dataset):
+        raise ParameterError("dataset", dataset, "a Dataset", "dynamics are learned from whole histories")
+    if hasattr(learner, "missingness_"):
+        if learner.data_ is not dataset:
+            raise ParameterError(
+                "mdp", learner, "a JointEM", "this one was fitted to another log; give one that is not fitted"
+            )
+        return learner
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumptionWarning)
+        return learner.fit(dataset)
+
+
+def _with_learned(
+    learner: JointEM, given: JointEM, level: float, threads: int | None, progress: bool | None
+) -> Diagnosis:
+    """Return the diagnosis in which dynamics with learned trees are fitted along; `given` is what to learn with."""
+    fit, prepared = learner.fit_, learner.prepared_
+    assert fit is not None
+    assert prepared is not None
+    assert isinstance(learner.data_, Dataset)
+    counts = as_counts(learner.data_.with_mdp(learner.mdp_))
+    blocks = prepared.histories.layout.blocks
+    if not blocks.names:
+        return _nothing_missing(learner.mdp_, counts.n_steps, False)
+    evidence = FittedAlong.of(prepared.histories, fit)
+    with show_status("Looking for reasons", enabled=progress) as say:
+
+        def tell(name: str, value: float) -> None:
+            say(f"{name}, log-likelihood {value:,.1f}")
+
+        looked = _look(learner.mdp_, counts, blocks, evidence, level, threads, tell)
+    notes = [
+        *_notes(counts, evidence, False),
+        "The dynamics were learned from this log too: T and b₀ were fitted along with every structure and on both "
+        "sides of every test, with the trees that JointEM found. That the trees came from the same log is not "
+        "accounted for",
+        *(f"JointEM: {finding}" for finding in learner.warnings_),
+    ]
+    if looked.kind == "MNAR":
+        notes += _open_questions(learner, looked.graph, blocks)
+    structure: Any = {"MCAR": "mcar", "simple MAR": "smar", "MAR": "auto"}.get(looked.kind, looked.graph)
+    reason = "It learns the dynamics and how values go missing together. It has neither bounds nor intervals."
+    return replace(
+        _answer(looked, counts, [], notes, None),
+        recommended=JOINT,
+        reason=reason,
+        joint=JointEM(**given.get_params() | {"missingness": structure}),
+    )
+
+
+class _Looked(NamedTuple):
+    """What was found of the reasons."""
+
+    mdp: FactoredMDP
+    blocks: Blocks
+    classes: list[Best]
+    best: Best
+    fit: EMFit
+    tests: tuple[NestedTest, ...]
+    own_tests: tuple[NestedTest, ...]
+    snapshots: bool
+
+    @property
+    def graph(self) -> MissingnessGraph:
+        """The m-graph of the best structure."""
+        return factors_graph(self.mdp, self.fit.model)
+
+    @property
+    def kind(self) -> str:
+        """The type."""
+        kind = _type(self.mdp, self.blocks, self.fit)
+        return "not simple MAR" if self.snapshots and kind not in ("MCAR", "simple MAR") else kind
+
+
+def _look(
+    mdp: FactoredMDP,
+    counts: ObservationCounts,
+    blocks: Blocks,
+    evidence: Evidence,
+    level: float,
+    threads: int | None,
+    tell: Tell,
+) -> _Looked:
+    """Return the best structure of each class, the best of all, and the tests."""
+    snapshots = isinstance(evidence, Snapshots)
+    prior = asmar_table(counts, blocks)
+    searcher: Searcher[Evidence] = Searcher(mdp, blocks, evidence, prior, 1.0, threads=threads, tell=tell)
+    classes = best_structures(searcher, snapshots=snapshots)
+    best = max(classes, key=lambda one: one.found.score)
+    fit = iterate(evidence, best.found.fit.model, best.found.fit.table, tolerance=_TOLERANCE, threads=threads)
+    tests = tuple(chain_tests(searcher, classes, level))
+    own_tested = () if snapshots else tuple(own_tests(searcher, classes, best, tests, level))
+    return _Looked(mdp, blocks, classes, best, fit, tests, own_tested, snapshots)
+
+
+def _answer(
+    looked: _Looked,
+    counts: ObservationCounts,
+    fits: Sequence[Maximised],
+    notes: Sequence[str],
+    check: DynamicsCheck | None,
+) -> Diagnosis:
+    own, blocks, graph, kind = looked.mdp, looked.blocks, looked.graph, looked.kind
+    snapshots = looked.snapshots
     dependent = blocks_seem_dependent(counts, blocks) if snapshots else blocks_depend(graph, blocks.names)
     label, reason = recommended(kind, graph, dependent=dependent, snapshots=snapshots)
     rates = counts.missing_rates()
@@ -172,20 +294,16 @@ def diagnose(
         graph.self_censoring,
         blocks.names,
         graph,
-        tuple(_scores(own, classes, best)),
-        tests,
-        own_tested,
-        tuple(find_drivers(own, blocks, best, fit, fits)),
+        tuple(_scores(own, looked.classes, looked.best)),
+        looked.tests,
+        looked.own_tests,
+        tuple(find_drivers(own, blocks, looked.best, looked.fit, fits)),
         tuple(rates[block[0]] for block in blocks.names),
         label,
         reason,
         snapshots,
         counts.n_steps,
-        (
-            *_notes(counts, evidence, snapshots),
-            *([unchecked] if unchecked else []),
-            *(_open_questions(own, graph, blocks) if kind == "MNAR" else ()),
-        ),
+        tuple(notes),
         dynamics=check,
         mdp=own,
     )
@@ -339,20 +457,22 @@ def _notes(counts: ObservationCounts, evidence: Any, snapshots: bool) -> list[st
     return notes
 
 
-def _open_questions(mdp: FactoredMDP, graph: MissingnessGraph, blocks: Blocks) -> list[str]:
+def _open_questions(model: FactoredMDP | JointEM, graph: MissingnessGraph, blocks: Blocks) -> list[str]:
     """Return a note where the dynamics do not determine M, even if the m-graph is right."""
-    if mdp.n_states > _MOST_STATES:
+    learned = isinstance(model, JointEM)
+    if (model.mdp_ if learned else model).n_states > _MOST_STATES:
         return []
     try:
-        known = identifiability(mdp, graph, blocks=blocks.names).identified
+        known = identifiability(model, graph, blocks=blocks.names).identified
     except MissMDPError:
         # Too large a question, or one that it has no answer to; the diagnosis stands without it.
         return []
     if known is not False:
         return []
+    what = "The log does not determine T and M together" if learned else "The dynamics do not determine M"
     return [
-        "The dynamics do not determine M with this m-graph: another M, and perhaps another reason, may explain the log "
-        "as well (missmdp.identifiability says what is left open)"
+        f"{what} with this m-graph: another M, and perhaps another reason, may explain the log as well "
+        "(missmdp.identifiability says what is left open)"
     ]
 
 

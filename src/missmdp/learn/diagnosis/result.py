@@ -14,6 +14,10 @@ from missmdp.model.mgraph import MissingnessGraph
 
 if TYPE_CHECKING:
     from missmdp.learn.base import MissingnessEstimator
+    from missmdp.learn.joint.estimator import JointEM
+
+JOINT = "joint"
+"""The learner for logs without a model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +169,7 @@ class Diagnosis:
     rates: tuple[float, ...]
     """How often each block is missing."""
     recommended: str
-    """The learner that suits: "amcar", "asmar", "aimi", "icin" or "em"."""
+    """The learner that suits: "amcar", "asmar", "aimi", "icin" or "em"; "joint" where the dynamics are learned too."""
     reason: str
     """Why."""
     snapshots_only: bool
@@ -176,9 +180,14 @@ class Diagnosis:
     dynamics: DynamicsCheck | None = None
     """Whether the dynamics fit the log: if they do not, all else is in doubt. None if that was not checked."""
     mdp: FactoredMDP = field(kw_only=True, repr=False)
+    """The MDP; the one that was learned, if there was none."""
+    joint: JointEM | None = field(default=None, kw_only=True, repr=False)
+    """Where the dynamics were learned too: a learner with what was found of M, not fitted yet."""
 
     def learner(self) -> MissingnessEstimator:
         """Return the recommended learner, not fitted yet."""
+        if self.joint is not None:
+            return self.joint
         several = [block for block in self.blocks if len(block) > 1]
         # An m-graph cannot say that a value matters only where it is seen.
         structure = "auto" if self.type == "MAR" else self.graph
@@ -239,8 +248,13 @@ def in_sentences(diagnosis: Diagnosis) -> str:
     lines += [test_words(test) for test in (*diagnosis.tests, *diagnosis.own_tests)]
     lines.append(f"Scores (higher is better): {'; '.join(class_words(row) for row in diagnosis.classes)}.")
     lines += dynamics_words(diagnosis)
-    lines.append(f"Learner: {learner_name(diagnosis.recommended)}. {diagnosis.reason}")
+    lines.append(f"Learner: {recommended_name(diagnosis)}. {diagnosis.reason}")
     return "\n".join([*lines, *(f"Note: {note}." for note in diagnosis.notes)])
+
+
+def recommended_name(diagnosis: Diagnosis) -> str:
+    """Return what the recommended learner is called."""
+    return "JointEM" if diagnosis.recommended == JOINT else learner_name(diagnosis.recommended)
 
 
 def doubt_words(diagnosis: Diagnosis) -> list[str]:

@@ -8,7 +8,7 @@ counts of steps every family is learned by adding up and dividing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -241,6 +241,10 @@ class Family:
         total = self.block_sums(both)
         return np.divide(both, total, out=self.fallback.copy(), where=total > 0.0)
 
+    def without_prior(self) -> Family:
+        """Return the same family without pseudo-counts."""
+        return replace(self, prior=np.zeros_like(self.prior))
+
     def block_sums(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum over its block for every outcome, shape (leaves, W)."""
         inside = self.outcomes.block[:, None] == np.arange(self.outcomes.n_blocks)
@@ -278,6 +282,10 @@ class Chain:
     def of(cls, families: Sequence[Family], cells: Cells, variables: Variables) -> Chain:
         """Return the chain over some cells."""
         return cls(tuple(families), tuple(family.places(cells, variables) for family in families))
+
+    def without_prior(self) -> Chain:
+        """Return the same families without pseudo-counts."""
+        return replace(self, families=tuple(family.without_prior() for family in self.families))
 
     def product(self, thetas: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         """Return the probability of each cell."""
@@ -351,6 +359,16 @@ class Dynamics:
         found = [family.maximise(counts) for family, counts in pairs]
         ending = None if self.ending is None else found[-1]
         return Point(tuple(found[:n_steps]), tuple(found[n_steps : n_steps + n_start]), ending)
+
+    def without_prior(self) -> Dynamics:
+        """Return the same structure without pseudo-counts."""
+        ending = self.ending
+        return replace(
+            self,
+            steps=self.steps.without_prior(),
+            start=self.start.without_prior(),
+            ending=None if ending is None else replace(ending, family=ending.family.without_prior()),
+        )
 
     def counted(
         self, moved: NDArray[np.float64], began: NDArray[np.float64]

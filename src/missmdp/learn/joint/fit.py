@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from missmdp.learn.em.histories import Expected
 from missmdp.learn.em.iterate import Maximised, PenalisedFactors, StructureModel
 from missmdp.learn.joint.dynamics import Dynamics, Point
 from missmdp.learn.joint.layout import JointExpected, JointHistories
@@ -179,3 +180,41 @@ def _as_maximised(model: PenalisedFactors, tables: list[NDArray[np.float64]]) ->
         some = prior > 0.0
         log_prior += float(prior[some] @ np.log(np.maximum(theta[some], 1e-300)))
     return Maximised(model.factors.table(thetas), log_prior, tuple(thetas))
+
+
+class FittedAlong:
+    """Evidence on M in which T and b₀ are fitted along: each expectation step leaves better dynamics behind.
+
+    Their structure is kept. There are no pseudo-counts, so log-likelihoods of nested structures of M can be compared.
+    """
+
+    def __init__(self, histories: JointHistories, dynamics: Dynamics, point: Point) -> None:
+        self.histories, self.dynamics, self.point = histories, dynamics, point
+        self._plain = dynamics.without_prior()
+
+    @classmethod
+    def of(cls, histories: JointHistories, fit: JointFit) -> FittedAlong:
+        """Return what a fit goes on from."""
+        return cls(histories, fit.dynamics, fit.parameters.dynamics)
+
+    @property
+    def n_steps(self) -> int:
+        """The number of observations."""
+        return self.histories.n_steps
+
+    @property
+    def impossible(self) -> int:
+        """Observations that cannot happen: none, since the dynamics are fitted to them."""
+        return 0
+
+    def expect(self, table: NDArray[np.float64], threads: int | None = None) -> Expected:
+        """Return expected counts and the log-likelihood under M and the dynamics so far, and improve these."""
+        initial = self.dynamics.initial(self.point)
+        found = self.histories.expect(self.dynamics.transition(self.point), initial, table, threads)
+        self.point = self._plain.maximise(found.moved, found.began)
+        return Expected(found.counts, found.log_likelihood)
+
+    def thinned(self, most: int) -> FittedAlong:
+        """Return a part of the log, with dynamics of its own from here on."""
+        thin = self.histories.thinned(most)
+        return self if thin is self.histories else FittedAlong(thin, self.dynamics, self.point)
