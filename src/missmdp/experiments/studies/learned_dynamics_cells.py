@@ -29,6 +29,7 @@ from missmdp.experiments.reproduce.cells import (
     evaluated,
     simulated_log,
 )
+from missmdp.experiments.studies.beyond import VALUE_EPISODES
 from missmdp.learn.joint.estimator import JointEM
 from missmdp.model.mdp import FactoredMDP
 from missmdp.model.missingness import MissingnessFunction
@@ -123,9 +124,16 @@ class LearnedDynamicsCell(BenchmarkCell, kind="learned-dynamics", version=1):
     run: int
     data_seed: int
     evaluation_seed: int
+    """The first of those of the episodes."""
     episodes: int
+    """In all; each seed is for `VALUE_EPISODES` of them."""
     precision: float
     max_trials: int | None
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of the episodes."""
+        return [self.evaluation_seed + i for i in range(max(self.episodes // VALUE_EPISODES, 1))]
 
     def label(self) -> str:
         """Return what it is in a few words."""
@@ -137,7 +145,7 @@ class LearnedDynamicsCell(BenchmarkCell, kind="learned-dynamics", version=1):
 
     def estimates_shape(self) -> tuple[int, int]:
         """Return the shape of the estimates."""
-        return (1, self.episodes)
+        return (len(self.seeds), self.episodes // len(self.seeds))
 
     def expected_seconds(self) -> float:
         """Return how long it may take."""
@@ -170,7 +178,7 @@ class LearnedDynamicsCell(BenchmarkCell, kind="learned-dynamics", version=1):
             "upper": result.upper,
             "status": result.status,
         }
-        return evaluated(result.policy, truth, found, [self.evaluation_seed], self.episodes)
+        return evaluated(result.policy, truth, found, self.seeds, self.episodes // len(self.seeds))
 
 
 class Imputed(Simulated):
@@ -190,6 +198,11 @@ class ImputationCell(BenchmarkCell, kind="imputation", version=1):
     data_seed: int
     evaluation_seed: int
     episodes: int
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of the episodes."""
+        return [self.evaluation_seed]
 
     def label(self) -> str:
         """Return what it is in a few words."""
