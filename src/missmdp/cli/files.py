@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import importlib
 import sys
@@ -122,6 +123,27 @@ def files_of_model(name: str) -> set[Path]:
     if not path.is_dir():
         return {path.resolve()} if path.is_file() else set()
     return {file.resolve() for file in path.iterdir() if file.stem in (*TABLES, FEATURES)}
+
+
+def files_of_data(data: Iterable[str]) -> set[Path]:
+    """Return the files that words for a log stand for."""
+    found: set[Path] = set()
+    for name in data:
+        path = Path(name)
+        inside = path.rglob("*") if path.is_dir() else map(Path, glob.glob(name, recursive=True))
+        found |= {file.resolve() for file in (path, *inside)}
+    return found
+
+
+def is_log(name: str) -> bool:
+    """Return whether a word stands for tables of a log rather than for a model."""
+    from missmdp.data.tables.parts import CSV_SUFFIXES, PARQUET_SUFFIXES
+
+    path, endings = Path(name), (*CSV_SUFFIXES, *PARQUET_SUFFIXES)
+    if not path.is_dir():
+        return name.lower().endswith(endings)
+    parts = [file for file in path.rglob("*") if file.name.lower().endswith(endings)]
+    return bool(parts) and not any(file.parent == path and file.stem in TABLES for file in parts)
 
 
 def _from_file(path: Path) -> tuple[FactoredMDP, MissMDP | None]:

@@ -1,8 +1,7 @@
-"""The commands `diagnose` and `learn`: why and how values go missing in a log."""
+"""The command `learn`: how values go missing in a log."""
 
 from __future__ import annotations
 
-import glob
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,6 @@ import click
 
 from missmdp.cli.failures import AnswerIsNo
 from missmdp.cli.options import (
-    CONFIDENCE,
     DATA_HELP,
     FILE,
     MDP_HELP,
@@ -24,10 +22,8 @@ from missmdp.cli.options import (
     learner_help,
     learner_option,
     learners_without_bound,
-    seed_option,
     table_arguments,
     table_options,
-    threads_option,
 )
 from missmdp.learn.registry import OPTIONS, find_learner, learners, learners_with
 from missmdp.words import listed
@@ -36,11 +32,10 @@ if TYPE_CHECKING:
     from missmdp.data.counts import ObservationCounts
     from missmdp.data.dataset import Dataset
     from missmdp.learn.base import MissingnessEstimator
-    from missmdp.learn.diagnosis.result import Diagnosis
     from missmdp.model.mdp import FactoredMDP
     from missmdp.model.missmdp import MissMDP
 
-__all__ = ["bootstrap_draws", "check_learner_options", "diagnose", "learn", "learner_options", "make_learner"]
+__all__ = ["bootstrap_draws", "check_learner_options", "learn", "learner_options", "make_learner"]
 
 # Spelled out, since importing them would load numpy for every command.
 _METHODS = ("auto", "okamoto", "clopper-pearson", "weissman", "anytime")
@@ -165,12 +160,16 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
     with the given confidence; a warning is printed if the data contradict the assumptions. em (DynamicsEM) also prints
     the m-graph that it found; its intervals come from a bootstrap and are approximate.
     """
-    from missmdp.cli.files import check_outputs, load_mdp, write_all
+    from missmdp.cli.files import check_outputs, is_log, load_mdp, write_all
     from missmdp.cli.printing_results import print_learned
     from missmdp.errors import AssumptionWarning
     from missmdp.learn.table import write_learned
     from missmdp.model.missmdp import MissMDP
 
+    if is_log(model):
+        raise click.UsageError(
+            f"{model} is a log, not a model; `missmdp learn-model` learns the dynamics too"
+        )
     check_learner_options(options)
     intervals = find_learner(options["learner"]).has_bound or bootstrap_draws(options) > 0
     _check_outputs(outputs, data, intervals=intervals)
@@ -209,6 +208,8 @@ def learn(model: str, data: tuple[str, ...], outputs: tuple[Path, ...], **option
 
 def _check_outputs(outputs: tuple[Path, ...], data: tuple[str, ...], *, intervals: bool) -> None:
     """Raise `click.UsageError` for a file that what is learned cannot go to."""
+    from missmdp.cli.files import files_of_data
+
     for output in outputs:
         if output.suffix.lower() != ".mmdp" and not intervals:
             raise click.UsageError(
@@ -216,7 +217,7 @@ def _check_outputs(outputs: tuple[Path, ...], data: tuple[str, ...], *, interval
             )
         if output.suffix.lower() not in _SUFFIXES:
             raise click.UsageError(f"{output}: the name must end in .mmdp, .csv or .parquet")
-        if output.resolve() in _inputs(data):
+        if output.resolve() in files_of_data(data):
             raise click.UsageError(f"{output}: this would overwrite the log")
 
 
@@ -239,124 +240,3 @@ def _read_log(
         if options["strict"] and not report.ok:
             raise AnswerIsNo("the log does not fit the model (--strict)")
     return log
-
-
-def _inputs(data: tuple[str, ...]) -> set[Path]:
-    """Return the files that DATA stands for."""
-    found: set[Path] = set()
-    for name in data:
-        path = Path(name)
-        inside = path.rglob("*") if path.is_dir() else map(Path, glob.glob(name, recursive=True))
-        found |= {file.resolve() for file in (path, *inside)}
-    return found
-
-
-DIAGNOSE_HELP = f"""\b
-Examples:
-  missmdp diagnose icu-mnar-unid log.parquet
-  missmdp diagnose ward/ "visits/*.csv" --episode patient --step hour -o why.json -o why.svg
-  missmdp diagnose ward/ log.csv --snapshots
-  missmdp diagnose ward/ log.csv -o why.dot && missmdp learn ward/ log.csv --learner em --graph why.dot
-
-{MDP_HELP} {DATA_HELP}
-"""
-
-_PICTURES = (".svg", ".png", ".pdf")
-_DOT = (".dot", ".gv")
-
-
-@click.command(epilog=DIAGNOSE_HELP)
-@click.argument("model")
-@click.argument("data", nargs=-1, required=True)
-@click.option(
-    "--level",
-    type=CONFIDENCE,
-    default=0.01,
-    show_default=True,
-    help="Significance level of the tests.",
-)
-@click.option(
-    "--draws",
-    type=Whole(min=0),
-    default=100,
-    show_default=True,
-    help="Number of bootstrap samples for the intervals; 0 for no intervals.",
-)
-@seed_option("Seed of the bootstrap.")
-@threads_option
-@click.option(
-    "--snapshots",
-    is_flag=True,
-    help="Use single observations only, without the dynamics.",
-)
-@click.option(
-    "--dynamics/--no-dynamics",
-    default=True,
-    show_default=True,
-    help="Also check whether the dynamics of MODEL fit the log.",
-)
-@table_options
-@click.option(
-    "-o",
-    "--output",
-    "outputs",
-    multiple=True,
-    type=FILE,
-    help="A .json file for everything, or a .dot, .svg, .png or .pdf file for the m-graph; repeat for more.",
-)
-def diagnose(
-    model: str,
-    data: tuple[str, ...],
-    level: float,
-    draws: int,
-    seed: int,
-    threads: int | None,
-    snapshots: bool,
-    dynamics: bool,
-    outputs: tuple[Path, ...],
-    **table: Any,
-) -> None:
-    """Explain why values go missing in a log.
-
-    Prints the type of missingness (MCAR, simple MAR, MAR or MNAR), what drives it and how strongly, whether values hide
-    themselves, and which learner to use. The dynamics of MODEL show what the missing values could have been; how values
-    go missing in MODEL is ignored. If the log contradicts the dynamics, that comes first.
-    """
-    from missmdp.cli.files import check_outputs, load_mdp, write_all
-    from missmdp.cli.printing_results import print_diagnosis
-    from missmdp.data.dataset import Dataset
-    from missmdp.learn.diagnosis.diagnose import diagnose
-
-    for output in outputs:
-        if output.suffix.lower() not in (".json", *_DOT, *_PICTURES):
-            raise click.UsageError(
-                f"{output}: the name must end in .json, or in .dot, .svg, .png or .pdf for the m-graph"
-            )
-    check_outputs(outputs, model=model)
-    mdp, _ = load_mdp(model)
-    log = Dataset.from_table(data[0] if len(data) == 1 else list(data), mdp, **table_arguments(table))
-    found = diagnose(
-        log,
-        None if snapshots else mdp,
-        level=level,
-        draws=draws,
-        seed=seed,
-        dynamics=dynamics,
-        threads=threads,
-    )
-    print_diagnosis(found, log.notes)
-    write_all(dict.fromkeys(outputs, lambda output: _write(found, output)))
-
-
-def _write(found: Diagnosis, output: Path) -> None:
-    import json
-
-    from missmdp.files import write_atomically
-
-    suffix = output.suffix.lower()
-    if suffix == ".json":
-        write_atomically(output, (json.dumps(found.as_dict(), indent=2, ensure_ascii=False) + "\n").encode())
-    elif suffix in _DOT:
-        write_atomically(output, found.graph.to_dot().encode())
-    else:
-        found.graph.draw(output, title="What drives missingness")

@@ -9,9 +9,11 @@ import sys
 import click
 
 from missmdp._version import __version__
+from missmdp.cli.diagnose_command import diagnose
 from missmdp.cli.evaluate_command import evaluate
 from missmdp.cli.failures import Commands, echo, sigterm_raises
-from missmdp.cli.learn_commands import diagnose, learn
+from missmdp.cli.learn_commands import learn
+from missmdp.cli.learn_model_command import learn_model
 from missmdp.cli.model_commands import (
     benchmarks,
     collect,
@@ -34,7 +36,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "All in one": (run, report),
     "Models": (benchmarks, show, graph, coverage, export),
     "Logs": (collect, describe, validate, plan_data),
-    "How values go missing": (diagnose, learn),
+    "How values go missing": (diagnose, learn, learn_model),
     "Policies": (solve, evaluate, tune_ppo),
     "Experiments of the paper": (reproduce, plot),
 }

@@ -25,6 +25,7 @@ __all__ = [
     "behaviour_option",
     "confidence_option",
     "feature_blocks",
+    "features_option",
     "fully_observed_option",
     "grouped",
     "horizon_option",
@@ -213,6 +214,23 @@ table_options = grouped(
     ),
 )
 """The options that say how a table is to be read."""
+
+
+def _names(context: click.Context, option: click.Parameter, typed: str | None) -> tuple[str, ...] | None:
+    if typed is None:
+        return None
+    names = tuple(name.strip() for name in typed.split(","))
+    if not all(names):
+        raise click.UsageError(f"--features {typed}: expected names with commas between them")
+    return names
+
+
+features_option = click.option(
+    "--features",
+    metavar="COLUMN,…",
+    callback=_names,
+    help="Without MODEL: the columns that are features.  [default: all that have no other role]",
+)
 
 
 def table_arguments(options: dict[str, Any]) -> dict[str, Any]:

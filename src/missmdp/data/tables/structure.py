@@ -97,7 +97,7 @@ def _absent(part: Part, name: str, option: str | None, free: Sequence[str]) -> M
     found = ", ".join(part.columns[:40]) or "none"
     more = f", … ({len(part.columns)} in all)" if len(part.columns) > 40 else ""
     message = f"{part.shown}: there is no column {name!r}; the columns are {found}{more}"
-    if option is not None and option in free:
+    if option is not None and option in free and option != "reward":
         return Message(f"{message}; it seems to be {option!r}, so leave out ", Argument(option, name))
     if option is not None:
         close = closest(name, free)
