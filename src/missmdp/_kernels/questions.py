@@ -219,3 +219,172 @@ def best_question(
                         for answer in range(order[place]):
                             out[answer] = True
     return best, best_cost, best_variable, best_other
+
+
+@inner
+def _potential(counts: NDArray[np.float64], members: NDArray[np.int64], n_values: int) -> float:
+    """Return by how much the likelihood rises if every context is told apart, more than it would by chance."""
+    total = np.zeros(n_values)
+    gain, freedom = 0.0, 1
+    for i in range(len(members)):
+        n, n_kinds = 0.0, 0
+        for w in range(n_values):
+            m = counts[members[i], w]
+            if m > 0.0:
+                gain += m * math.log(m)
+                total[w] += m
+                n += m
+                n_kinds += 1
+        if n > 0.0:
+            gain -= n * math.log(n)
+            freedom += n_kinds - 1
+    n = total.sum()
+    for w in range(n_values):
+        if total[w] > 0.0:
+            gain -= total[w] * math.log(total[w] / n)
+            freedom -= 1
+    return gain - 0.5 * freedom
+
+
+@inner
+def _surplus(
+    codes: NDArray[np.int16],
+    steps: NDArray[np.int64],
+    counted: NDArray[np.float64],
+    first: int,
+    second: int,
+    joint: NDArray[np.float64],
+) -> float:
+    """Return by how much the likelihood rises if two variables tell steps apart, more than it would by chance.
+
+    Parameters
+    ----------
+    steps, counted
+        Contexts and values that occur, shape (entries, 2), and how often, shape (entries,).
+    joint
+        Room for counts by both variables and value.
+    """
+    joint[:] = 0.0
+    for i in range(len(steps)):
+        c = steps[i, 0]
+        joint[codes[c, first], codes[c, second], steps[i, 1]] += counted[i]
+    total = joint.sum(axis=0).sum(axis=0)
+    gain, freedom = 0.0, 0
+    for a in range(joint.shape[0]):
+        for b in range(joint.shape[1]):
+            n = joint[a, b].sum()
+            if n <= 0.0:
+                continue
+            freedom -= 1
+            for w in range(joint.shape[2]):
+                m = joint[a, b, w]
+                if m > 0.0:
+                    gain += m * math.log(m / n)
+                    freedom += 1
+    n = total.sum()
+    for w in range(len(total)):
+        if total[w] > 0.0:
+            gain -= total[w] * math.log(total[w] / n)
+            freedom -= 1
+    return gain - 0.5 * (freedom + 1)
+
+
+@inner
+def _told_apart(
+    prior: Prior,
+    rows: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    ways: NDArray[np.float64],
+    words: float,
+) -> float:
+    """Return the score of rows of counts with a leaf each, less the cost of telling them apart."""
+    score, n_leaves = 0.0, 0
+    for row in range(len(rows)):
+        if rows[row].sum() > 1e-9:
+            score += _score(prior, rows[row], sums, ways)
+            n_leaves += 1
+    return score - words * max(n_leaves - 1, 0)
+
+
+@kernel
+def best_first_of_two(
+    codes: NDArray[np.int16],
+    counts: NDArray[np.float64],
+    members: NDArray[np.int64],
+    askable: Askable,
+    prior: Prior,
+    n_values: int,
+    least: float,
+    out: NDArray[np.bool_],
+) -> tuple[float, float, float, int]:
+    """Return the question that pays most together with a second one; fill `out`.
+
+    Some variables say nothing alone, and much together: whether a switch is on, and whether somebody pressed it. The
+    second question tells the values of another variable apart, on both sides. The numbers are by how much both raise
+    the score, by how much the first one alone does (perhaps less than nothing), what that one costs, and its variable:
+    −1 if no two questions raise the score by `least`.
+    """
+    n_variables, n_pairs, width = len(askable.sizes), len(askable.pairs), counts.shape[1]
+    words = math.log(n_variables + n_pairs + 0.0) + math.log(3.0)
+    if _potential(counts, members, n_values) < max(3.0 * words, least):
+        return 0.0, 0.0, 0.0, -1
+    total = np.zeros(width)
+    for i in range(len(members)):
+        total += counts[members[i]]
+    sums, right = np.zeros(len(prior.total)), np.zeros(width)
+    ways = np.zeros(prior.way.max() + 1)
+    whole = _score(prior, total, sums, ways)
+    best, best_gain, best_cost, best_variable = least, 0.0, 0.0, -1
+    n_steps = (counts[members, :n_values] > 0.0).sum()
+    steps, counted = np.empty((n_steps, 2), dtype=np.int64), np.empty(n_steps)
+    at = 0
+    for i in range(len(members)):
+        for w in range(n_values):
+            if counts[members[i], w] > 0.0:
+                steps[at, 0], steps[at, 1], counted[at] = members[i], w, counts[members[i], w]
+                at += 1
+    surplus = np.zeros((n_variables, n_variables))
+    for first in range(n_variables):
+        for second in range(first):
+            room = np.empty((askable.sizes[first], askable.sizes[second], n_values))
+            surplus[first, second] = _surplus(codes, steps, counted, first, second, room)
+            surplus[second, first] = surplus[first, second]
+    for first in range(n_variables):
+        for second in range(n_variables):
+            n_first, n_second = askable.sizes[first], askable.sizes[second]
+            if surplus[first, second] < 3.0 * words:
+                continue
+            joint = np.zeros((n_first, n_second, width))
+            for i in range(len(members)):
+                c = members[i]
+                joint[codes[c, first], codes[c, second]] += counts[c]
+            every = joint.sum(axis=0)
+            seen = joint.sum(axis=2).sum(axis=1) > 1e-9
+            n_seen = seen.sum()
+            if n_seen < 2:
+                continue
+            apart = words + math.log(n_second + 0.0)
+            for kind in range(2):
+                # One value, or all up to one.
+                if kind == 1 and (not askable.ordered[first] or n_seen < 3):
+                    continue
+                cost = words + math.log(n_seen + 0.0)
+                left = np.zeros((n_second, width))
+                for answer in range(n_first):
+                    if not seen[answer]:
+                        continue
+                    left = left + joint[answer] if kind == 1 else joint[answer]
+                    other = np.maximum(every - left, 0.0)
+                    if other.sum() < 1e-9:
+                        continue
+                    gain = _told_apart(prior, left, sums, ways, apart) - whole - cost
+                    gain += _told_apart(prior, other, sums, ways, apart)
+                    if gain > best + 1e-9:
+                        best, best_cost, best_variable = gain, cost, first
+                        own = left.sum(axis=0)
+                        best_gain = _gain(prior, total, own, right, sums, ways) - whole - cost
+                        out[:] = False
+                        out[answer] = True
+                        if kind == 1:
+                            out[:answer] = True
+    return best, best_gain, best_cost, best_variable

@@ -117,7 +117,7 @@ class LearnedDynamics(Simulated):
 
 
 @dataclass(frozen=True)
-class LearnedDynamicsCell(BenchmarkCell, kind="learned-dynamics", version=1):
+class LearnedDynamicsCell(BenchmarkCell, kind="learned-dynamics", version=2):
     """What JointEM makes of one log, and what its policy is worth."""
 
     size: int

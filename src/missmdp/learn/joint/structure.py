@@ -330,6 +330,8 @@ class Grower:
             ((grow_tree_of_questions(contexts, askable, outcomes, one, base), one) for one in WEIGHTS),
             key=lambda pair: pair[0].score,
         )
+        other = grow_tree_of_questions(contexts, askable, outcomes, pseudo, base, twos=True)
+        best = other if other.score > best.score else best
         family = self._family(target, given, best.tree, outcomes, cells, weight, known, pseudo, base)
         return _Fitted(family, best.score)
 

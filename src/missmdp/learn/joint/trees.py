@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from missmdp._kernels.questions import Askable, Prior, best_question, leaf_score
+from missmdp._kernels.questions import Askable, Prior, best_first_of_two, best_question, leaf_score
 
 Column = Callable[[int], NDArray[np.int64]]
 """Variable → its value in each context."""
@@ -24,6 +24,8 @@ Column = Callable[[int], NDArray[np.int64]]
 LESS, EQUAL, GREATER = 0, 1, 2
 
 _MOST_LEAVES = 512
+_TWOS = 100.0
+"""How many times more than a single question two must raise the score to be asked instead."""
 
 
 class Partition(Protocol):
@@ -222,6 +224,8 @@ def grow_tree_of_questions(
     outcomes: Outcomes,
     weight: float,
     base: NDArray[np.float64] | None = None,
+    *,
+    twos: bool = False,
 ) -> Grown:
     """Return the tree with the best score that single questions lead to.
 
@@ -235,6 +239,8 @@ def grow_tree_of_questions(
         The pseudo-counts of a leaf.
     base
         The counts of columns that pseudo-counts are like, shape (W,); by default those of all contexts together.
+    twos
+        Whether two questions are asked together where single ones say next to nothing.
     """
     codes, counts = contexts.codes, contexts.counts
     prior = leaf_prior(counts.sum(axis=0) if base is None else base, outcomes, weight)
@@ -253,6 +259,13 @@ def grow_tree_of_questions(
         gain, words, variable, other = best_question(
             codes, counts, members[leaf], askable, prior, position, left
         )
+        if twos:
+            first = np.zeros(room, dtype=np.bool_)
+            _, alone, own_words, own = best_first_of_two(
+                codes, counts, members[leaf], askable, prior, len(position), _TWOS * gain, first
+            )
+            if own >= 0:
+                gain, words, variable, other, left = alone, own_words, own, -1, first
         if variable < 0:
             continue
         number, (above, on_left) = len(questions), hangs[leaf]
