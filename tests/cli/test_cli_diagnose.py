@@ -66,3 +66,43 @@ def test_diagnose_says_first_that_t_is_in_doubt(run, tmp_path):
     assert output.startswith("The MDP is in doubt: the log contradicts it in load")
     assert "What follows takes T as given, so it is in doubt too." in " ".join(output.split())
     assert "in doubt" not in run(*asked, "--no-dynamics").output
+
+
+@pytest.fixture
+def alone(tmp_path):
+    path = tmp_path / "alone.csv"
+    mm.collect(mm.load_benchmark("icu-mnar-unid"), 2000, seed=2, keep_states=True).to_csv(path)
+    return path
+
+
+def test_diagnose_a_log_without_a_model(run, tmp_path, alone):
+    result = run(
+        "diagnose", alone, "-o", tmp_path / "why.json", "--features", "infection,test,heart_rate,temperature"
+    )
+    assert result.exit_code == 0
+    words = " ".join(result.output.split())
+    assert "Learner: JointEM" in words
+    assert "The dynamics were learned from this log too" in words
+    names = ["infection", "test", "heart_rate", "temperature"]
+    found = mm.diagnose(mm.Dataset.from_table(alone, features=names))
+    assert json.loads((tmp_path / "why.json").read_text()) == found.as_dict()
+
+
+def test_learn_model_writes_a_model_that_can_be_solved(run, tmp_path, alone):
+    outputs = [tmp_path / f"ward.{suffix}" for suffix in ("mmdp", "txt", "svg")]
+    asked = ("learn-model", alone, "--reward", "reward", "--discount", 0.9)
+    result = run(*asked, *(word for path in outputs for word in ("-o", path)))
+    assert result.exit_code == 0
+    learner = mm.JointEM(discount=0.9).fit(mm.Dataset.from_table(alone, reward="reward"))
+    assert outputs[1].read_text() == learner.describe() + "\n"
+    assert learner.describe() in result.output
+    assert mm.MissMDP.load(outputs[0]).mdp == learner.mdp_
+    assert outputs[2].read_text().startswith("<?xml")
+    assert run("solve", outputs[0], "--max-trials", 2, "-o", tmp_path / "p.mmpolicy").exit_code == 0
+
+    careful = tmp_path / "careful.mmdp"
+    assert run(*asked, "--caution", 1, "--fewest", 2, "-o", careful).exit_code == 0
+    assert mm.MissMDP.load(careful).mdp == learner.pessimistic_model(1.0, fewest=2.0).mdp
+    before = alone.read_bytes()
+    assert run(*asked, "-o", alone).exit_code == 2
+    assert alone.read_bytes() == before

@@ -46,6 +46,8 @@ COMMANDS = {
     "misfit": ("validate", "ward.mmdp", "other.csv"),
     "diagnose": ("diagnose", "ward.mmdp", LOG, "-o", f"{FILE}.json"),
     "learn": ("learn", "ward.mmdp", LOG, "-o", f"{FILE}.mmdp"),
+    "learn-model": ("learn-model", LOG, "--reward", "reward", "--discount", "0.9", "-o", f"{FILE}.mmdp"),
+    "why": ("diagnose", LOG, "-o", f"{FILE}.json"),
     "aimi": ("learn", "ward.mmdp", LOG, "--learner", "aimi", "-o", f"{FILE}.csv"),
     "em": ("learn", "ward.mmdp", LOG, "--learner", "em", "--structure", "mcar", "--draws", "2"),
     "unfit": ("learn", "ward.mmdp", "other.csv"),

@@ -38,6 +38,7 @@ COMMANDS = {
     "evaluate": "evaluate {data}/slow.mmdp --policy random --policy optimal --solve-timeout 2 -o values.csv",
     "diagnose": "diagnose {data}/icu.mmdp {data}/log.parquet",
     "learn": "learn {data}/icu.mmdp {data}/log.parquet --learner em -o learned.mmdp",
+    "learn-model": "learn-model {data}/log.csv --reward reward --discount 0.9 -o learned.mmdp",
     "describe": "describe {data}/log.csv",
     "validate": "validate {data}/icu.mmdp {data}/log.csv",
     "plan-data": "plan-data icu-smar --epsilon 10",
@@ -46,7 +47,11 @@ COMMANDS = {
     "reproduce": "reproduce --profile smoke --workers 2 -o reproduction",
     "tune-ppo": "tune-ppo icu-smar -o tuned",
 }
-PROMISED = {"solve": {"policy.mmpolicy", "trace.csv"}, "evaluate": {"values.csv"}}
+PROMISED = {
+    "solve": {"policy.mmpolicy", "trace.csv"},
+    "evaluate": {"values.csv"},
+    "learn-model": {"learned.mmdp"},
+}
 """Written also after Ctrl-C, once there is a result; the command then ends well."""
 ENDS_SOON = {"describe", "validate", "coverage"}
 """They may have said all before the signal comes, with Python itself left to end; then they ended well."""
@@ -59,7 +64,7 @@ def data(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     icu = mm.load_benchmark("icu-smar")
     icu.save(folder / "icu.mmdp")
-    log = mm.collect(icu, 500_000, seed=0, progress=False)
+    log = mm.collect(icu, 500_000, seed=0, keep_states=True, progress=False)
     log.to_parquet(folder / "log.parquet")
     log.to_csv(folder / "log.csv")
     mdp = mm.FactoredMDP(

@@ -341,3 +341,29 @@ def test_no_warnings_where_all_is_well():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         learn(log, reward=reward)
+
+
+def test_a_switch_is_learned_though_neither_its_state_nor_the_press_says_anything_alone():
+    lamp = mm.FactoredMDP(
+        features={"lamp": ["off", "on"], "heat": [0, 1, 2], "wind": [0, 1]},
+        actions=["wait", "press"],
+        transition=lambda s, a: [
+            ((_pressed(s.lamp, a), min(s.heat + 1, 2) if s.lamp == "on" else max(s.heat - 1, 0), w), 0.5)
+            for w in (0, 1)
+        ],
+        reward=0.0,
+        initial={("off", 0, 0): 1.0},
+        discount=0.9,
+    )
+    model = mm.MissMDP(lamp, mm.MissingnessFunction.independent(lamp, {"lamp": 0.4, "heat": 0.2}))
+    log = mm.collect(model, 2000, seed=4, horizon=50)
+    found = mm.JointEM(discount=0.9, reward=0.0).fit(log)
+    for action in range(2):
+        assert abs(found.mdp_.transition[action] - lamp.transition[action]).max() < 0.1
+    assert [family.partition.count for family in found.structure_.dynamics.steps.families][
+        found.structure_.order.index(0)
+    ] == 4
+
+
+def _pressed(lamp, action):
+    return {"off": "on", "on": "off"}[lamp] if action == "press" else lamp
