@@ -59,7 +59,7 @@ def test_the_harness_notices_trouble_and_goes_on():
     cases = range(14)
     ways = [case_rng(0, "troubled", number).randrange(6) for number in cases]
     assert set(ways) == set(range(6))
-    book = run_kind("troubled", Troubled, 0, cases, workers=2, patience=1.5, memory=2**27)
+    book = run_kind("troubled", Troubled, 0, cases, workers=2, patience=4.0, memory=2**27)
     assert (book.fine, book.refused) == (ways.count(5), ways.count(4))
     found = {number: what for what, all_ in book.troubles.items() for number, _ in all_}
     expected = {0: "dies (SIGSEGV)", 1: "hangs", 2: "KeyError", 3: "MB"}

@@ -82,7 +82,6 @@ NEEDS_A_MODEL = {
     "AMCAR": lambda log: mm.AMCAR(always_observed=["test"]).fit(log),
     "AIMI": lambda log: mm.AIMI().fit(log),
     "ICIN": lambda log: mm.ICIN().fit(log),
-    "diagnose": mm.diagnose,
     "diagnose with an MDP": lambda log: mm.diagnose(log, MODEL.mdp, draws=0),
 }
 OTHER_TERMS = {

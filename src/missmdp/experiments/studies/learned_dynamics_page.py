@@ -46,6 +46,8 @@ Means ± standard errors over logs. Policies are evaluated on 4,000 episodes wit
 
 ![Total variation of T̂ and M̂, and normalised value, over the steps of the log](figures/dynamics.svg)
 
+Normalised values below −1 are not drawn.
+
 <!-- dynamics -->
 <!-- end of dynamics -->
 
@@ -83,6 +85,8 @@ _COLOURS = ("#A85A00", "#0B62A6", "#00745A", "#8A2B62", "#5B4AA8", "#5B5B5B")
 _MARKS = ("o", "s", "^", "D", "v", "P")
 _LEAST = 1e-5
 """The least total variation that is drawn."""
+_LOWEST = -1.0
+"""Normalised values below are not drawn."""
 
 
 def draw_dynamics_figure(found: Mapping[str, Rows], folder: Path) -> list[Path]:
@@ -116,6 +120,7 @@ def draw_dynamics_figure(found: Mapping[str, Rows], folder: Path) -> list[Path]:
         axes.set_yscale("log")
         low, high = (math.log10(end) for end in axes.get_ylim())
         axes.set_ylim(10.0 ** math.floor(low), 10.0 ** math.ceil(high))
+    panels[2].set_ylim(bottom=max(panels[2].get_ylim()[0], _LOWEST))
     panels[2].axhline(1.0, color=QUIET, linewidth=0.9, zorder=1.5)
     draw_key(figure, entries)
     return [save_picture(figure, folder / "dynamics.svg")]

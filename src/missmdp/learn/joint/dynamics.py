@@ -336,11 +336,12 @@ class Dynamics:
     """b₀ over all states, if it is known, shape (S,)."""
 
     def transition(self, point: Point) -> NDArray[np.float64]:
-        """Return T by blocks, times whether episodes end as they did, shape (B, H, H)."""
+        """Return T by blocks, times whether episodes end, and pay, as they did, shape (B, H, H)."""
         found = self.steps.product(point.steps)
         if self.ending is not None and point.ending is not None:
             found *= self.ending.family.flat(point.ending)[self.ending.in_steps]
-        return found.reshape(self.layout.shape)
+        found = found.reshape(self.layout.shape)
+        return found if self.layout.agrees is None else found * self.layout.agrees
 
     def initial(self, point: Point) -> NDArray[np.float64]:
         """Return b₀ by kinds of first steps, times whether episodes end there, shape (R, H)."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from missmdp.checks import (
+    checked_flag,
     checked_instance,
     checked_integer,
     checked_names,
@@ -33,6 +34,7 @@ from missmdp.learn.em.search import allowed_parents
 from missmdp.learn.em.structures import graph_factors, named_factors
 from missmdp.learn.joint.description import describe_dynamics, draw_dynamics
 from missmdp.learn.joint.dynamics import Variables
+from missmdp.learn.joint.evidence import prepare_with_rewards
 from missmdp.learn.joint.findings import log_findings, model_findings
 from missmdp.learn.joint.fit import JointFit, fit_jointly
 from missmdp.learn.joint.given import Transitions, order_of, rules_of
@@ -44,6 +46,7 @@ from missmdp.learn.joint.rewards import (
     learn_rewards,
     n_arguments,
     over_transitions,
+    rewards_before,
 )
 from missmdp.learn.joint.search import Found, JointSearch, Tell
 from missmdp.learn.joint.structure import Rules, Structure
@@ -91,6 +94,10 @@ class JointEM(MissingnessEstimator):
         The reward: a number, a function (state, action) → number, or a function (state, action, next state) → number,
         which is added up over T̂. By default it is learned from the log's rewards; if the log has none, but an MDP,
         it is the MDP's.
+    reward_evidence
+        Whether logged rewards also say something about the state: states that would have paid something else are ruled
+        out. That takes a column of rewards, and a function as `reward` without luck in it. The policy still acts on
+        observations alone.
     initial
         b₀, if it is known: {state: probability}, or {feature: first value or {value: probability}}.
     terminal
@@ -184,6 +191,7 @@ class JointEM(MissingnessEstimator):
         *,
         discount: float | None = None,
         reward: Reward = None,
+        reward_evidence: bool = False,
         initial: Any = None,
         terminal: Any = None,
         known: Mapping[str, Callable[[Any, Any], Any]] | None = None,
@@ -200,6 +208,7 @@ class JointEM(MissingnessEstimator):
         self.transitions = transitions
         self.discount = discount
         self.reward = reward
+        self.reward_evidence = reward_evidence
         self.initial = initial
         self.terminal = terminal
         self.known = known
@@ -238,6 +247,7 @@ class JointEM(MissingnessEstimator):
         checked_integer("max_iterations", self.max_iterations, least=1)
         checked_seed(self.seed)
         checked_threads(self.threads)
+        checked_flag("reward_evidence", self.reward_evidence)
         if self.discount is not None:
             checked_discount(self.discount)
         if callable(self.reward):
@@ -256,7 +266,11 @@ class JointEM(MissingnessEstimator):
         findings = [*log_findings(log, self.always_observed or ())]
         ends = bool(log.terminated.any())
         with show_status("Learning dynamics and missingness", enabled=self.progress) as say:
-            prepared = prepare(log, self.blocks, ends=ends or self.terminal is not None)
+            marked = ends or self.terminal is not None
+            if self.reward_evidence and callable(self.reward):
+                prepared = prepare_with_rewards(log, self.blocks, self.reward, ends=marked)
+            else:
+                prepared = prepare(log, self.blocks, ends=marked)
             rules = self._rules(prepared, log, ends=ends)
 
             def tell(name: str, value: float) -> None:
@@ -302,6 +316,9 @@ class JointEM(MissingnessEstimator):
                 )
             if rate > 0.0 and name in (self.always_observed or ()):
                 raise DataError(f"{name!r} is declared always observed, but it goes missing")
+        if self.reward_evidence and (log.logged_rewards is None or not callable(self.reward)):
+            what = "a column of rewards" if log.logged_rewards is None else "a function as reward"
+            raise ParameterError("reward_evidence", True, "False", f"evidence takes {what}")
         if self.reward is None and log.logged_rewards is None and log.mdp is None:
             raise ParameterError(
                 "reward",
@@ -340,8 +357,8 @@ class JointEM(MissingnessEstimator):
         return rules.ordered(order_of(rules, Variables(layout.features, layout.n_actions)))
 
     def _with_known_dynamics(self, log: Dataset, mdp: FactoredMDP, discount: float) -> Self:
-        for name in ("initial", "terminal", "known"):
-            if getattr(self, name) is not None:
+        for name in ("initial", "terminal", "known", "reward_evidence"):
+            if getattr(self, name) is not None and getattr(self, name) is not False:
                 problem = "dynamics that are given as a whole have their own; leave it out"
                 raise ParameterError(name, getattr(self, name), "left out", problem)
         own = DynamicsEM(
@@ -448,9 +465,7 @@ class JointEM(MissingnessEstimator):
         if self.reward is not None:
             reward = given_rewards(self.reward, space, log.action_names, transition)
         elif log.logged_rewards is not None:
-            before = np.concatenate([[np.nan], log.logged_rewards[:-1]])
-            before[log.offsets[:-1]] = np.nan
-            self.rewards_ = learn_rewards(prepared, fit, before)
+            self.rewards_ = learn_rewards(prepared, fit, rewards_before(log))
             reward = over_transitions(self.rewards_, space, transition)
         else:
             own = log.known_mdp

@@ -57,6 +57,8 @@ class Steps(NamedTuple):
     after: NDArray[np.int64]
     ending: NDArray[np.int64]
     """`GOES_ON`, `ENDED` or `OPEN`."""
+    paid: NDArray[np.int64]
+    """The number of the reward that was logged, −1 for none."""
 
 
 class Starts(NamedTuple):
@@ -89,6 +91,8 @@ class Layout:
     """The state that two parts make, shape (O, H)."""
     steps: Steps
     starts: Starts
+    agrees: NDArray[np.bool_] | None = None
+    """Which steps pay what was logged, shape (B, H, H), if rewards are evidence."""
 
     @property
     def n_hidden(self) -> int:
@@ -204,7 +208,13 @@ class Prepared:
     """How often each occurs, shape (D,)."""
 
 
-def prepare(log: Dataset, blocks: Sequence[Sequence[str]] | None, *, ends: bool) -> Prepared:
+def prepare(
+    log: Dataset,
+    blocks: Sequence[Sequence[str]] | None,
+    *,
+    ends: bool,
+    paid: NDArray[np.int64] | None = None,
+) -> Prepared:
     """Return a log that is ready to be learned from.
 
     Parameters
@@ -215,6 +225,8 @@ def prepare(log: Dataset, blocks: Sequence[Sequence[str]] | None, *, ends: bool)
         Features that go missing together; by default those that do so in the data.
     ends
         Whether the marks at the ends of episodes say where an episode ended rather than being cut.
+    paid
+        The number of the reward of the step that leads to each row, −1 for none, shape (N,), if rewards are evidence.
     """
     features = log.feature_space
     distinct = distinct_observations(features, log.observations)
@@ -240,14 +252,22 @@ def prepare(log: Dataset, blocks: Sequence[Sequence[str]] | None, *, ends: bool)
     key = (seen_row[later - 1] * n_actions + log.actions[later - 1].astype(np.int64)) * n_seen + seen_row[
         later
     ]
-    kinds, kind_of = np.unique(key * 3 + ending[later], return_inverse=True)
+    pay = np.full(log.n_steps, -1) if paid is None else paid
+    n_paid = int(pay.max(initial=-1)) + 2
+    kinds, kind_of = np.unique((key * 3 + ending[later]) * n_paid + pay[later] + 1, return_inverse=True)
     block_of_row = np.empty(log.n_steps, dtype=np.int64)
     block_of_row[later] = kind_of.reshape(-1)
     first_kinds, first_kind = np.unique(seen_row[begins] * 3 + ending[begins], return_inverse=True)
     block_of_row[begins] = first_kind.reshape(-1)
     starts = Starts(first_kinds // 3, first_kinds % 3)
+    with_ending = kinds // n_paid
+    from_to = with_ending // 3
     steps = Steps(
-        kinds // 3 // n_seen // n_actions, kinds // 3 // n_seen % n_actions, kinds // 3 % n_seen, kinds % 3
+        from_to // n_seen // n_actions,
+        from_to // n_seen % n_actions,
+        from_to % n_seen,
+        with_ending % 3,
+        kinds % n_paid - 1,
     )
     check_fits(
         f"learning from {len(kinds):,} kinds of steps with {len(hidden_codes):,} hidden parts each",

@@ -1,9 +1,9 @@
 """Rewards: given as a function, or learned from a column of the log.
 
 Rewards hang on steps (s, a, s′) and are added up over T̂, so that R(s, a) says nothing else than T̂ does. A column of
-rewards is no evidence on the state: states are as likely as the observations make them. A tree says which steps share
-a mean reward, and the means are fitted by least squares to how likely each row was a step of each kind. So that one
-does not know the state makes the means less certain, but it does not bias them.
+rewards that is learned from is no evidence on the state: states are as likely as the observations make them. A tree
+says which steps share a mean reward, and the means are fitted by least squares to how likely each row was a step of
+each kind. So that one does not know the state makes the means less certain, but it does not bias them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from missmdp._kernels.joint import PrefixTree, posterior_features
+from missmdp.data.dataset import Dataset
 from missmdp.errors import ParameterError
 from missmdp.learn.joint.dynamics import StepCells, Variables
 from missmdp.learn.joint.fit import JointFit
@@ -75,6 +76,14 @@ def given_rewards(
                 worth = number(value, "reward({!r}, {!r}, {!r})", state, action, after)
                 array[s, a] += matrix.data[place] * worth
     return array
+
+
+def rewards_before(log: Dataset) -> NDArray[np.float64]:
+    """Return the logged reward of the step that leads to each row, NaN for none, shape (N,)."""
+    assert log.logged_rewards is not None, "the log has rewards"
+    before = np.concatenate([[np.nan], log.logged_rewards[:-1]])
+    before[log.offsets[:-1]] = np.nan
+    return before
 
 
 def n_arguments(reward: Callable[..., Any]) -> int:
