@@ -55,7 +55,7 @@ _DOT = (".dot", ".gv")
     type=Whole(min=0),
     default=100,
     show_default=True,
-    help="Number of bootstrap samples for the intervals; 0 for no intervals.",
+    help="With MODEL: number of bootstrap samples for the intervals; 0 for no intervals.",
 )
 @seed_option("Seed of the bootstrap.")
 @threads_option

@@ -17,6 +17,7 @@ from missmdp.experiments.reproduce.summary import ratio_of_means
 from missmdp.experiments.studies.beyond import (
     END_TRIALS,
     RUNS,
+    VALUE_EPISODES,
     VALUE_RUNS,
     VALUE_TRIALS,
     data_seed,
@@ -25,7 +26,6 @@ from missmdp.experiments.studies.beyond import (
 from missmdp.experiments.studies.learned_dynamics_cells import (
     METHODS,
     PLANNERS,
-    VALUE_EPISODES,
     ImputationCell,
     LearnedDynamicsCell,
 )
